@@ -102,7 +102,7 @@ OWNERS = {
     "re2": {"kube.schema"},
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_token", "web.auth"},
     "helm_python": {"gitops.render.helm.worker"},
-    "http.client": {"features.local.readiness", f"{RUNNER}.progress_report", "kube.client", "http_client"},
+    "http.client": {"features.local.storage_check", f"{RUNNER}.progress_report", "kube.client", "http_client"},
     "httptools": {"sandbox.apiserver.http.protocol_limits"},
     "joblib": {"sandbox.simulators.model_server.model_file"},
     "jq": {"languages.jq_worker"},
@@ -124,8 +124,13 @@ OWNERS = {
     "yarl": {"kube.client", "http_client"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager"}
-FORBIDDEN_ENDINGS = ("Manager", "Handler", "Helper", "Impl", "Base")
-ALLOWED_CLASSES = {"Manager"}  # k8s: who owns a field is called so on the wire
+FORBIDDEN_ENDINGS = ("Manager", "Helper", "Impl", "Base")
+ALLOWED_CLASSES = {
+    "Manager",  # k8s: who owns a field is called so on the wire
+    "RemoteBase",  # kustomize: a base in another repository
+    "_SingleKernelSpecManager",  # Jupyter's own name for the class that it extends
+    "_UninterruptedKernelManager",  # as above
+}
 MAX_LINES, MAX_FUNCTION_LINES = 400, 60
 FUNCTION_BY_NAME = re.compile(r"(argosy(?:\.[a-z_]+)+):[a-z_]+")  # how confined functions are named
 MAY_IMPORT_BY_NAME = re.compile(rf"import_module|__import__|{FUNCTION_BY_NAME.pattern}")

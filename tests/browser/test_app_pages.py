@@ -56,7 +56,7 @@ def _text(page: Any, path: str, place: str) -> str:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     async def all_of_it(room: Room) -> None:
-        room.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
+        room.cluster.plane.subresources.pod_logs = PRINTING  # type: ignore[attr-defined]
         await deliver_claims(room)
         await furnish(room)
         for name in ("web-1", "web-old"):

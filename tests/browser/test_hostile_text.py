@@ -135,7 +135,7 @@ async def _served(folder: Path) -> AsyncIterator[Served]:
 @contextlib.asynccontextmanager
 async def _entered(world: World, repository: Path) -> AsyncIterator[Served]:
     """As somebody whom an identity provider calls by hostile names."""
-    world.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
+    world.cluster.plane.subresources.pod_logs = PRINTING  # type: ignore[attr-defined]
     await world.cluster.create(_pod(await world.cluster.get(ResourceKey("", "ConfigMap", "team-a", "conf"))))
     identities = world.site.authenticator
     await identities.account_store.add_token("admin", token_id=hostile("token"))

@@ -156,7 +156,7 @@ async def world(
     manifests = [roots, *hidden(canaries), *shown(canaries, repository.head), elsewhere(canaries)]
     manifests[-2]["spec"]["source"]["repoURL"] = repository.url
     async with guarded_world(folder, manifests) as made:
-        made.cluster.plane.actions.pod_logs = Printing(canaries)  # type: ignore[attr-defined]
+        made.cluster.plane.subresources.pod_logs = Printing(canaries)  # type: ignore[attr-defined]
         conf = await made.cluster.get(ResourceKey("", "ConfigMap", "team-a", "shown"))
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "shown", "uid": conf["metadata"]["uid"]}
         env = [{"name": "A", "value": value} for kind, value in canaries.items() if kind != "long"]

@@ -43,7 +43,7 @@ def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        ("kubeflow: istio overlay with prefix", "fix_references"),
+        ("kubeflow: istio overlay with prefix", "update_name_references"),
         pytest.param(
             "argo: config maps, arguments and a service type", "transformation_order.merge_patch",
             marks=pytest.mark.tier("all", "prove"),

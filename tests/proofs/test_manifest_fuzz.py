@@ -82,7 +82,7 @@ def never_finish(patch: pytest.MonkeyPatch) -> None:
 def test_the_proof_notices_a_reader_that_is_wrong(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
-    for known in ("_KNOWN",):
+    for known in ("_SCALAR_CACHES",):
         monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{known}", {profile: {} for profile in YamlDialect})
     seed_bug(monkeypatch)
     with pytest.raises(Found):

@@ -169,7 +169,7 @@ from argosy.kube.controller.sharding.membership import ShardMembership
 renew = ShardMembership._renew
 
 async def pretend(self):
-    if not self._is_settled or not self._established:
+    if not self._is_settled or not self._confirmed_roster:
         return await renew(self)
     self._renewed_at = self._clock.monotonic()
 

@@ -704,7 +704,7 @@ async def test_prunes_can_wait_until_all_else_is_healthy(cluster: Cluster) -> No
 async def test_a_prune_that_must_be_confirmed_waits_for_somebody(cluster: Cluster, is_mass: bool) -> None:
     stage = Stage(cluster, [config("a"), config("old", options="" if is_mass else "Prune=confirm")])
     await stage.finish()
-    asked: dict[str, Any] = {"request": SyncRequest(prune=True), "more": {"is_mass": is_mass}}
+    asked: dict[str, Any] = {"request": SyncRequest(prune=True), "more": {"is_mass_prune": is_mass}}
     again = stage.again(config("a"), **asked)
     answer = await again.step()
     assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for pruning confirmation of /ConfigMap/old")

@@ -53,7 +53,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if config.getoption("--tier") != "prove":
         return
-    terminalreporter.find_section("seeds")
+    terminalreporter.section("seeds")
     for reports in terminalreporter.stats.values():
         for report in reports:
             for name, seed in getattr(report, "user_properties", ()):

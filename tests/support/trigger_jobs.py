@@ -50,9 +50,9 @@ def application(namespace: str = "argocd", **more: Any) -> Manifest:
 def following() -> dict[str, Any]:
     metrics = NotebookMetrics()
     parts = {
-        "at_start": list_start_hooks(metrics),
-        "after_result": list_result_hooks(metrics),
-        "pledges": STATUS_MUTATORS,
+        "start_hooks": list_start_hooks(metrics),
+        "result_hooks": list_result_hooks(metrics),
+        "status_mutators": STATUS_MUTATORS,
     }
     return {"metrics": metrics, **parts}
 

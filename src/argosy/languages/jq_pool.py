@@ -17,7 +17,7 @@ from argosy.isolation.backoff import ScriptBackoff
 from argosy.isolation.limits import CallLimits
 from argosy.languages.jq import TOO_EXPENSIVE_MESSAGE, format_jq_error, format_too_expensive_error
 
-DELETE_PATHS_FUNCTION: Final = "argosy.languages.jq_worker:remove"
+DELETE_PATHS_FUNCTION: Final = "argosy.languages.jq_worker:delete_paths"
 DeletionRequest = tuple[bytes, tuple[str, ...]]
 DEFAULT_JQ_SECONDS: Final = 1.0  # argo
 WALL_FACTOR: Final = 10.0

@@ -16,7 +16,7 @@ import pytest
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.violation import Severity
-from argosy.testing.repository import Repo, told
+from argosy.testing.repository import Repo, format_finding
 from argosy.testing.workshop import Workshop
 
 SCHEMAS: Final = "AGY15"  # prefix of the rules about unknown fields
@@ -48,7 +48,7 @@ class GitOpsFile(pytest.File):
             node.shop = self.shop
             yield node
         if self.rest:
-            yield _item(self, "policy", lambda: _raise([told(finding) for finding in self.rest]))
+            yield _item(self, "policy", lambda: _raise([format_finding(finding) for finding in self.rest]))
 
 
 class ApplicationNode(pytest.Collector):
@@ -72,7 +72,7 @@ class ApplicationNode(pytest.Collector):
     def _findings(self, *, is_schema: bool) -> list[str]:
         repo = self.shop.repo
         return [
-            told(finding)
+            format_finding(finding)
             for finding in _failing(repo)
             if finding.rule.id.startswith(SCHEMAS) is is_schema
             and finding.rule.id not in RENDER

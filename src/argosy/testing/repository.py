@@ -78,7 +78,7 @@ class Repo:
         """Findings of `argosy check`, one line each; empty if there are none."""
         min_weight = Severity(at_least).weight
         return [
-            told(finding)
+            format_finding(finding)
             for finding in self.checked.findings
             if finding.severity.weight >= min_weight and (not application or self.is_about(finding, application))
         ]
@@ -134,9 +134,9 @@ class Repo:
         self._checkouts.close()
 
 
-def told(finding: Finding) -> str:
-    sight = finding.violation
-    return f"{sight.location}: {finding.rule.id} {finding.severity}: {sight.message}; {sight.fix}"
+def format_finding(finding: Finding) -> str:
+    violation = finding.violation
+    return f"{violation.location}: {finding.rule.id} {finding.severity}: {violation.message}; {violation.fix}"
 
 
 def _raise(fault: RenderFailure | None, what: str) -> None:

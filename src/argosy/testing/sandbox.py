@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DEFAULT: Final = "default"
 Given = Manifests | Sequence[Manifest] | Manifest | Path | str
 LOOKS: Final = 1.0  # seconds that a failing comparison has to recover
-SOON: Final = 0.02  # seconds between two polls
+POLL_INTERVAL_SECONDS: Final = 0.02  # seconds between two polls
 WELL: Final = ("Synced", "Healthy")
 
 
@@ -118,7 +118,7 @@ class Sandbox:
                         return manifest
                 if asyncio.get_running_loop().time() > deadline:
                     return None
-                await asyncio.sleep(SOON)
+                await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
         manifest = self._background.run(poll())
         if manifest is None:
@@ -158,7 +158,7 @@ class Sandbox:
                     self.cluster, "the sandbox of this test", DEFAULT_NAMESPACE, DEFAULT_NAMESPACE
                 )
                 return application, await list_unmet_conditions(desk, application) or ["the status gives no reason"]
-            await asyncio.sleep(SOON)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     @property
     def kubeconfig(self) -> Path:

@@ -23,7 +23,7 @@ async def work():
     finally:
         print("closed", flush=True)
 
-with termination.closed_on_sigterm():
+with termination.raise_on_sigterm():
     asyncio.run(work())
 """
 
@@ -47,7 +47,7 @@ def test_a_thread_that_blocks_does_not_keep_a_command_alive() -> None:
 CLOSE = """
 import threading
 from argosy.cli import termination
-with termination.closed_on_sigterm():
+with termination.raise_on_sigterm():
     try:
         print("blocked", flush=True)
         threading.Event().wait()

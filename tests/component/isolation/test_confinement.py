@@ -35,8 +35,8 @@ def ask(function, payload=None):
 
 def report() -> Confinement:
     async def scene(pool):
-        assert await pool.start() == pool.report()
-        return pool.report()
+        assert await pool.start() == pool.get_confinement()
+        return pool.get_confinement()
 
     return POOL.run(scene)
 

@@ -30,7 +30,7 @@ from argosy.isolation.health_report import ConfinementCheck
 logging.basicConfig(stream=sys.stderr, level="WARNING")
 check = ConfinementCheck()
 asyncio.run(check.run())
-print(json.dumps({"troubles": check.troubles(), "protections": check.protections()}))
+print(json.dumps({"troubles": check.list_problems(), "protections": check.get_protections()}))
 """
 
 

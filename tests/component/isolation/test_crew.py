@@ -68,12 +68,12 @@ def _command(pid: int) -> str:
 
 def test_a_worker_that_was_begun_takes_the_first_call_with_its_modules_imported():
     async def scene(crew):
-        crew.begin()
-        crew.begin()
+        crew.start_first_worker()
+        crew.start_first_worker()
         (begun,) = workers()
         assert await crew.run(crew_functions.whoami) == begun
         assert await crew.run(crew_functions.is_imported, "colorsys")
-        crew.begin()
+        crew.start_first_worker()
         assert workers() == {begun}
 
     play(scene, modules=["colorsys"])
@@ -81,7 +81,7 @@ def test_a_worker_that_was_begun_takes_the_first_call_with_its_modules_imported(
 
 def test_a_worker_that_was_begun_and_never_needed_ends_with_the_crew():
     async def scene(crew):
-        crew.begin()
+        crew.start_first_worker()
         assert workers()
 
     play(scene)
@@ -89,7 +89,7 @@ def test_a_worker_that_was_begun_and_never_needed_ends_with_the_crew():
 
 def test_a_worker_that_cannot_import_what_it_should_is_told_of_by_the_first_call():
     async def scene(crew):
-        crew.begin()
+        crew.start_first_worker()
         with pytest.raises(TransientError, match="did not start"):
             await crew.run(crew_functions.whoami)
 
@@ -255,7 +255,7 @@ def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting(tmp
         with charge_work_to(Tenant("team")):
             sums = await asyncio.gather(*(crew.run(crew_functions.add, number, 1) for number in range(10)))
         assert sums == list(range(1, 11))
-        assert len(list(tmp_path.iterdir())) == 2 and crew.depths() == {"hostile": 4}
+        assert len(list(tmp_path.iterdir())) == 2 and crew.list_depths() == {"hostile": 4}
         assert not any(call.done() for call in stuck)
         for call in stuck:
             call.cancel()

@@ -167,10 +167,10 @@ def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting():
     async def scene(pool):
         with charge_work_to(Tenant("hostile")):
             stuck = [asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 600, limits=LOOPING)) for _ in range(6)]
-        await wait_until_async(lambda: pool.depths() == {"hostile": 4})
+        await wait_until_async(lambda: pool.list_depths() == {"hostile": 4})
         with charge_work_to(Tenant("team")):
             assert await asyncio.gather(*(pool.run(f"{HOSTILE}:echo", each) for each in range(10))) == list(range(10))
-        assert pool.depths() == {"hostile": 4} and not any(call.done() for call in stuck)
+        assert pool.list_depths() == {"hostile": 4} and not any(call.done() for call in stuck)
         for call in stuck:
             call.cancel()
         await asyncio.gather(*stuck, return_exceptions=True)
@@ -239,7 +239,7 @@ def test_an_answer_that_came_in_time_counts_even_if_the_loop_was_busy():
         await pool.run(f"{HOSTILE}:echo", 1)
         call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=CallLimits(wall=0.2)))
         await asyncio.sleep(0)
-        (worker,) = pool._all
+        (worker,) = pool._workers
         assert worker._batch, "the worker has its call"
         # The loop does nothing until the answer is there, and then until the limit has passed.
         assert select.select([worker._channel], [], [], HANG_SECONDS)[0]
@@ -286,7 +286,7 @@ def test_close_ends_a_call_that_is_on_its_way():
     async def scene(pool):
         call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=CallLimits(wall=HANG_SECONDS)))
         waiting = asyncio.create_task(pool.run(f"{HOSTILE}:echo", None))
-        await wait_until_async(lambda: any(worker._batch for worker in pool._all), "a worker has the first call")
+        await wait_until_async(lambda: any(worker._batch for worker in pool._workers), "a worker has the first call")
         await pool.close()
         for task in (call, waiting):
             with pytest.raises(TransientError, match="the pool was closed"):
@@ -378,7 +378,7 @@ from argosy.isolation import WorkerPool
 async def main():
     pool = WorkerPool(workers=1, preload=["support.hostile_functions"])
     pids = await pool.run("support.hostile_functions:fork", None)
-    print(json.dumps([pool.report().uid, pool.report().missing, pids]))
+    print(json.dumps([pool.get_confinement().uid, pool.get_confinement().missing, pids]))
     await pool.close()
 
 asyncio.run(main())

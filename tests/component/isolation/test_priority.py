@@ -13,7 +13,7 @@ import pytest
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation import CallLimits, WorkerPool, frames, worker_connection
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import start_program
+from argosy.isolation.long_running_program import start_program
 from argosy.isolation.program import list_python_paths
 from argosy.isolation.worker_connection import CallBatch, ConfinedWorker, ConversationEnd
 from support.deadlines import HANG_SECONDS, wait_until_async

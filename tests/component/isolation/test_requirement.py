@@ -25,7 +25,7 @@ from pathlib import Path
 from argosy.isolation import ConfinedError, WorkerPool, RefusedError
 from argosy.isolation import ProgramLimits
 from argosy.isolation.program import run
-from argosy.isolation.long_running import start_program
+from argosy.isolation.long_running_program import start_program
 
 def program():
     with tempfile.TemporaryDirectory() as name:
@@ -40,7 +40,7 @@ async def worker():
     pool = WorkerPool(workers=1)
     try:
         answer = await pool.run("argosy.kube.names:split_api_version", "apps/v1")
-        return {"said": answer, **dataclasses.asdict(pool.report())}
+        return {"said": answer, **dataclasses.asdict(pool.get_confinement())}
     except RefusedError as problem:
         return {"refused": str(problem)}
     finally:
@@ -50,8 +50,8 @@ async def resident():
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         started = await start_program(("echo", "ran"), folder=Path(name), limits=ProgramLimits())
-        ended = await started.ended
-        return {"refused": ended.refused} if ended.refused else {"said": started.said()}
+        ended = await started.exit_task
+        return {"refused": ended.refused} if ended.refused else {"said": started.read_output_tail()}
 
 print(json.dumps({"program": program(), "worker": asyncio.run(worker()), "resident": asyncio.run(resident())}))
 """

@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import NO_WALL_LIMIT_SECONDS, LongRunningProgram, ProgramAccess, start_program
+from argosy.isolation.long_running_program import (
+    NO_WALL_LIMIT_SECONDS,
+    LongRunningProgram,
+    ProgramAccess,
+    start_program,
+)
 from argosy.isolation.program import list_python_paths
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.own_process import run_in_own_process

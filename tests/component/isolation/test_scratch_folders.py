@@ -92,7 +92,7 @@ if sys.argv[1] == "lock":
     scratch_folders._lock = kill
 else:
     Path.rename = kill
-with scratch_folders.scratch_folder("argosy-tree-"):
+with scratch_folders.create_scratch_folder("argosy-tree-"):
     pass
 """
 
@@ -259,7 +259,7 @@ def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> 
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
     script = "import asyncio, operator\nfrom argosy.isolation.process_pool import ProcessPool\n"
-    script += "async def work():\n    crew = Crew(workers=1)\n    await crew.run(operator.add, 1, 1)\n"
+    script += "async def work():\n    crew = ProcessPool(workers=1)\n    await crew.run(operator.add, 1, 1)\n"
     script += "    await crew.close()\nasyncio.run(work())"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=HANG_SECONDS)
     assert not left.exists()

@@ -76,15 +76,15 @@ START_WITH_UNIX_SOCKETS = """
 import asyncio, os, tempfile
 from pathlib import Path
 from argosy.isolation import ProgramLimits
-from argosy.isolation.long_running import ProgramAccess, start_program
+from argosy.isolation.long_running_program import ProgramAccess, start_program
 
 async def main():
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
-        around = ProgramAccess(needs_unix_sockets=True)
-        started = await start_program(("echo", "ran"), folder=Path(name), limits=ProgramLimits(), around=around)
-        ended = await started.ended
-        print(ended.refused or started.said().strip())
+        access = ProgramAccess(needs_unix_sockets=True)
+        started = await start_program(("echo", "ran"), folder=Path(name), limits=ProgramLimits(), access=access)
+        ended = await started.exit_task
+        print(ended.refused or started.read_output_tail().strip())
 
 asyncio.run(main())
 """

@@ -51,7 +51,7 @@ def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return ""
 
     monkeypatch.setattr("argosy.features.local.manifest_loader.load_manifests", note)
-    monkeypatch.setattr("argosy.features.local.users.add", note)
+    monkeypatch.setattr("argosy.features.local.users.add_user", note)
     return found
 
 

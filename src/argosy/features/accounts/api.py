@@ -57,10 +57,14 @@ async def update_password(request: RequestContext) -> JsonResponse:
     if caller.kind == "account":
         if not await identities.verify_password(caller, read_text(body, "currentPassword"), request.peer):
             raise UserError("current password does not match; send the password of the calling account", where="body")
-    elif caller.kind != "person" or abs(identities.account_store.now() - caller.claims.began) > MAX_LOGIN_AGE_SECONDS:
+    elif caller.kind != "person" or not _is_recent(caller.claims.session_started_at, identities.account_store.now()):
         raise UserError("changing a password needs a recent login; log in again", where="body")
     await identities.account_store.set_password(name, read_text(body, "newPassword"))
     return JsonResponse({})
+
+
+def _is_recent(login_time: float, now: float) -> bool:
+    return abs(now - login_time) <= MAX_LOGIN_AGE_SECONDS
 
 
 async def create_token(request: RequestContext) -> JsonResponse:

@@ -191,12 +191,12 @@ def run_update_password(args: argparse.Namespace) -> int:
 
 
 def _run_with_accounts(args: argparse.Namespace, work: Callable[[AccountStore], Awaitable[int]]) -> int:
-    async def at(app_service: ApplicationService) -> int:
+    async def run(app_service: ApplicationService) -> int:
         from argosy.web.auth.account_changes import AccountStore
 
         return await work(AccountStore(app_service.cluster, app_service.control_namespace))
 
-    return run_with_service(args, at)
+    return run_with_service(args, run)
 
 
 def _prompt_password(name: str) -> str:

@@ -87,7 +87,7 @@ def run_as_argocd(arguments: Sequence[str], run: Callable[..., int]) -> int:
         print(f"Error: {error}", file=sys.stderr)
         return EXIT_FAILED
     except SystemExit as system_exit:
-        message = str(getattr(system_exit, "said", ""))
+        message = str(getattr(system_exit, "message", ""))
         # argo: an unknown output format fails at run time, other usage errors when parsing
         return EXIT_FAILED if "argument -o" in message else EXIT_USAGE if system_exit.code else 0
     if code in UNCHANGED_EXIT_CODES or (code and words[:2] == ["app", "diff"] and code == _read_diff_exit_code(words)):

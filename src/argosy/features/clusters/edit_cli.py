@@ -23,7 +23,7 @@ def run_add(args: argparse.Namespace) -> int:
     connection = _load_context(args)
     options = _read_options(args)
     if not options.account and not options.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
-        level = "namespace" if options.namespaces and not options.has_cluster_kinds else "cluster"
+        level = "namespace" if options.namespaces and not options.has_cluster_resources else "cluster"
         warning = (
             f"WARNING: This will create a service account `argocd-manager` on the cluster referenced by context "
             f"`{args.asked}` with full {level} level privileges."

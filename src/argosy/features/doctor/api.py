@@ -54,5 +54,6 @@ ROUTES = (
             findings=build_array_schema(build_object_schema()),
         ),
         tag="argosy",
+        operation_id="argosy_doctor",
     ),
 )

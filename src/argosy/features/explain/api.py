@@ -142,7 +142,7 @@ def _row_to_wire(row: ManagedObjectRow) -> dict[str, Any]:
     return {**key_to_wire(row.key), **optional_fields}
 
 
-async def held(request: RequestContext) -> JsonResponse:
+async def hold_sync(request: RequestContext) -> JsonResponse:
     reason = BodyReader(await request.read_json_object()).get_text("reason")
     if len(reason) > MAX_REASON_LENGTH:
         raise UserError(f"longer than {MAX_REASON_LENGTH} characters; shorten it", where="reason")
@@ -151,7 +151,7 @@ async def held(request: RequestContext) -> JsonResponse:
     return JsonResponse(_hold_to_wire(read_hold(app.annotations), has_changed=has_changed))
 
 
-async def released(request: RequestContext) -> JsonResponse:
+async def resume_sync(request: RequestContext) -> JsonResponse:
     app, has_changed = await release_hold(build_service(request), request.subject)
     await wait_until_visible(request, app.wire)
     return JsonResponse(_hold_to_wire(read_hold(app.annotations), has_changed=has_changed))
@@ -249,19 +249,21 @@ ROUTES = (
         "POST",
         f"{APPLICATION_PATH}/hold",
         UPDATE_PERMISSION,
-        held,
+        hold_sync,
         "Pause automated sync until it is released.",
         request_schema=build_object_schema(reason=STRING_SCHEMA),
         response_schema=HOLD_SCHEMA,
         tag="argosy",
+        operation_id="argosy_held",
     ),
     Route(
         "DELETE",
         f"{APPLICATION_PATH}/hold",
         UPDATE_PERMISSION,
-        released,
+        resume_sync,
         "End a hold.",
         response_schema=HOLD_SCHEMA,
         tag="argosy",
+        operation_id="argosy_released",
     ),
 )

@@ -149,8 +149,8 @@ def check_image(flag: str, value: str) -> None:
 
 def check_seconds(flag: str, value: int) -> None:
     if not 1 <= value <= MAX_WAIT_SECONDS:
-        shown = str(value) if abs(value) < 10**12 else "with so many digits"
-        raise UserError(f"{flag} {shown} is not a valid time; expected seconds, 1 to {MAX_WAIT_SECONDS}")
+        value_text = str(value) if abs(value) < 10**12 else "with so many digits"
+        raise UserError(f"{flag} {value_text} is not a valid time; expected seconds, 1 to {MAX_WAIT_SECONDS}")
 
 
 def check_wave(flag: str, value: int) -> None:

@@ -49,9 +49,9 @@ def _find_schema(kind: GroupKind) -> Mapping[str, Any] | None:
 
 def _offer_profile(script: str, kind: GroupKind, schema: Mapping[str, Any]) -> str:
     """Name the bundled profile that reads most of the fields with an enum that the script reads."""
-    wanted = {path for path in list_fields_read(script) if find_enum(schema, path)}
+    enum_paths = {path for path in list_fields_read(script) if find_enum(schema, path)}
     shared = {
-        profile: len(wanted & list_fields_read(load_profile_rules(profile)[kind].script))
+        profile: len(enum_paths & list_fields_read(load_profile_rules(profile)[kind].script))
         for profile in list_profiles_of_kind(kind)
     }
     best = max(shared, key=lambda profile: shared[profile], default="")

@@ -163,11 +163,11 @@ def _build_callbacks(args: argparse.Namespace, *, is_text: bool) -> InstallCallb
         if planned.plan.to_write and not args.yes:
             _confirm_plan(planned, is_printed=is_text)
 
-    def done(step: InstallStep) -> None:
+    def print_step(step: InstallStep) -> None:
         if is_text and step.verb != "unchanged":
             print(f"{VERB_PAST_TENSES[step.verb]:<9} {_render_step(step)}", flush=True)
 
-    return InstallCallbacks(confirm, done)
+    return InstallCallbacks(confirm, print_step)
 
 
 def _confirm_plan(planned: PlannedInstall, *, is_printed: bool) -> None:

@@ -89,10 +89,10 @@ def _add_command(
 def _run_command(command: NotificationCommand, args: argparse.Namespace) -> int:
     from argosy.features.notifications.service import open_notifications
 
-    async def run_with_warnings(desk: NotificationService, chosen: argparse.Namespace) -> int:
-        for each in desk.settings.problems if chosen.part != "history" else ():
-            print_message(f"argosy: {desk.settings.mask_secrets(each)}")
-        return await command(desk, chosen)
+    async def run_with_warnings(service: NotificationService, args: argparse.Namespace) -> int:
+        for problem in service.settings.problems if args.part != "history" else ():
+            print_message(f"argosy: {service.settings.mask_secrets(problem)}")
+        return await command(service, args)
 
     return run_with_client(
         open_notifications(read_target_options(args), getattr(args, "filename", [])), run_with_warnings, args

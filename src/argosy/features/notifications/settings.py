@@ -163,10 +163,10 @@ class _SettingsReader:
         if not isinstance(value, str):
             return value
 
-        def resolve_reference(found: re.Match[str]) -> str:
-            if found[0][1:] not in self._secrets:
-                missing.add(found[0])
-            return self._secrets.get(found[0][1:], found[0])
+        def resolve_reference(match: re.Match[str]) -> str:
+            if match[0][1:] not in self._secrets:
+                missing.add(match[0])
+            return self._secrets.get(match[0][1:], match[0])
 
         return _SECRET_REFERENCE_PATTERN.sub(resolve_reference, value)
 

@@ -16,7 +16,7 @@ from argosy.features.preview.applications import SideApplication
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides
 from argosy.features.preview.rendering import SideRender, SideRenderer
 from argosy.features.preview.revisions import ComparisonSide, PreviewRepository, open_sides, split_arguments
-from argosy.features.preview.service import Preview, summarize_comparison, told
+from argosy.features.preview.service import Preview, assess_comparison, summarize_comparison
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 from argosy.gitops.analysis.repository import LocateField, ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.violation import FileLocation
@@ -64,7 +64,7 @@ def preview_live(folder: str, words: Sequence[str], open_service: ServiceOpener,
             *asyncio.run(_compare_with_live(selected, head_checkouts, open_service, comparison)),
             *removed,
         ]
-        result = told(comparison)
+        result = assess_comparison(comparison)
     finally:
         repository.close()
     return replace(summarize_comparison(comparison, result, time.monotonic() - started), is_live=True)

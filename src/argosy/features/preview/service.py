@@ -49,7 +49,7 @@ def build_preview(folder: str, words: Sequence[str], *, log: ShowProgress) -> Pr
         sides = open_sides(repository, word)
         comparison = compare_sides(repository, sides, names, log=log)
         comparison.touched = [_locate_changes(change) for change in comparison.touched]
-        result = told(comparison)
+        result = assess_comparison(comparison)
     finally:
         repository.close()
     return summarize_comparison(comparison, result, time.monotonic() - started)
@@ -76,7 +76,7 @@ def summarize_comparison(comparison: RepositoryComparison, result: ChangeImpact,
     )
 
 
-def told(comparison: RepositoryComparison) -> ChangeImpact:
+def assess_comparison(comparison: RepositoryComparison) -> ChangeImpact:
     environment_names = [
         find_environment_name(item.declaration, comparison.environments) for item in comparison.applications
     ]

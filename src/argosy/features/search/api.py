@@ -98,5 +98,6 @@ ROUTES = (
                 )
             ),
         ),
+        operation_id="argosy_palette",
     ),
 )

@@ -111,7 +111,7 @@ def _build_callbacks(args: argparse.Namespace) -> SetupCallbacks:
         if not args.yes:
             _confirm_plan(planned, is_printed=args.output == "text")
 
-    def done(change: SetupChange, verb: str) -> None:
+    def print_change(change: SetupChange, verb: str) -> None:
         if args.output == "text":
             print(render_executed_change(change, verb), flush=True)
 
@@ -119,7 +119,7 @@ def _build_callbacks(args: argparse.Namespace) -> SetupCallbacks:
         if args.output == "text":
             _print_plan(args, planned)
 
-    return SetupCallbacks(show, confirm, done)
+    return SetupCallbacks(show, confirm, print_change)
 
 
 def _confirm_plan(planned: PlannedSetup, *, is_printed: bool) -> None:

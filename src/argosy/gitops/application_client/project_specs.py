@@ -89,10 +89,10 @@ def remove_entry(spec: Spec, field: str, entry: Any, entry_name: str) -> Spec:
     return {**spec, field: remaining}
 
 
-def _matches_entry(existing: Any, wanted: Any) -> bool:
-    if not isinstance(existing, dict) or not isinstance(wanted, dict):
-        return bool(existing == wanted)
-    return all(existing.get(name) == value for name, value in wanted.items())
+def _matches_entry(existing: Any, requested: Any) -> bool:
+    if not isinstance(existing, dict) or not isinstance(requested, dict):
+        return bool(existing == requested)
+    return all(existing.get(name) == value for name, value in requested.items())
 
 
 def list_entries(spec: Mapping[str, Any], field: str) -> list[Any]:

@@ -37,7 +37,7 @@ class ObjectSelector:
 
     def matches(self, key: ResourceKey) -> bool:
         wanted_parts = (self.group, self.kind, self.namespace, self.name)
-        return all(not wanted or wanted == actual for wanted, actual in zip(wanted_parts, key, strict=True))
+        return all(not requested or requested == actual for requested, actual in zip(wanted_parts, key, strict=True))
 
 
 class OfferedAction(NamedTuple):

@@ -50,7 +50,7 @@ class ObjectPattern(NamedTuple):
 
     def matches(self, key: ResourceKey) -> bool:
         wanted_parts = (self.group, self.kind, self.namespace or "*", self.name)
-        return all(fnmatch.fnmatchcase(actual, wanted) for actual, wanted in zip(key, wanted_parts, strict=True))
+        return all(fnmatch.fnmatchcase(actual, requested) for actual, requested in zip(key, wanted_parts, strict=True))
 
 
 def read_object_pattern(text: str) -> ObjectPattern:

@@ -278,7 +278,9 @@ class Engine:
                 tasks.create_task(_run_task(self._build_budget_reporter().run), name="project budgets")
                 workers = count_workers(self.options.workers)
                 run_all_workers = partial(run_workers, self.controller, self.queue, context, workers=workers)
-                tasks.create_task(_run_task(partial(run_all_workers, grace=self.options.grace_seconds)), name="workers")
+                tasks.create_task(
+                    _run_task(partial(run_all_workers, grace_seconds=self.options.grace_seconds)), name="workers"
+                )
                 if self.sharding is not None:
                     tasks.create_task(_run_task(self.sharding.run), name="sharing")
         finally:

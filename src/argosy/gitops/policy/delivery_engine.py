@@ -274,7 +274,7 @@ def list_running_controllers(workloads: Iterable[Manifest]) -> list[Manifest]:
 
 
 def build_engines(
-    workloads: Iterable[Manifest], find_extra_namespaces: FindExtraNamespaces = lambda found: ()
+    workloads: Iterable[Manifest], find_extra_namespaces: FindExtraNamespaces = lambda workload: ()
 ) -> DeliveryEngines:
     """Build DeliveryEngines. `find_extra_namespaces` returns those that a controller watches besides its own."""
     return DeliveryEngines(

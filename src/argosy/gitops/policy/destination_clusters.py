@@ -101,7 +101,7 @@ class DestinationClusters:
 
 def read_clusters(secrets: Iterable[Manifest], argocd_cm: Mapping[str, str] = {}) -> DestinationClusters:
     """Read cluster Secrets in the order of their names; those without an address are ignored."""
-    clusters = sorted(filter(None, map(_read_cluster_secret, secrets)), key=lambda each: each.secret_name)
+    clusters = sorted(filter(None, map(_read_cluster_secret, secrets)), key=lambda cluster: cluster.secret_name)
     return DestinationClusters(tuple(clusters), is_own_cluster_enabled(argocd_cm) is True)
 
 

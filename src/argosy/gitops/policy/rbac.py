@@ -18,7 +18,7 @@ from typing import Final
 from argosy.gitops.application.project import Project
 from argosy.gitops.policy.rbac_addresses import ADDRESS_RESOURCES, list_object_spellings
 from argosy.gitops.policy.rbac_config import AccessPolicy
-from argosy.gitops.policy.rbac_matching import (
+from argosy.gitops.policy.rbac_matcher import (
     NameMatcher,
     PatternMatcher,
     RbacRuleSet,

@@ -73,7 +73,7 @@ async def run_workers(
     workers: int = 4,
     grace_seconds: float = 5.0,
 ) -> None:
-    """Process a queue that the caller fills, until cancelled; then running reconciles have `grace` seconds to end."""
+    """Process a queue that the caller fills, until cancelled; then running reconciles have `grace_seconds` to end."""
     busy: set[asyncio.Task[None]] = set()
     worker_tasks = [
         asyncio.create_task(_run_worker(controller, queue, context, {}, busy), name=f"{controller.name} {number}")

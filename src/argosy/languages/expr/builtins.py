@@ -1,4 +1,4 @@
-"""Built-in functions of expressions: plain functions, and functions with a predicate for each element.
+"""Built-in functions of expressions: plain functions, and functions with a predicate for item element.
 
 In: nodes. Out: nodes. Never: more elements or characters than the budget allows.
 """
@@ -215,7 +215,7 @@ PLAIN_FUNCTIONS: Final[Mapping[str, Function]] = {
     "upper": lambda meter, text: _require_string(text).upper(),
     "lower": lambda meter, text: _require_string(text).lower(),
     "split": _split,
-    "splitAfter": lambda meter, text, mark: [each + mark for each in text.split(mark)[:-1]] + [text.split(mark)[-1]],
+    "splitAfter": lambda meter, text, mark: [item + mark for item in text.split(mark)[:-1]] + [text.split(mark)[-1]],
     "replace": _replace,
     "repeat": _repeat,
     "join": _join,
@@ -229,8 +229,8 @@ PLAIN_FUNCTIONS: Final[Mapping[str, Function]] = {
     "fromBase64": lambda meter, text: base64.b64decode(_require_string(text), validate=True).decode(),
     "keys": lambda meter, value: list(dict.keys(value)),
     "values": lambda meter, value: list(dict.values(value)),
-    "toPairs": lambda meter, value: [[name, each] for name, each in dict.items(value)],
-    "fromPairs": lambda meter, items: {str(name): each for name, each in items},
+    "toPairs": lambda meter, value: [[name, item] for name, item in dict.items(value)],
+    "fromPairs": lambda meter, items: {str(name): item for name, item in items},
     "first": lambda meter, items: _get_end_item(items, 0),
     "last": lambda meter, items: _get_end_item(items, -1),
     "get": lambda meter, value, name: _get_or_nil(value, name),
@@ -238,7 +238,7 @@ PLAIN_FUNCTIONS: Final[Mapping[str, Function]] = {
     "reverse": lambda meter, items: _require_list(items)[::-1],
     "sort": lambda meter, items, direction="asc": _sort(_require_list(items), direction),
     "uniq": _unique,
-    "concat": lambda meter, *lists: [each for items in lists for each in _require_list(items)],
+    "concat": lambda meter, *lists: [item for items in lists for item in _require_list(items)],
     "flatten": _flatten,
     "date": _parse_date,
     "duration": lambda meter, text: go_time.parse_go_duration(_require_string(text)),
@@ -342,7 +342,7 @@ PREDICATE_FUNCTIONS: Final[Mapping[str, PredicateFunction]] = {
         items[at] for at in _list_matching_indexes("filter", scope, items, test)
     ],
     "map": lambda scope, items, test, more: [
-        _evaluate_predicate(scope, each, at, test) for at, each in enumerate(items)
+        _evaluate_predicate(scope, item, at, test) for at, item in enumerate(items)
     ],
     "find": lambda scope, items, test, more: _get_match(_list_matching_indexes("find", scope, items, test), items, 0),
     "findLast": lambda scope, items, test, more: _get_match(

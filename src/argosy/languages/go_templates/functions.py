@@ -116,7 +116,7 @@ def _print(state: Any, *values: Any) -> str:
 def _printf(state: Any, layout: str, *values: Any) -> str:
     if not isinstance(layout, str):
         raise TypeError
-    state.meter.grow(len(layout))
+    state.budget.spend_characters(len(layout))
     return printf(layout, values)
 
 

@@ -336,8 +336,8 @@ def unquote_string(token: TemplateToken) -> str:
     try:
         return _GO_ESCAPE.sub(_unescape, inner)
     except ValueError as error:
-        shown = json.dumps(inner[:30])
-        raise TemplateError(f"{shown} has an invalid escape; correct it", line=token.line) from error
+        quoted_text = json.dumps(inner[:30])
+        raise TemplateError(f"{quoted_text} has an invalid escape; correct it", line=token.line) from error
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -84,7 +84,7 @@ def _divide(dividend: int, divisor: int) -> int:
 
 def _build_range(state: Any, start: int, stop: int, step: int) -> list[int]:
     numbers = range(start, stop, step) if step else range(0)
-    state.meter.grow(len(numbers))
+    state.budget.spend_characters(len(numbers))
     return list(numbers)
 
 
@@ -93,7 +93,7 @@ def _format_sequence(state: Any, *bounds: Any) -> str:
     start, stop = (1, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[-1])
     step = numbers[1] if len(numbers) == 3 else (1 if start <= stop else -1)
     sequence = range(start, stop + (1 if step > 0 else -1), step) if step else range(0)
-    state.meter.grow(len(sequence) * 20)
+    state.budget.spend_characters(len(sequence) * 20)
     return " ".join(map(str, sequence))
 
 
@@ -114,8 +114,8 @@ def _delete_key(state: Any, value: Any, name: Any) -> dict[str, Any]:
 
 def _merge(state: Any, target: Any, *others: Any, overwrite: bool = False) -> dict[str, Any]:
     """Sprig merges deeply, into the first map."""
-    state.meter.step(10 + len(target))
-    with state.meter.deeper():
+    state.budget.spend_steps(10 + len(target))
+    with state.budget.enter_nested():
         for other in others:
             for name, value in _require_map(other).items():
                 if isinstance(value, dict) and isinstance(target.get(name), dict):
@@ -137,7 +137,7 @@ def _dig(state: Any, *path: Any) -> Any:
 def _unique(state: Any, value: Any) -> list[Any]:
     result: list[Any] = []
     for item in require_list(value):
-        state.meter.step(len(result) + 1)
+        state.budget.spend_steps(len(result) + 1)
         if item not in result:
             result.append(item)
     return result
@@ -291,7 +291,7 @@ _GENERAL_FUNCTIONS: Final[Mapping[str, Function]] = {
     "seq": _format_sequence,
     "default": _use_default,
     "empty": lambda state, value: not is_truthy(value),
-    "coalesce": lambda state, *values: next((each for each in values if is_truthy(each)), None),
+    "coalesce": lambda state, *values: next((item for item in values if is_truthy(item)), None),
     "all": lambda state, *values: all(map(is_truthy, values)),
     "any": lambda state, *values: any(map(is_truthy, values)),
     "ternary": lambda state, one, other, test: one if test is True else other,
@@ -309,20 +309,20 @@ _GENERAL_FUNCTIONS: Final[Mapping[str, Function]] = {
     "concat": lambda state, *values: _concatenate(values),
     "reverse": lambda state, value: require_list(value)[::-1],
     "uniq": _unique,
-    "without": lambda state, value, *gone: [each for each in require_list(value) if each not in gone],
+    "without": lambda state, value, *gone: [item for item in require_list(value) if item not in gone],
     "has": lambda state, item, value: value is not None and item in require_list(value),
-    "compact": lambda state, value: [each for each in require_list(value) if is_truthy(each)],
+    "compact": lambda state, value: [item for item in require_list(value) if is_truthy(item)],
     "dict": _build_dict,
     "get": lambda state, value, name: _require_map(value).get(require_string(name), ""),
     "set": _set_key,
     "unset": _delete_key,
     "hasKey": lambda state, value, name: require_string(name) in _require_map(value),
-    "pluck": lambda state, name, *values: [each[name] for each in values if require_string(name) in _require_map(each)],
-    "keys": lambda state, *values: sorted(name for each in values for name in _require_map(each)),
+    "pluck": lambda state, name, *values: [item[name] for item in values if require_string(name) in _require_map(item)],
+    "keys": lambda state, *values: sorted(name for item in values for name in _require_map(item)),
     "values": lambda state, value: list(_require_map(value).values()),
     "pick": lambda state, value, *names: {name: value[name] for name in names if name in _require_map(value)},
     "omit": lambda state, value, *names: {
-        name: each for name, each in _require_map(value).items() if name not in names
+        name: item for name, item in _require_map(value).items() if name not in names
     },
     "merge": _merge,
     "mergeOverwrite": lambda state, into, *others: _merge(state, into, *others, overwrite=True),

@@ -40,12 +40,12 @@ def to_strings(value: Any) -> list[str]:
 
 
 def _repeat(state: Any, count: int, value: Any) -> str:
-    state.meter.grow(len(require_string(value)) * max(0, count))
+    state.budget.spend_characters(len(require_string(value)) * max(0, count))
     return require_string(value) * count
 
 
 def _replace(state: Any, old: Any, new: Any, value: Any) -> str:
-    state.meter.grow(
+    state.budget.spend_characters(
         len(require_string(value)) + (value.count(old) if old else len(value) + 1) * len(require_string(new))
     )
     return require_string(value).replace(require_string(old), new)
@@ -54,7 +54,7 @@ def _replace(state: Any, old: Any, new: Any, value: Any) -> str:
 def _indent(state: Any, count: int, value: Any) -> str:
     if not 0 <= count <= 1000:
         raise TemplateError("indent takes 0 to 1000 spaces")
-    state.meter.grow((count + 1) * (require_string(value).count("\n") + 1))
+    state.budget.spend_characters((count + 1) * (require_string(value).count("\n") + 1))
     return " " * count + require_string(value).replace("\n", "\n" + " " * count)
 
 
@@ -72,7 +72,7 @@ def _abbrev(state: Any, width: int, value: Any) -> str:
 
 def _join(state: Any, separator: Any, value: Any) -> str:
     strings = to_strings(value)
-    state.meter.grow(sum(map(len, strings)) + len(require_string(separator)) * len(strings))
+    state.budget.spend_characters(sum(map(len, strings)) + len(require_string(separator)) * len(strings))
     return str(separator).join(strings)
 
 
@@ -142,7 +142,7 @@ def _regex_replace(state: Any, source: Any, value: Any, new: Any) -> str:
         replacement = _GROUP_REFERENCE.sub(
             lambda reference: read_group(match, reference[1] or reference[2]), require_string(new)
         )
-        state.meter.grow(len(replacement))
+        state.budget.spend_characters(len(replacement))
         return replacement
 
     return compiled.sub(expand, subject)
@@ -152,7 +152,7 @@ def _regex_replace_literal(state: Any, source: Any, value: Any, new: Any) -> str
     compiled, subject = _compile_for(value, source)
 
     def expand(match: re.Match[str]) -> str:
-        state.meter.grow(len(require_string(new)))
+        state.budget.spend_characters(len(require_string(new)))
         return require_string(new)
 
     return compiled.sub(expand, subject)
@@ -216,13 +216,13 @@ STRING_FUNCTIONS: Final[Mapping[str, Function]] = {
     "trunc": _trunc,
     "abbrev": _abbrev,
     "nospace": lambda state, value: "".join(require_string(value).split()),
-    "initials": lambda state, value: "".join(each[:1] for each in require_string(value).split()),
+    "initials": lambda state, value: "".join(item[:1] for item in require_string(value).split()),
     "contains": lambda state, part, value: require_string(part) in require_string(value),
     "hasPrefix": lambda state, start, value: require_string(value).startswith(require_string(start)),
     "hasSuffix": lambda state, end, value: require_string(value).endswith(require_string(end)),
-    "quote": lambda state, *values: " ".join(quote_string(format_value(each)) for each in values if each is not None),
-    "squote": lambda state, *values: " ".join(f"'{format_value(each)}'" for each in values if each is not None),
-    "cat": lambda state, *values: " ".join(format_value(each) for each in values if each is not None),
+    "quote": lambda state, *values: " ".join(quote_string(format_value(item)) for item in values if item is not None),
+    "squote": lambda state, *values: " ".join(f"'{format_value(item)}'" for item in values if item is not None),
+    "cat": lambda state, *values: " ".join(format_value(item) for item in values if item is not None),
     "indent": _indent,
     "nindent": lambda state, count, value: "\n" + _indent(state, count, value),
     "plural": _choose_plural,

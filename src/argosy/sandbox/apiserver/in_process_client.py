@@ -87,7 +87,7 @@ class EmbeddedCluster:
                 registered.pop(performer, None)
 
     def _bind_performer(self, performer: SubresourceExtension) -> Callable[[SubresourceRequest], Awaitable[Manifest]]:
-        return lambda asked: performer.handle(asked, self)
+        return lambda request: performer.handle(request, self)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

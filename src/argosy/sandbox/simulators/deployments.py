@@ -181,13 +181,13 @@ def _list_owned_replica_sets(deployment: Manifest, cache: InformerCache) -> list
     ]
 
 
-async def _handle_name_collision(deployment: Manifest, wanted: Manifest, context: ControllerContext) -> None:
+async def _handle_name_collision(deployment: Manifest, desired: Manifest, context: ControllerContext) -> None:
     """Raise collisionCount if the name belongs to a ReplicaSet of another owner or template.
 
     A ReplicaSet of our own that the cache does not show yet is not a collision.
     """
     existing = await context.cluster.get(
-        build_key(REPLICA_SET, deployment["metadata"]["namespace"], wanted["metadata"]["name"])
+        build_key(REPLICA_SET, deployment["metadata"]["namespace"], desired["metadata"]["name"])
     )
     if existing is None:
         return
@@ -202,16 +202,16 @@ async def _update_revision_annotations(
 ) -> bool:
     """Update the annotations that `kubectl rollout history` and `undo` use; return True if the Deployment was
     written."""
-    wanted = {
+    desired = {
         **select_copied_annotations(deployment),
         **build_revision_annotations(bounds.desired, bounds.max_total, revision),
     }
     current_annotations = new["metadata"].get("annotations") or {}
     if (
-        any(current_annotations.get(name) != value for name, value in wanted.items())
+        any(current_annotations.get(name) != value for name, value in desired.items())
         and read_replicas(new) == bounds.desired
     ):
-        await patch_object(new, {"metadata": {"annotations": wanted}}, context.cluster)
+        await patch_object(new, {"metadata": {"annotations": desired}}, context.cluster)
     elif current_annotations.get(REVISION_ANNOTATION) != str(revision):
         await patch_object(new, {"metadata": {"annotations": {REVISION_ANNOTATION: str(revision)}}}, context.cluster)
     return await _annotate_deployment_revision(deployment, revision, context)

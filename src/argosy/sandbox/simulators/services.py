@@ -145,16 +145,16 @@ async def _write_endpoints(service: Manifest, pods: list[Manifest], context: Con
 
 
 async def _write_if_changed(
-    current: Manifest | None, wanted: Manifest, fields: Iterable[str], context: ControllerContext
+    current: Manifest | None, desired: Manifest, fields: Iterable[str], context: ControllerContext
 ) -> bool:
     if current is None:
-        return await create_if_absent(wanted, context.cluster)
-    labels = wanted["metadata"]["labels"]
+        return await create_if_absent(desired, context.cluster)
+    labels = desired["metadata"]["labels"]
     patch: dict[str, Any] = {
-        name: wanted[name] for name in fields if not equals_ignoring_empty(current.get(name), wanted[name])
+        name: desired[name] for name in fields if not equals_ignoring_empty(current.get(name), desired[name])
     }
     if not _contains_labels(current["metadata"].get("labels") or {}, labels) or not get_annotation(current, SIMULATED):
-        patch["metadata"] = {"labels": labels, "annotations": wanted["metadata"]["annotations"]}
+        patch["metadata"] = {"labels": labels, "annotations": desired["metadata"]["annotations"]}
     if not patch:
         return False
     await patch_object(current, patch, context.cluster)
@@ -204,5 +204,5 @@ def _enqueue_service_of_slice(endpoint_slice: Manifest) -> Iterator[ResourceKey]
         yield build_key(SERVICE, endpoint_slice["metadata"]["namespace"], name)
 
 
-def _contains_labels(current: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(current.get(name) == value for name, value in wanted.items())
+def _contains_labels(current: Mapping[str, str], desired: Mapping[str, str]) -> bool:
+    return all(current.get(name) == value for name, value in desired.items())

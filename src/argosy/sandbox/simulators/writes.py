@@ -1,6 +1,6 @@
 """Writes objects for simulators: only changed fields, only over the version that was read, and never twice.
 
-In: a live manifest and the wanted state. Out: at most one write. Never: decides; retries.
+In: a live manifest and the desired state. Out: at most one write. Never: decides; retries.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def equals_ignoring_empty(left: Any, right: Any) -> bool:
     return left == right or (not left and not right)
 
 
-async def update_status_if_changed(live: Manifest, wanted: Mapping[str, Any], cluster: Cluster) -> bool:
+async def update_status_if_changed(live: Manifest, desired: Mapping[str, Any], cluster: Cluster) -> bool:
     """Patch changed status fields; return True if something was written.
 
     None in `wanted` removes a field; fields that are not in `wanted` stay.
     """
     current = live.get("status") or {}
-    changed = {name: value or None if value == 0 else value for name, value in wanted.items()}
+    changed = {name: value or None if value == 0 else value for name, value in desired.items()}
     changed = {name: value for name, value in changed.items() if not equals_ignoring_empty(current.get(name), value)}
     if not changed:
         return False
@@ -76,7 +76,7 @@ async def patch_object(live: Manifest, patch: Mapping[str, Any], cluster: Cluste
 
 
 async def create_if_absent(manifest: Manifest, cluster: Cluster) -> bool:
-    """Create an object; return False if the name exists. Names are deterministic, so it is then the wanted object."""
+    """Create an object; return False if the name exists. Names are deterministic, so it is then the desired object."""
     try:
         await cluster.create(manifest)
     except Conflict as error:

@@ -56,19 +56,19 @@ class Stage:
         return WorkingTrees(self.folder / "mirrors", self.homes)
 
     async def apply(self, manifests: Sequence[Manifest], namespace: str) -> list[Manifest]:
-        """As the objects need each other; a namespace that is not there is made."""
+        """Apply in dependency order, and create missing namespaces."""
         from argosy.features.local.manifest_loader import KIND_ORDER
 
-        made = []
-        for manifest in sorted(manifests, key=lambda each: KIND_ORDER.get(each["kind"], 9)):
-            placed = await self._placed(manifest, namespace)
-            await self._make_namespace(key_of(placed).namespace)
-            made.append(await self.cluster.apply(placed, manager=MANAGER, force=True))
-            if placed["kind"] == "CustomResourceDefinition":
-                await self._served(placed)
-        return made
+        live_objects = []
+        for manifest in sorted(manifests, key=lambda item: KIND_ORDER.get(item["kind"], 9)):
+            namespaced = await self._set_namespace(manifest, namespace)
+            await self._ensure_namespace(key_of(namespaced).namespace)
+            live_objects.append(await self.cluster.apply(namespaced, manager=MANAGER, force=True))
+            if namespaced["kind"] == "CustomResourceDefinition":
+                await self._wait_until_served(namespaced)
+        return live_objects
 
-    async def _placed(self, manifest: Manifest, namespace: str) -> Manifest:
+    async def _set_namespace(self, manifest: Manifest, namespace: str) -> Manifest:
         key = key_of(manifest)
         info = (await self.cluster.kinds()).get(key.group_kind)
         if info is None:
@@ -78,90 +78,92 @@ class Stage:
             return manifest
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
-    async def _make_namespace(self, name: str) -> None:
+    async def _ensure_namespace(self, name: str) -> None:
         if name and await self.cluster.get(ResourceKey("", "Namespace", "", name)) is None:
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             with contextlib.suppress(Conflict):
                 await self.cluster.create(manifest)
 
-    async def _served(self, definition: Manifest) -> None:
+    async def _wait_until_served(self, definition: Manifest) -> None:
         spec = definition["spec"]
         kind = GroupKind(spec["group"], spec["names"]["kind"])
         async with asyncio.timeout(SERVED_SECONDS):
-            while kind not in await self.cluster.kinds():  # noqa: ASYNC110 - a cluster tells it to who asks
+            while kind not in await self.cluster.kinds():  # noqa: ASYNC110 - discovery has no watch
                 await asyncio.sleep(0.01)
 
     async def serve(self) -> Path:
-        """A kubeconfig for other programs; the server begins with the first that asks."""
+        """Return a kubeconfig for other programs. The server starts with the first call."""
         file = self.folder / "kubeconfig"
         if not self._api:
-            found = await asyncio.to_thread(ensure_certificates, self.folder / "tls")
-            self._api = await self.end.enter_async_context(serve_https(self.cluster.plane, found))
-            authority = found.authority.read_bytes()
+            certificates = await asyncio.to_thread(ensure_certificates, self.folder / "tls")
+            self._api = await self.end.enter_async_context(serve_https(self.cluster.plane, certificates))
+            authority = certificates.authority.read_bytes()
             write_private_text(
                 file, dump_yaml(kubeconfig.build_kubeconfig(NAME, self._api, authority, ADMIN.name, self.token))
             )
         return file
 
     async def deliver(self, application: Manifest, homes: Mapping[str, Path]) -> Manifest:
-        """The Application as it stands in Git, with one sync asked for; its sources are these folders as they are."""
+        """Create or replace the Application and request one sync. Its sources are these folders as they are."""
         self.homes |= homes
         self._trees.looks += 1
-        await self._engine()
-        wanted = {**application, "metadata": {**application["metadata"], "namespace": DEFAULT_NAMESPACE}}
-        await self._make_namespace(str(_of(wanted, "spec", "destination").get("namespace") or ""))
-        await self._written(wanted)
-        options = _of(wanted, "spec", "syncPolicy").get("syncOptions") or []
+        await self._start_engine()
+        desired = {**application, "metadata": {**application["metadata"], "namespace": DEFAULT_NAMESPACE}}
+        await self._ensure_namespace(str(_find_map(desired, "spec", "destination").get("namespace") or ""))
+        await self._create_or_replace(desired)
+        options = _find_map(desired, "spec", "syncPolicy").get("syncOptions") or []
         request = {"sync": {"syncOptions": options}, "initiatedBy": {"username": MANAGER}}
-        return await self.cluster.patch(key_of(wanted), {"operation": request})
+        return await self.cluster.patch(key_of(desired), {"operation": request})
 
-    async def _written(self, manifest: Manifest) -> None:
-        """As it stands: a field that its kind does not have is dropped, as by kubectl."""
-        known = await self.cluster.get(key_of(manifest))
-        if known is None:
+    async def _create_or_replace(self, manifest: Manifest) -> None:
+        """Unknown fields are dropped, as by kubectl."""
+        live = await self.cluster.get(key_of(manifest))
+        if live is None:
             await self.cluster.create(manifest)
         else:
-            metadata = {**manifest["metadata"], "resourceVersion": known["metadata"]["resourceVersion"]}
-            await self.cluster.replace({**known, **manifest, "metadata": metadata})
+            metadata = {**manifest["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+            await self.cluster.replace({**live, **manifest, "metadata": metadata})
 
-    async def _engine(self) -> None:
+    async def _start_engine(self) -> None:
         if self._is_delivering:
             return
         self._is_delivering = True
-        await self._make_namespace(DEFAULT_NAMESPACE)
-        for each in load_definitions(*KINDS):
-            await self.cluster.apply(each, manager=MANAGER, force=True)
-            await self._served(each)
+        await self._ensure_namespace(DEFAULT_NAMESPACE)
+        for definition in load_definitions(*KINDS):
+            await self.cluster.apply(definition, manager=MANAGER, force=True)
+            await self._wait_until_served(definition)
         options = EngineOptions(
             self._trees.folder, wave_delay_seconds=0.0, workers=4, render_workers=1, grace_seconds=0.1
         )
         engine = Engine(self.cluster, options, DEFAULT_NAMESPACE, repositories=self._trees, render_pool=self.crew)
-        work = asyncio.create_task(engine.run(), name="engine")
-        self.end.push_async_callback(_ended, work)
+        engine_task = asyncio.create_task(engine.run(), name="engine")
+        self.end.push_async_callback(_cancel, engine_task)
 
 
-async def _ended(work: asyncio.Task[None]) -> None:
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
-def _of(manifest: Manifest, *path: str) -> Mapping[str, Any]:
-    here: Any = manifest
-    for step in path:
-        here = here.get(step) if isinstance(here, dict) else None
-    return here if isinstance(here, dict) else {}
+def _find_map(manifest: Manifest, *path: str) -> Mapping[str, Any]:
+    value: Any = manifest
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 @contextlib.asynccontextmanager
 async def open_stage(folder: Path, crew: ProcessPool, addons: str = ADDONS) -> AsyncIterator[Stage]:
-    """In memory. `crew` renders; whoever made it closes it."""
+    """Open a cluster in memory. `crew` renders; the caller closes it."""
     token = secrets.token_urlsafe(16)
-    played = load_addons(addons)
+    loaded_addons = load_addons(addons)
     failed = asyncio.Event()
     async with (
         ControlPlane.open(None, admin_token=token) as plane,
-        run_addons(played, EmbeddedCluster(plane), on_failure=failed.set, folder=folder),
+        run_addons(loaded_addons, EmbeddedCluster(plane), on_failure=failed.set, folder=folder),
         contextlib.AsyncExitStack() as end,
     ):
-        plane.subresources.pod_logs = next((each.pod_log_reader for each in played if each.pod_log_reader), None)
+        plane.subresources.pod_logs = next(
+            (addon.pod_log_reader for addon in loaded_addons if addon.pod_log_reader), None
+        )
         yield Stage(EmbeddedCluster(plane), folder, token, end, crew)

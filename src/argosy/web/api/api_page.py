@@ -105,5 +105,6 @@ ROUTES = (
         "API documentation page.",
         tag="about",
         response_media_types=("text/html",),
+        operation_id="about_shown",
     ),
 )

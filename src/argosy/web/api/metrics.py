@@ -124,5 +124,6 @@ ROUTES = (
         "Prometheus metrics.",
         tag="about",
         response_media_types=("text/plain",),
+        operation_id="about_measure",
     ),
 )

@@ -163,8 +163,22 @@ async def get_openapi_document(request: RequestContext) -> BytesResponse:
 
 
 ROUTES = (
-    Route("GET", "/api/openapi.json", SignedIn(), get_openapi_document, "OpenAPI document.", tag="about"),
     Route(
-        "GET", "/swagger.json", SignedIn(), get_openapi_document, "OpenAPI document, at Argo CD's path.", tag="about"
+        "GET",
+        "/api/openapi.json",
+        SignedIn(),
+        get_openapi_document,
+        "OpenAPI document.",
+        tag="about",
+        operation_id="about_described_get_api_openapi_json",
+    ),
+    Route(
+        "GET",
+        "/swagger.json",
+        SignedIn(),
+        get_openapi_document,
+        "OpenAPI document, at Argo CD's path.",
+        tag="about",
+        operation_id="about_described_get_swagger_json",
     ),
 )

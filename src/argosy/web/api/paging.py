@@ -41,7 +41,7 @@ def build_page(
     items: Sequence[Any],
     sort_key: SortKey,
     *,
-    to_wire: Callable[[Any], Any] = lambda each: each,
+    to_wire: Callable[[Any], Any] = lambda item: item,
 ) -> JsonResponse:
     """`sort_key` orders the items and is the token: the next page starts after it, even if that item was deleted."""
     limit = request.query.get_int("limit", DEFAULT_PAGE_ITEMS, minimum=0, maximum=MAX_PAGE_ITEMS) or DEFAULT_PAGE_ITEMS

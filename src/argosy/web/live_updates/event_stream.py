@@ -16,7 +16,7 @@ from argosy.web.route import QueryParameter, Route, SignedIn
 async def stream_live_updates(request: RequestContext) -> StreamResponse:
     if request.site.hub is None:
         raise NotFoundOrForbidden
-    request.application.turnstile.check_stream(request.caller.name)  # before anything is rendered
+    request.application.concurrency_limits.check_stream(request.caller.name)  # before anything is rendered
     events = request.site.hub.stream(request)
     first = await anext(events)  # raises if forbidden, while an error response is still possible
     if request.method == "HEAD":  # nobody reads the events

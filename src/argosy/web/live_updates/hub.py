@@ -129,7 +129,8 @@ class LivePageHub:
             subject=None,
             rbac_object="",
         )
-        page = await request.application.conceal(live_page.route, await authorization.authorize(live_page.route, page))
+        page = await authorization.authorize(live_page.route, page)
+        page = await request.application.conceal_secrets(live_page.route, page)
         request.state["page"] = page  # its Secrets decide the redaction of events; its URL is echoed
         return page, live_page
 

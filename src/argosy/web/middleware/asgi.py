@@ -230,7 +230,7 @@ class _RequestHandler:
     def _echo(self) -> InputEcho:
         """Placeholders in the request, and for live updates those in the address of the page."""
         state = self.context.state if self.context else {}
-        inner = state["page"].kept if "page" in state else {}
+        inner = state["page"].state if "page" in state else {}
         echo: InputEcho = inner.get("echo", NO_ECHO) + state.get("echo", NO_ECHO)
         return echo
 

@@ -70,7 +70,7 @@ def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:
         (group,) = (
             action.choices["app"] for action in build_parser("app", subcommand=typed)._actions if action.choices
         )
-        (found,) = (action.choices for action in group._subresources if action.choices)
+        (found,) = (action.choices for action in group._actions if action.choices)
         return {name: parser.format_help() for name, parser in found.items()}
 
     among = verbs()

@@ -51,7 +51,7 @@ async def test_the_status_says_in_json_and_in_text_why_a_store_is_read_only(
 
     async def status(output: str) -> str:
         chosen = argparse.Namespace(data_dir=folder.root, output=output)
-        assert await asyncio.to_thread(command.status, chosen) in (0, 1)
+        assert await asyncio.to_thread(command.run_status, chosen) in (0, 1)
         return capsys.readouterr().out
 
     async def read_only() -> str | None:

@@ -100,7 +100,8 @@ def test_a_hostile_script_takes_little_work() -> None:
         "import sys\n"
         "from argosy.gitops.analysis.script_commands import list_kubectl_calls\n"
         "from argosy.gitops.analysis.shell_loops import *\n"
-        "for script in sys.stdin.read().split('\\x1f'): list(find_unset_counters(script)); list(calls(script[:2000]))"
+        "for script in sys.stdin.read().split('\\x1f'):\n"
+        "    list(find_unset_counters(script)); list(list_kubectl_calls(script[:2000]))"
     )
     scripts = []
     for part in HOSTILE:

@@ -38,9 +38,11 @@ def a_reader(
     cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}})
     known = read_project({"metadata": {"name": "default"}, "spec": project})
     rules = SimpleNamespace(repositories=repositories, clusters=DestinationClusters())
-    desk = SimpleNamespace(control="argocd")
+    desk = SimpleNamespace(control_namespace="argocd")
     return cast(
-        "ApplicationReader", SimpleNamespace(rules=rules, control_cache=cache, desk=desk, project=lambda app: known)
+        "ApplicationReader", SimpleNamespace(
+            reconciler_settings=rules, control_cache=cache, service=desk, get_project=lambda app: known
+        )
     )
 
 

@@ -24,7 +24,7 @@ class Counting:
         self.under_way = self.most = 0
 
     async def run_batch(self, function, payloads):
-        assert function == "argosy.gitops.health.lua.worker:evaluate"
+        assert function == "argosy.gitops.health.lua.worker:run_user_script"
         self.asked.append(payloads)
         self.under_way += 1
         self.most = max(self.most, self.under_way)

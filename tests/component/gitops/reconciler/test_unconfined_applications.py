@@ -46,14 +46,14 @@ async def main():
         vitals = ControllerHealth(8, clock=room.clock)
         vitals.engine = room.engine
         async with asyncio.timeout(HANG_SECONDS):
-            while not room.engine.confinement.troubles():
+            while not room.engine.confinement.list_problems():
                 await asyncio.sleep(0.01)
         print(json.dumps({
             "source": refused,
             "made": await room.get("ConfigMap", "made"),
             "plain": await room.get("ConfigMap", "plain"),
             "health": judged,
-            "troubles": vitals.troubles(),
+            "troubles": vitals.list_problems(),
         }))
 
 asyncio.run(main())

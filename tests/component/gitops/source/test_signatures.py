@@ -232,7 +232,7 @@ async def test_the_last_good_revision_of_a_signed_tag_can_be_had_by_its_id(
     repository.git("tag", "-d", "v1.0.0")
     with pytest.raises(Exception, match="there is no branch") as raised:
         await repositories.checkout(url, "v1.0.0", signatures=rule)
-    assert raised.value.last_good == commit
+    assert raised.value.last_good_revision == commit
     again = opened()
     assert (await again.checkout(url, commit, signatures=rule)).tree.read_file("a") == b"tagged"
     stranger = SignatureRule((keys.ids["bob"],), rule.public_keys)

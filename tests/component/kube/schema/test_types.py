@@ -131,7 +131,7 @@ def test_the_tool_names_a_module_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_importing_the_module_reads_no_table() -> None:
-    script = "from argosy.kube.schema import builtin_types; print(builtin_types.table.cache_info().currsize)"
+    script = "from argosy.kube.schema import builtin_types; print(builtin_types.load_table.cache_info().currsize)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
 

@@ -23,9 +23,9 @@ SHORT = 0.3
 OBJECTS, OBJECT_BYTES, SEND_BUFFER_BYTES = 20, 200_000, 1 << 16
 
 
-def bind_with_small_buffers(port: int, *, any_port: bool = False) -> socket.socket:
+def bind_with_small_buffers(port: int, *, allow_other_port: bool = False) -> socket.socket:
     """Connections inherit it: else the kernel takes megabytes for a client that does not read, how many differs."""
-    listener = open_listener(port, allow_other_port=any_port)
+    listener = open_listener(port, allow_other_port=allow_other_port)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return listener
 

@@ -265,7 +265,7 @@ def test_an_older_store_is_migrated_step_by_step(path: Path, monkeypatch: pytest
     assert connection.execute("SELECT x FROM second").fetchall() == [(3,)]
 
 
-@pytest.mark.parametrize("read", ["events", "live", "live_revisions"])
+@pytest.mark.parametrize("read", ["events", "live", "list_live_revisions"])
 def test_a_damaged_row_does_not_keep_the_snapshot_of_the_reader(path: Path, read: str) -> None:
     """A snapshot that is kept would keep the write-ahead log from being emptied for ever.
 

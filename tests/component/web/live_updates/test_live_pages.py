@@ -258,7 +258,7 @@ async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(wo
 
 
 async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
-    seen = SimpleNamespace(at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
+    seen = SimpleNamespace(fresh_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
     world.lookout.as_of = seen  # type: ignore[attr-defined]
     async with world.live("/apps", since=world.hub.position) as window:
         assert (beat := await window.event()) is not None and beat.data["isUp"] is True

@@ -15,7 +15,7 @@ SHOWN = argparse.Namespace(no_engine=False, log_format="text")
 
 
 def test_one_that_waits_says_so_and_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
-    target = cast(ClusterTarget, argparse.Namespace(where="the sandbox"))
+    target = cast(ClusterTarget, argparse.Namespace(display_name="the sandbox"))
     _print_status(SHOWN, target, "argosy", "node-1_7_0b5c1f2a", "14:03:20 UTC")
     said = capsys.readouterr().err
     assert said.startswith("node-1_7_0b5c1f2a is the leader for the sandbox: it holds the Lease in namespace")

@@ -17,7 +17,7 @@ BY_NOTEBOOK = NotebookWait(name="model-training", namespace="ml")
 
 
 def changed(wait: Any, **changes: Any) -> list[Manifest]:
-    made: list[Manifest] = type(wait)(**{**wait.__dict__, **changes}).manifests()
+    made: list[Manifest] = type(wait)(**{**wait.__dict__, **changes}).build_manifests()
     return made
 
 
@@ -44,8 +44,8 @@ def test_the_job_that_waits_for_an_image_is_the_one_of_the_lesson() -> None:
 
 def test_rights_come_in_an_earlier_wave_than_the_job() -> None:
     for made in (
-        changed(BY_IMAGE, has_rights=True),
-        changed(BY_IMAGE, has_rights=True, wave=2),
+        changed(BY_IMAGE, has_rbac=True),
+        changed(BY_IMAGE, has_rbac=True, wave=2),
         BY_NOTEBOOK.build_manifests(),
     ):
         *rights, job = made
@@ -55,13 +55,13 @@ def test_rights_come_in_an_earlier_wave_than_the_job() -> None:
 
 
 def test_the_rights_are_those_that_the_job_needs() -> None:
-    role = changed(BY_IMAGE, has_rights=True)[1]
+    role = changed(BY_IMAGE, has_rbac=True)[1]
     read = ["get", "list", "watch"]
     assert role["rules"] == [
         {"apiGroups": ["image.openshift.io"], "resources": ["imagestreams", "imagestreamtags"], "verbs": read},
         {"apiGroups": ["build.openshift.io"], "resources": ["builds"], "verbs": read},
     ]
-    started = changed(BY_IMAGE, has_rights=True, starts_build=True)[1]["rules"][2:]
+    started = changed(BY_IMAGE, has_rbac=True, starts_build=True)[1]["rules"][2:]
     assert started == [
         {"apiGroups": ["build.openshift.io"], "resources": ["buildconfigs/instantiate"], "verbs": ["create"]}
     ]
@@ -70,13 +70,13 @@ def test_the_rights_are_those_that_the_job_needs() -> None:
 
 
 def test_the_binding_names_the_account_that_runs_the_job() -> None:
-    account, _, binding, job = changed(BY_IMAGE, has_rights=True, service_account="builder")
+    account, _, binding, job = changed(BY_IMAGE, has_rbac=True, service_account="builder")
     assert account["metadata"]["name"] == "builder" == job["spec"]["template"]["spec"]["serviceAccountName"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "builder", "namespace": "ml"}]
 
 
 def test_the_account_that_every_namespace_has_is_not_taken_over() -> None:
-    kinds = [each["kind"] for each in changed(BY_IMAGE, has_rights=True, service_account="default")]
+    kinds = [each["kind"] for each in changed(BY_IMAGE, has_rbac=True, service_account="default")]
     assert kinds == ["Role", "RoleBinding", "Job"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from argosy.gitops.application.project import Project, ProjectRole
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
 from argosy.gitops.policy.rbac_config import read_access_policy
-from argosy.gitops.policy.rbac_matching import PatternMatcher
+from argosy.gitops.policy.rbac_matcher import PatternMatcher
 
 POLICY = """
 p, alice, applications, get, ml/*, allow

@@ -48,7 +48,7 @@ APP = application()
 
 
 def forget() -> None:
-    for name in ("_parsed", "_end_of_run"):
+    for name in ("_parse_schedule", "_find_end_of_overlaps"):
         getattr(module, name).cache_clear()
 
 

@@ -50,7 +50,7 @@ class FoundOnce:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    async def assemble(self, _app: Any, _project: Any, wanted: DesiredStateRequest, *_: Any) -> DesiredState:
+    async def build(self, _app: Any, _project: Any, wanted: DesiredStateRequest, *_: Any) -> DesiredState:
         self.asked.append(wanted.refs)
         if len(self.asked) > 1:
             raise UserError("the source was asked for")
@@ -60,7 +60,7 @@ class FoundOnce:
 class MayNotRead:
     """The engine itself lacks a right."""
 
-    async def assemble(self, *_: Any) -> DesiredState:
+    async def build(self, *_: Any) -> DesiredState:
         raise Forbidden("the engine may not read this", code=403)
 
 

@@ -30,16 +30,16 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "behind signs": lambda guess: {"query": QueryParameters([("q", f"{'<&>' * 10}{guess}")])},
     "as a name": lambda guess: {"query": QueryParameters([(guess, "1")])},
     "percent-encoded": lambda guess: {"query": QueryParameters([("q", f"%41{'x' * 30}{guess}")])},
-    "in the path": lambda guess: {"values": {"name": guess}, "path": f"/apps/{guess}"},
+    "in the path": lambda guess: {"path_parameters": {"name": guess}, "path": f"/apps/{guess}"},
     "twice": lambda guess: {"query": QueryParameters([("q", guess), ("tab", guess)])},
 }
 STEPS = (
-    (echoed_input, "_different"),
-    (echoed_input, "_pick"),
-    (echoed_input, "_spelled"),
-    (echoed_input, "_respelled"),
-    (echoed_input, "_conceal"),
-    (text_substitution, "list_forms"),
+    (echoed_input, "_build_stand_in"),
+    (echoed_input, "_pick_character"),
+    (echoed_input, "_compile_spellings"),
+    (echoed_input, "_encode_like"),
+    (echoed_input, "_replace_secrets"),
+    (text_substitution, "iter_named_forms"),
 )
 
 
@@ -74,14 +74,16 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Counter[str]) -> None:
     mask, taken = SecretMask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
     for guess in (RIGHT, WRONG):
-        given: dict[str, Any] = {"path": "/apps", "values": {}, "query": QueryParameters([])} | PLACES[place](guess)
+        given: dict[str, Any] = {"path": "/apps", "path_parameters": {}, "query": QueryParameters([])} | PLACES[place](
+            guess
+        )
         asked = RequestContext("GET", headers={}, caller=NOBODY, site=a_site(), **given)
         steps.clear()
         concealed, made = conceal_request(asked, mask.find_values)
         assert (concealed is asked, made.is_decoy) == (guess == WRONG, guess == WRONG)
         taken.append(+steps)
     assert taken[0] == taken[1]
-    assert taken[0]["_different"] > 0 and taken[0]["_pick"] > 0
+    assert taken[0]["_build_stand_in"] > 0 and taken[0]["_pick_character"] > 0
 
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 7])

@@ -79,6 +79,6 @@ async def test_a_notebook_that_blocks_a_wave_and_failed_is_the_message(cluster: 
 
     hooks = [job("clean-up", hook="SyncFail")] if has_hook else []
     wanted = [config("early"), config("model", wave=4), *hooks]
-    stage = Stage(cluster, wanted, more={"holds": holds}, world=finish_jobs)
+    stage = Stage(cluster, wanted, more={"find_hold": holds}, world=finish_jobs)
     assert ends(await stage.finish()) == (OperationPhase.FAILED, FAILED)
     assert "model" not in await stage.names()

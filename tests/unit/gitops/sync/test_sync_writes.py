@@ -39,14 +39,14 @@ async def there(cluster: Cluster) -> Manifest:
     return found
 
 
-@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "x"}])
+@pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True, "migrated_manager": "x"}])
 async def test_what_came_to_be_in_the_meantime_is_changed_and_not_made(cluster: Cluster, how: dict[str, Any]) -> None:
     await cluster.create(wanted())
     await apply_manifest(wish(None, **how), cluster)
     assert (await there(cluster))["data"] == {"value": "2"}
 
 
-@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
+@pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True, "migrated_manager": "argosy"}])
 async def test_what_went_in_the_meantime_is_made(cluster: Cluster, how: dict[str, Any]) -> None:
     live = (await apply_manifest(wish(None, "1"), cluster)).live
     await cluster.delete(KEY)
@@ -54,7 +54,7 @@ async def test_what_went_in_the_meantime_is_made(cluster: Cluster, how: dict[str
     assert (await there(cluster))["data"] == {"value": "2"}
 
 
-@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
+@pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True, "migrated_manager": "argosy"}])
 async def test_what_was_changed_in_the_meantime_gets_what_is_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
     live = (await apply_manifest(wish(None, "1"), cluster)).live
     await cluster.patch(KEY, {"data": {"value": "theirs"}})
@@ -107,7 +107,7 @@ async def test_what_is_in_conflict_for_ever_is_made_anew_by_force_alone(cluster:
     assert made.message == "configmap/a replaced" and made.live["data"] == {"value": "2"}
 
 
-@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True}])
+@pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True}])
 async def test_what_force_makes_anew_is_made_the_way_that_was_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
     live = await cluster.create({**wanted(), "immutable": True})
     made = await apply_manifest(wish(live, force=True, **how), cluster)
@@ -124,8 +124,8 @@ def owners(live: Manifest | None) -> list[tuple[str, str]]:
     ("how", "owner"),
     [
         ({}, ("argocd-controller", "Update")),
-        ({"on_server": True}, ("argocd-controller", "Apply")),
-        ({"replaces": True}, ("argocd-application-controller", "Update")),
+        ({"server_side": True}, ("argocd-controller", "Apply")),
+        ({"replace": True}, ("argocd-application-controller", "Update")),
     ],
 )
 async def test_what_is_written_belongs_to_argo_cds_own_names(

@@ -58,7 +58,7 @@ def test_flags_are_laid_over_the_source(wire: dict[str, Any], given: dict[str, A
 
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
 def test_every_flag_is_a_field_that_a_source_knows(flag: Any) -> None:
-    value: Any = True if not flag.shown else ["a=1"] if flag.is_repeated else "a"
+    value: Any = True if not flag.placeholder else ["a=1"] if flag.is_repeated else "a"
     assert read_source(with_options({}, {flag.name: value})) != read_source({})
 
 

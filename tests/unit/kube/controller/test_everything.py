@@ -373,16 +373,16 @@ async def _flip(cluster: Cluster, manifest: Manifest) -> None:
 class Thrifty:
     """Whole are ConfigMaps, and what has a label; who wrote what is kept of nothing."""
 
-    def is_read(self, kind: GroupKind) -> bool:
+    def needs_full_objects(self, kind: GroupKind) -> bool:
         return kind == CONFIG_MAP
 
-    def is_wanted(self, manifest: Manifest) -> bool:
+    def requires_full_kind(self, manifest: Manifest) -> bool:
         return "wanted" in (manifest["metadata"].get("labels") or {})
 
-    def is_short(self, manifest: Manifest) -> bool:
-        return self.is_wanted(manifest) and manifest.keys() == {"apiVersion", "kind", "metadata"}
+    def is_trimmed_too_much(self, manifest: Manifest) -> bool:
+        return self.requires_full_kind(manifest) and manifest.keys() == {"apiVersion", "kind", "metadata"}
 
-    def kept(self, manifest: Manifest) -> Manifest:
+    def trim(self, manifest: Manifest) -> Manifest:
         return {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
 
 
@@ -440,7 +440,7 @@ async def test_what_the_thrift_wants_since_is_seen_when_it_is_told_to_look_again
     made = await cluster.create(secret(namespace, "a", later="yes"))
     thrift = Thrifty()
     async with following(cluster, cache_policy=thrift) as found:
-        thrift.is_wanted = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
+        thrift.requires_full_kind = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
         found.all.rediscover()
         await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
 
@@ -451,10 +451,10 @@ class Noting(Thrifty):
     def __init__(self) -> None:
         self.about: list[dict[str, str]] = []
 
-    def kept(self, manifest: Manifest) -> Manifest:
+    def trim(self, manifest: Manifest) -> Manifest:
         if manifest["kind"] == SECRET.kind:
             self.about.append(dict(get_log_fields()))
-        return super().kept(manifest)
+        return super().trim(manifest)
 
 
 async def test_a_watch_is_not_about_whoever_wanted_it_first(cluster: Cluster, namespace: str, eventually: Any) -> None:

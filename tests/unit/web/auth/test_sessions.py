@@ -26,7 +26,7 @@ async def test_a_password_opens_a_session_of_a_day_for_a_program_and_of_an_idle_
         caller = await room.who(token)
         assert caller is not None
         assert (caller.name, caller.kind, caller.groups) == ("ann", "account", ())
-        assert caller.expires - caller.claims.issued == seconds
+        assert caller.expires - caller.claims.issued_at == seconds
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_the_installation_may_make_sessions_of_browsers_shorter_and_no_use
         token = await room.identities.login("ann", PASSWORD, is_browser=is_browser)
         room.clock.leap(1000)
         caller = await room.who(token, "argosy-1")
-        assert caller is not None and caller.expires - caller.claims.issued == 1800
+        assert caller is not None and caller.expires - caller.claims.issued_at == 1800
         assert room.identities.renew_token(caller) is None
         room.clock.leap(801)
         assert await room.is_refused(token, "argosy-1")

@@ -100,7 +100,7 @@ async def get_application(request: RequestContext) -> JsonResponse:
     if refresh_type:  # argo: any value except hard means a normal refresh
         try:
             request.add_audit_entry(request.rbac_object)  # a refresh writes an annotation
-            with request.application.turnstile.waiting(request.caller.name):
+            with request.application.concurrency_limits.limit_waiting(request.caller.name):
                 app = await refresh_and_wait(
                     build_service(request), app, is_hard=refresh_type == "hard", timeout_seconds=REFRESH_TIMEOUT_SECONDS
                 )

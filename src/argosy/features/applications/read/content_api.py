@@ -48,7 +48,7 @@ async def get_manifests(request: RequestContext) -> JsonResponse:
     response = {
         "manifests": manifests_to_json(desired_state.manifests, reader.reconciler_settings.diff.masked_annotations),
         "namespace": app.destination.namespace,
-        "server": app.destination.known.server,
+        "server": app.destination.with_in_cluster_alias.server,
         "revision": desired_state.revisions[0] if desired_state.revisions else "",
         "sourceType": desired_state.tools[0] if desired_state.tools else "",
     }

@@ -21,7 +21,12 @@ from argosy.features.notebooks.runner.cells import (
     list_outputs,
     read_marks,
 )
-from argosy.features.notebooks.runner.findings import THRESHOLDS, WHOLE_NOTEBOOK, Finding, list_blocking_findings
+from argosy.features.notebooks.runner.findings import (
+    THRESHOLDS,
+    WHOLE_NOTEBOOK,
+    NotebookFinding,
+    list_blocking_findings,
+)
 from argosy.features.notebooks.runner.parameters import read_declared_parameters
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.silent_failures import MAGIC, NAN, check_cell_outputs
@@ -66,7 +71,7 @@ _SEED_PATTERN: Final = re.compile(
 @dataclass(frozen=True)
 class LintRemark:
     file: str
-    finding: Finding
+    finding: NotebookFinding
 
     @property
     def rule(self) -> str:
@@ -111,35 +116,37 @@ def list_failing_remarks(remarks: Sequence[LintRemark], level: str) -> list[Lint
     return [remark for remark in remarks if id(remark.finding) in blocking_ids]
 
 
-def _check_syntax(parsed_notebook: ParsedNotebook) -> Iterator[Finding]:
+def _check_syntax(parsed_notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     for cell in parsed_notebook.cells:
         if cell.parsed.syntax_error:
             message = f"is not valid Python: {cell.parsed.syntax_error}"
-            yield Finding(cell.index, "error", INVALID_SYNTAX, message, "correct it", "", cell.parsed.syntax_error_line)
+            yield NotebookFinding(
+                cell.index, "error", INVALID_SYNTAX, message, "correct it", "", cell.parsed.syntax_error_line
+            )
 
 
-def _check_execution_order(notebook: Notebook) -> Iterator[Finding]:
+def _check_execution_order(notebook: Notebook) -> Iterator[NotebookFinding]:
     last_count = 0
     for index, cell in enumerate_cells(notebook):
         count = cell.get("execution_count")
         if isinstance(count, int):
             if count < last_count:
                 message = f"has execution count {count}, but a cell above it has {last_count}"
-                yield Finding(index, "info", OUT_OF_ORDER, message, "run all cells from the top before saving")
+                yield NotebookFinding(index, "info", OUT_OF_ORDER, message, "run all cells from the top before saving")
                 return
             last_count = count
 
 
-def _check_stored_errors(notebook: Notebook) -> Iterator[Finding]:
+def _check_stored_errors(notebook: Notebook) -> Iterator[NotebookFinding]:
     for index, cell in enumerate_cells(notebook):
         for output in list_outputs(cell):
             if output.get("output_type") == "error":
                 message = f"was saved with an error: {output.get('ename')}"
-                yield Finding(index, "warning", STORED_ERROR, message, "run it again, or clear its output")
+                yield NotebookFinding(index, "warning", STORED_ERROR, message, "run it again, or clear its output")
                 break
 
 
-def _check_secrets(notebook: Notebook) -> Iterator[Finding]:
+def _check_secrets(notebook: Notebook) -> Iterator[NotebookFinding]:
     for index, cell in enumerate_cells(notebook):
         texts_by_location = [
             ("source", get_source(cell)),
@@ -149,7 +156,9 @@ def _check_secrets(notebook: Notebook) -> Iterator[Finding]:
             for secret_kind, pattern in _SECRET_PATTERNS:
                 if pattern.search(text[: 1 << 20]):
                     advice = "remove and revoke it; read it from the environment"
-                    yield Finding(index, "error", SECRET_IN_NOTEBOOK, f"has {secret_kind} in its {location}", advice)
+                    yield NotebookFinding(
+                        index, "error", SECRET_IN_NOTEBOOK, f"has {secret_kind} in its {location}", advice
+                    )
 
 
 def _join_output_texts(output: Any) -> str:
@@ -158,7 +167,7 @@ def _join_output_texts(output: Any) -> str:
     return "\n".join([join_text(output.get("text")), join_text(output.get("evalue")), *texts])
 
 
-def _check_randomness(notebook: Notebook, parsed_notebook: ParsedNotebook) -> Iterator[Finding]:
+def _check_randomness(notebook: Notebook, parsed_notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     """Random outputs, which differ from golden outputs in every run."""
     if any(_SEED_PATTERN.search(cell.source) for cell in parsed_notebook.cells):
         return
@@ -171,18 +180,20 @@ def _check_randomness(notebook: Notebook, parsed_notebook: ParsedNotebook) -> It
                 _RANDOM_FUNCTIONS
             ):
                 advice = "set a seed, or tag the cell nbval-ignore-output"
-                yield Finding(index, "info", RANDOM_OUTPUT, f"shows random output of {name}()", advice, "", node.lineno)
+                yield NotebookFinding(
+                    index, "info", RANDOM_OUTPUT, f"shows random output of {name}()", advice, "", node.lineno
+                )
                 break
 
 
-def _check_parameters(notebook: Notebook, parameter_names: Sequence[str]) -> Iterator[Finding]:
+def _check_parameters(notebook: Notebook, parameter_names: Sequence[str]) -> Iterator[NotebookFinding]:
     declared_names = [parameter.name for parameter in read_declared_parameters(notebook)]
     for name in parameter_names:
         if name not in declared_names:
             declared_text = (
                 f"it declares {', '.join(declared_names)}" if declared_names else "no cell has the tag parameters"
             )
-            yield Finding(
+            yield NotebookFinding(
                 WHOLE_NOTEBOOK,
                 "warning",
                 UNKNOWN_PARAMETER,

@@ -30,7 +30,7 @@ class ImageBuilds:
                 f"the cluster does not serve {strategy.KIND}; {strategy.ADVICE}, or set buildConfig.enabled to false"
             )
             return BuildState("unavailable", message=message, strategy=job.build.strategy)
-        manifests = strategy.objects(job, run_id)
+        manifests = strategy.build_manifests(job, run_id)
         live = await cluster.get(key_of(manifests[0]))
         if live is not None and not is_owned_by(job, live):
             message = f"{strategy.KIND.kind} {live['metadata']['name']} is not owned by this job; rename it or the job"
@@ -42,7 +42,7 @@ class ImageBuilds:
             for manifest in reversed(manifests):  # the object that starts the build comes last
                 await _create_if_missing(manifest, cluster)
             return BuildState("absent", message="starting the build", strategy=job.build.strategy)
-        build_state: BuildState = await strategy.standing(job, live, cluster)
+        build_state: BuildState = await strategy.load_build_state(job, live, cluster)
         return build_state
 
     async def stop(self, job: NotebookJob, context: ControllerContext) -> None:
@@ -51,9 +51,9 @@ class ImageBuilds:
         strategy = STRATEGIES[job.build.strategy]
         if strategy.KIND not in await context.cluster.kinds():
             return
-        live = await context.cluster.get(key_of(strategy.objects(job, "")[0]))
+        live = await context.cluster.get(key_of(strategy.build_manifests(job, "")[0]))
         if live is not None and is_owned_by(job, live):
-            build_state = await strategy.standing(job, live, context.cluster)
+            build_state = await strategy.load_build_state(job, live, context.cluster)
             if build_state.state == "running":
                 await _delete(live, context.cluster)
 

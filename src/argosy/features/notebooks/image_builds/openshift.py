@@ -21,7 +21,7 @@ ADVICE: Final = "use the strategy tekton"
 FAILED_PHASES: Final = ("Failed", "Error", "Cancelled")
 
 
-def objects(job: NotebookJob, run_id: str) -> list[Manifest]:
+def build_manifests(job: NotebookJob, run_id: str) -> list[Manifest]:
     """The object that starts the build comes first. k8s: ConfigChange starts one Build when the BuildConfig is
     created.
     """
@@ -52,7 +52,7 @@ def objects(job: NotebookJob, run_id: str) -> list[Manifest]:
     return [config, {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": shared_metadata}]
 
 
-async def standing(job: NotebookJob, live: Manifest, cluster: Cluster) -> BuildState:
+async def load_build_state(job: NotebookJob, live: Manifest, cluster: Cluster) -> BuildState:
     builds = await cluster.list(BUILD, namespace=job.namespace)
     uid = live["metadata"]["uid"]
     own_builds = [build for build in builds.items if _is_owned_by(build, uid)]

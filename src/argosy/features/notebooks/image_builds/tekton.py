@@ -26,7 +26,7 @@ WRITER_IMAGE: Final = "registry.access.redhat.com/ubi9/ubi-minimal:latest"
 GENERATED_DOCKERFILE: Final = "Dockerfile.notebook"
 
 
-def objects(job: NotebookJob, run_id: str) -> list[Manifest]:
+def build_manifests(job: NotebookJob, run_id: str) -> list[Manifest]:
     build = job.build
     assert build is not None
     registry = str(build.settings.get("registry") or f"{DEFAULT_REGISTRY}/{job.namespace}").rstrip("/")
@@ -104,7 +104,7 @@ def _build_params(params: dict[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in params.items()]
 
 
-async def standing(job: NotebookJob, live: Manifest, cluster: Cluster) -> BuildState:
+async def load_build_state(job: NotebookJob, live: Manifest, cluster: Cluster) -> BuildState:
     return read_build_state(live)
 
 

@@ -37,7 +37,7 @@ from argosy.features.notebooks.runner.events import RunProgress
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest
 from argosy.isolation.errors import RefusedError
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import NO_WALL_LIMIT_SECONDS, ProgramAccess, ProgramExit, start_program
+from argosy.isolation.long_running_program import NO_WALL_LIMIT_SECONDS, ProgramAccess, ProgramExit, start_program
 from argosy.isolation.program import build_module_command, list_python_paths
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey

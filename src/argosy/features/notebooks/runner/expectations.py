@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.features.notebooks.runner.cells import Cell, join_text, list_outputs, read_stream
-from argosy.features.notebooks.runner.findings import Finding
+from argosy.features.notebooks.runner.findings import NotebookFinding
 from argosy.features.notebooks.runner.run_request import ExpectedOutput
 
 INVALID, EMPTY, RANGE, SHAPE, NAN, TYPE = (
@@ -42,39 +42,39 @@ _TYPE_ALIASES: Final = {  # type names that people write, and the Python types t
 }
 
 
-def check_expectations(expected: Iterable[ExpectedOutput], cell_count: int) -> Iterator[Finding]:
+def check_expectations(expected: Iterable[ExpectedOutput], cell_count: int) -> Iterator[NotebookFinding]:
     """Check the expectations themselves before the run."""
     for expectation in expected:
         if not 0 <= expectation.cell < cell_count:
             message = (
                 f"expectedOutputs: no cell {expectation.cell}; the notebook has {cell_count} cells, counted from 0"
             )
-            yield Finding(expectation.cell, "error", INVALID, message, "correct the cell number")
+            yield NotebookFinding(expectation.cell, "error", INVALID, message, "correct the cell number")
         elif expectation.shape and _parse_shape(expectation.shape) is None:
             message = f"expectedOutputs: {expectation.shape!r} is not a shape"
-            yield Finding(
+            yield NotebookFinding(
                 expectation.cell, "error", INVALID, message, 'write it as "rows,columns"; -1 matches any number'
             )
 
 
-def check_output(expected: ExpectedOutput, cell: Cell, facts: Facts | None) -> Iterator[Finding]:
+def check_output(expected: ExpectedOutput, cell: Cell, facts: Facts | None) -> Iterator[NotebookFinding]:
     """Check one cell. `facts` describe its value; without them, its text output is checked."""
     value_facts = facts or _read_facts_from_text(cell)
     if facts is None and not value_facts:
         if expected.not_empty or expected.type or expected.shape or expected.min_value is not None:
             message = "has no output, but an output is expected"
-            yield Finding(expected.cell, "error", EMPTY, message, "end the cell with a value")
+            yield NotebookFinding(expected.cell, "error", EMPTY, message, "end the cell with a value")
         return
     yield from _check_type(expected, value_facts)
     yield from _check_shape(expected, value_facts)
     yield from _check_range(expected, value_facts)
     if expected.not_empty and _is_empty(value_facts):
-        yield Finding(
+        yield NotebookFinding(
             expected.cell, "error", EMPTY, f"returned an empty {value_facts.get('type')}", "find out why it is empty"
         )
 
 
-def _check_type(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
+def _check_type(expected: ExpectedOutput, facts: Facts) -> Iterator[NotebookFinding]:
     expected_type = expected.type.strip().rpartition(".")[2].lower()
     actual_type = str(facts.get("type") or "")
     if (
@@ -82,12 +82,12 @@ def _check_type(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
         and actual_type
         and actual_type.lower() not in _TYPE_ALIASES.get(expected_type, {expected_type}) | {expected_type}
     ):
-        yield Finding(
+        yield NotebookFinding(
             expected.cell, "error", TYPE, f"returned {actual_type}, expected {expected.type}", "convert the value"
         )
 
 
-def _check_shape(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
+def _check_shape(expected: ExpectedOutput, facts: Facts) -> Iterator[NotebookFinding]:
     expected_shape = _parse_shape(expected.shape) if expected.shape else None
     if expected_shape is None:
         return
@@ -97,25 +97,29 @@ def _check_shape(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
         expected_size not in (-1, actual_size) for expected_size, actual_size in zip(expected_shape, shape)
     ):
         message = f"has the shape {shape_text}, expected {expected.shape}"
-        yield Finding(expected.cell, "error", SHAPE, message, "find the step that drops or adds rows")
+        yield NotebookFinding(expected.cell, "error", SHAPE, message, "find the step that drops or adds rows")
 
 
-def _check_range(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
+def _check_range(expected: ExpectedOutput, facts: Facts) -> Iterator[NotebookFinding]:
     if expected.min_value is None and expected.max_value is None:
         return
     if facts.get("nan") or facts.get("inf"):
         value_text = "NaN" if facts.get("nan") else "infinity"
-        yield Finding(expected.cell, "error", NAN, f"returned {value_text}", "find out where it comes from")
+        yield NotebookFinding(expected.cell, "error", NAN, f"returned {value_text}", "find out where it comes from")
     minimum, maximum = facts.get("min"), facts.get("max")
     if minimum is None or maximum is None:
         if not facts.get("nan") and not facts.get("inf"):
             message = "returned no number, but a range is expected"
-            yield Finding(expected.cell, "error", RANGE, message, "end the cell with the number")
+            yield NotebookFinding(expected.cell, "error", RANGE, message, "end the cell with the number")
         return
     if expected.min_value is not None and minimum < expected.min_value:
-        yield Finding(expected.cell, "error", RANGE, f"returned {minimum:g}, expected at least {expected.min_value:g}")
+        yield NotebookFinding(
+            expected.cell, "error", RANGE, f"returned {minimum:g}, expected at least {expected.min_value:g}"
+        )
     if expected.max_value is not None and maximum > expected.max_value:
-        yield Finding(expected.cell, "error", RANGE, f"returned {maximum:g}, expected at most {expected.max_value:g}")
+        yield NotebookFinding(
+            expected.cell, "error", RANGE, f"returned {maximum:g}, expected at most {expected.max_value:g}"
+        )
 
 
 def _parse_shape(shape: str) -> list[int] | None:
@@ -158,7 +162,7 @@ def _read_facts_from_text(cell: Cell) -> dict[str, Any]:
     return {**facts, "min": min(numbers), "max": max(numbers)} if numbers else facts
 
 
-def check_output_types(index: int, saved_cell: Cell, cell: Cell) -> Iterator[Finding]:
+def check_output_types(index: int, saved_cell: Cell, cell: Cell) -> Iterator[NotebookFinding]:
     """For `checkOutputTypes`: compare the output types with those saved in the notebook."""
     saved_types, current_types = _list_output_types(saved_cell), _list_output_types(cell)
     if saved_types and saved_types != current_types:
@@ -166,7 +170,7 @@ def check_output_types(index: int, saved_cell: Cell, cell: Cell) -> Iterator[Fin
             f"has output types {', '.join(sorted(current_types)) or 'none'}; it was saved with "
             f"{', '.join(sorted(saved_types))}"
         )
-        yield Finding(index, "error", TYPE, message, "save the notebook again if this is intended")
+        yield NotebookFinding(index, "error", TYPE, message, "save the notebook again if this is intended")
 
 
 def _list_output_types(cell: Cell) -> set[str]:

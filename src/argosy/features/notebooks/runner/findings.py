@@ -28,7 +28,7 @@ STRICT_FAILURE, SILENT_FAILURE = "validation_strict_mode_failure", "validation_f
 
 
 @dataclass(frozen=True)
-class Finding:
+class NotebookFinding:
     """A finding in a cell; `line` counts from 1 within the cell (0: the whole cell)."""
 
     cell: int
@@ -52,14 +52,16 @@ class Finding:
         return f"cell {self.cell}: {self.message}" if self.cell != WHOLE_NOTEBOOK else self.message
 
 
-def list_blocking_findings(findings: Iterable[Finding], level: str, *, strict: bool = False) -> list[Finding]:
+def list_blocking_findings(
+    findings: Iterable[NotebookFinding], level: str, *, strict: bool = False
+) -> list[NotebookFinding]:
     """Findings that make the notebook fail, most severe first."""
     threshold = SEVERITIES.index("info" if strict else THRESHOLDS[level])
     blocking_findings = [finding for finding in findings if SEVERITIES.index(finding.severity) >= threshold]
     return sorted(blocking_findings, key=lambda finding: -SEVERITIES.index(finding.severity))
 
 
-def describe_failure(findings: Iterable[Finding], level: str, *, strict: bool = False) -> tuple[str, str]:
+def describe_failure(findings: Iterable[NotebookFinding], level: str, *, strict: bool = False) -> tuple[str, str]:
     """Message and category of the failure that the findings cause; both empty if nothing blocks."""
     blocking_findings = list_blocking_findings(findings, level, strict=strict)
     if not blocking_findings:

@@ -20,7 +20,7 @@ from typing import Any
 
 from argosy.features.notebooks.runner import expectations, silent_failures
 from argosy.features.notebooks.runner.cells import Cell, Notebook, enumerate_cells
-from argosy.features.notebooks.runner.findings import MAX_FINDINGS, SEVERITIES, Finding, describe_failure
+from argosy.features.notebooks.runner.findings import MAX_FINDINGS, SEVERITIES, NotebookFinding, describe_failure
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.source_rules import ParsedNotebook, check_source
 from argosy.features.notebooks.runner.variables import list_assignments
@@ -28,7 +28,7 @@ from argosy.features.notebooks.runner.variables import list_assignments
 
 class RunObserver:
     def __init__(self, notebook: Notebook, validation: ValidationConfig) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[NotebookFinding] = []
         self._validation = validation
         self._parsed_notebook = ParsedNotebook.parse(notebook)
         # The run writes its outputs into these same cells.
@@ -41,7 +41,7 @@ class RunObserver:
         self._checked_cells: set[int] = set()
         self._was_asked = self._is_probe_loaded = False  # the kernel was asked after this cell; it answered last time
 
-    def check_source(self) -> list[Finding]:
+    def check_source(self) -> list[NotebookFinding]:
         expectation_findings = expectations.check_expectations(self._validation.expected, len(self._saved_cells))
         return self._add_new([*check_source(self._parsed_notebook, self._validation), *expectation_findings])
 
@@ -59,7 +59,7 @@ class RunObserver:
             has_computed_values or silent_failures.has_unchecked_commands(self._sources[index])
         )
 
-    def check_cell(self, index: int, cell: Cell, reply: str) -> list[Finding]:
+    def check_cell(self, index: int, cell: Cell, reply: str) -> list[NotebookFinding]:
         """Check a cell that has its outputs; `reply` is the kernel's reply to the question, "" if none was asked."""
         answer = silent_failures.read_answer(reply)
         self._is_probe_loaded = bool(answer) if self._was_asked else self._is_probe_loaded
@@ -81,7 +81,7 @@ class RunObserver:
         self._remember_values(index, answer)
         return self._add_new(findings)
 
-    def finish(self) -> list[Finding]:
+    def finish(self) -> list[NotebookFinding]:
         """Report expectations of cells that did not run."""
         unchecked = [
             expectation
@@ -90,7 +90,7 @@ class RunObserver:
         ]
         message = "did not run, but an output is expected"
         return self._add_new(
-            [Finding(expectation.cell, "error", expectations.EMPTY, message) for expectation in unchecked]
+            [NotebookFinding(expectation.cell, "error", expectations.EMPTY, message) for expectation in unchecked]
         )
 
     @property
@@ -103,7 +103,7 @@ class RunObserver:
         ordered = sorted(worst, key=lambda finding: finding.cell)
         return [finding.to_wire(with_example=self._validation.educational) for finding in ordered]
 
-    def _add_new(self, findings: list[Finding]) -> list[Finding]:
+    def _add_new(self, findings: list[NotebookFinding]) -> list[NotebookFinding]:
         new_findings = [finding for finding in dict.fromkeys(findings) if finding not in self.findings]
         self.findings += new_findings
         return new_findings

@@ -24,7 +24,7 @@ from argosy.features.notebooks.runner.cells import (
     read_marks,
     read_stream,
 )
-from argosy.features.notebooks.runner.findings import STDERR, WARNINGS, Finding, Severity
+from argosy.features.notebooks.runner.findings import STDERR, WARNINGS, NotebookFinding, Severity
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.variables import ValueOrigin
 
@@ -123,7 +123,9 @@ class NotebookContext:
     incomplete_columns: frozenset[str] = frozenset()  # columns with missing values in the input data
 
 
-def check_values(index: int, answer: Facts, assignments: Assignments, context: NotebookContext) -> Iterator[Finding]:
+def check_values(
+    index: int, answer: Facts, assignments: Assignments, context: NotebookContext
+) -> Iterator[NotebookFinding]:
     for name, facts in (answer.get("values") or {}).items():
         origin, call = assignments.get(name, ("other", ""))
         if origin == "literal" or name in context.checked_names:
@@ -145,7 +147,9 @@ def check_values(index: int, answer: Facts, assignments: Assignments, context: N
                 facts.get("columns") and context.incomplete_columns >= set(facts["columns"])
             )
             severity: Severity = "info" if is_from_input else "warning"
-            yield Finding(index, severity, NAN, _describe_missing_values(name, facts), *_suggest_cleanup(name, facts))
+            yield NotebookFinding(
+                index, severity, NAN, _describe_missing_values(name, facts), *_suggest_cleanup(name, facts)
+            )
 
 
 def _was_incomplete_before(facts: Facts, previous: Facts) -> bool:
@@ -154,16 +158,16 @@ def _was_incomplete_before(facts: Facts, previous: Facts) -> bool:
     return bool(new_columns) and facts.get("type") != "dict" and all(column in old_columns for column in new_columns)
 
 
-def _build_empty_finding(index: int, name: str, facts: Facts) -> Finding:
+def _build_empty_finding(index: int, name: str, facts: Facts) -> NotebookFinding:
     message = f"{name} is an empty {facts['type']} ({' x '.join(map(str, facts['shape']))})"
     advice = f"find out why it is empty: assert len({name})"
-    return Finding(index, "warning", EMPTY, message, advice, f"assert len({name}), 'no rows left'")
+    return NotebookFinding(index, "warning", EMPTY, message, advice, f"assert len({name}), 'no rows left'")
 
 
-def _build_none_finding(index: int, name: str, call: str) -> Finding:
+def _build_none_finding(index: int, name: str, call: str) -> NotebookFinding:
     message = f"{name} is None: {call}() returned nothing"
     advice = f"do not assign the result, or return a value from {call}()"
-    return Finding(index, "warning", NONE, message, advice, f"assert {name} is not None")
+    return NotebookFinding(index, "warning", NONE, message, advice, f"assert {name} is not None")
 
 
 def _describe_missing_values(name: str, facts: Facts) -> str:
@@ -189,7 +193,7 @@ def _suggest_cleanup(name: str, facts: Facts) -> tuple[str, str]:
 
 def check_cell_outputs(
     index: int, cell: Cell, exit_code: int | None, validation: ValidationConfig
-) -> Iterator[Finding]:
+) -> Iterator[NotebookFinding]:
     stderr = read_stream(cell, "stderr")
     if validation.detect_silent_failures and RAISES not in read_marks(cell):
         yield from _check_magics(index, cell, stderr, exit_code)
@@ -198,13 +202,13 @@ def check_cell_outputs(
     yield from _check_stderr(index, stderr, validation)
 
 
-def _check_magics(index: int, cell: Cell, stderr: str, exit_code: int | None) -> Iterator[Finding]:
+def _check_magics(index: int, cell: Cell, stderr: str, exit_code: int | None) -> Iterator[NotebookFinding]:
     if match := _FAILED_MAGIC.search(stderr):
-        yield Finding(index, "warning", MAGIC, _truncate(match[1]), "correct the magic, or remove it")
+        yield NotebookFinding(index, "warning", MAGIC, _truncate(match[1]), "correct the magic, or remove it")
     elif exit_code and has_unchecked_commands(get_source(cell)):
         message = f"a command of the cell exited with code {exit_code}"
         advice = "fix the command, or ignore its failure: … || true"
-        yield Finding(index, "warning", MAGIC, message, advice, "assert _exit_code == 0")
+        yield NotebookFinding(index, "warning", MAGIC, message, advice, "assert _exit_code == 0")
 
 
 def has_unchecked_commands(source: str) -> bool:
@@ -212,7 +216,7 @@ def has_unchecked_commands(source: str) -> bool:
     return "_exit_code" not in source and bool(_COMMAND.search(source))
 
 
-def _check_nan_in_text(index: int, cell: Cell) -> Iterator[Finding]:
+def _check_nan_in_text(index: int, cell: Cell) -> Iterator[NotebookFinding]:
     if _MENTIONS_NAN.search(get_source(cell)):
         return
     results = [output for output in list_outputs(cell) if output.get("output_type") == "execute_result"]
@@ -224,13 +228,13 @@ def _check_nan_in_text(index: int, cell: Cell) -> Iterator[Finding]:
         line = next((line for line in text.splitlines()[:5000] if _LABELLED_NAN.search(line[:1000])), "")
         if line or _ONLY_NAN.fullmatch(text[:100]):
             message = f"shows {_truncate(line.strip() or text.strip())}"
-            yield Finding(
+            yield NotebookFinding(
                 index, "warning", NAN, message, "find out where it comes from: a division by zero, an empty mean"
             )
             return
 
 
-def _check_warnings(index: int, stderr: str, validation: ValidationConfig) -> Iterator[Finding]:
+def _check_warnings(index: int, stderr: str, validation: ValidationConfig) -> Iterator[NotebookFinding]:
     if not (validation.detect_silent_failures or validation.fail_on_warnings or validation.strict):
         return
     seen_names: set[str] = set()
@@ -239,19 +243,21 @@ def _check_warnings(index: int, stderr: str, validation: ValidationConfig) -> It
             seen_names.add(name)
             severity: Severity = "warning" if name in _SERIOUS_WARNINGS else "info"
             severity = "error" if validation.fail_on_warnings else severity
-            yield Finding(index, severity, WARNINGS, _truncate(f"{name}: {text}"), "fix the cause of the warning")
+            yield NotebookFinding(
+                index, severity, WARNINGS, _truncate(f"{name}: {text}"), "fix the cause of the warning"
+            )
 
 
-def _check_stderr(index: int, stderr: str, validation: ValidationConfig) -> Iterator[Finding]:
+def _check_stderr(index: int, stderr: str, validation: ValidationConfig) -> Iterator[NotebookFinding]:
     if validation.fail_on_stderr and stderr.strip():
-        yield Finding(index, "error", STDERR, f"wrote to standard error: {_first_line(stderr)}")
+        yield NotebookFinding(index, "error", STDERR, f"wrote to standard error: {_first_line(stderr)}")
     elif not validation.detect_silent_failures or _FAILED_MAGIC.search(stderr):
         return  # not requested, or already reported
     elif _TRACEBACK.search(stderr):
         message = "a traceback was written to standard error, but the cell continued"
-        yield Finding(index, "warning", STDERR, message, "raise the error: a thread or a callback hides it")
+        yield NotebookFinding(index, "warning", STDERR, message, "raise the error: a thread or a callback hides it")
     elif match := _ERROR_LINE.search(stderr):
-        yield Finding(
+        yield NotebookFinding(
             index,
             "warning",
             STDERR,
@@ -259,7 +265,7 @@ def _check_stderr(index: int, stderr: str, validation: ValidationConfig) -> Iter
             "raise it, or log it at a lower level",
         )
     elif line := _find_unexpected_line(stderr):
-        yield Finding(index, "info", STDERR, f"wrote to standard error: {_truncate(line)}")
+        yield NotebookFinding(index, "info", STDERR, f"wrote to standard error: {_truncate(line)}")
 
 
 def _find_unexpected_line(stderr: str) -> str:

@@ -21,7 +21,7 @@ from argosy.features.notebooks.runner.cells import (
     get_source,
     read_marks,
 )
-from argosy.features.notebooks.runner.findings import WHOLE_NOTEBOOK, Finding, Severity
+from argosy.features.notebooks.runner.findings import WHOLE_NOTEBOOK, NotebookFinding, Severity
 from argosy.features.notebooks.runner.functions import classify_functions, find_used_calls, is_used, map_parents
 from argosy.features.notebooks.runner.python_source import ParsedCell, is_python_notebook, parse_cell
 from argosy.features.notebooks.runner.run_request import ValidationConfig
@@ -82,12 +82,12 @@ def _should_run(cell: Cell) -> bool:
     return get_cell_type(cell) == "code" and SKIP not in read_marks(cell)
 
 
-def check_notebook_source(notebook: Notebook, validation: ValidationConfig) -> list[Finding]:
+def check_notebook_source(notebook: Notebook, validation: ValidationConfig) -> list[NotebookFinding]:
     return check_source(ParsedNotebook.parse(notebook), validation)
 
 
-def check_source(notebook: ParsedNotebook, validation: ValidationConfig) -> list[Finding]:
-    findings: list[Finding] = []
+def check_source(notebook: ParsedNotebook, validation: ValidationConfig) -> list[NotebookFinding]:
+    findings: list[NotebookFinding] = []
     if validation.detect_silent_failures:
         findings += [finding for rule in RULES for finding in rule(notebook)]
         if validation.level in _LEVELS_WITH_ASSERTIONS:
@@ -103,7 +103,7 @@ def check_source(notebook: ParsedNotebook, validation: ValidationConfig) -> list
 # -- the rules: all cells in, findings out ---------------------------------------------------------------------------
 
 
-def _find_used_empty_results(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_used_empty_results(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     functions = {
         name: kind for name, kind in classify_functions(tree for _, tree in notebook.trees).items() if kind != "value"
     }
@@ -113,22 +113,24 @@ def _find_used_empty_results(notebook: ParsedNotebook) -> Iterator[Finding]:
             message = f"{name}() {kind}, but its result is used here"
             advice = f"return a result at the end of {name}(), or raise an error if there is none"
             example = f"def {name}(…):\n    …\n    return result"
-            yield Finding(index, "warning", SILENT_FAILURE, message, advice, example, getattr(call, "lineno", 0))
+            yield NotebookFinding(
+                index, "warning", SILENT_FAILURE, message, advice, example, getattr(call, "lineno", 0)
+            )
 
 
-def _find_swallowed_errors(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_swallowed_errors(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     example = "try:\n    …\nexcept FileNotFoundError as error:\n    raise SystemExit(f'no data: {error}')"
     for index, tree in notebook.trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.ExceptHandler) and (message := _describe_swallowed_errors(node)):
                 advice = "catch only the expected exceptions, and re-raise the others"
-                yield Finding(index, "warning", SILENT_FAILURE, message, advice, example, node.lineno)
+                yield NotebookFinding(index, "warning", SILENT_FAILURE, message, advice, example, node.lineno)
     for index, call, name in _iterate_calls(notebook):
         if name == "contextlib.suppress" and any(
             notebook.names.resolve_name(argument) in _BROAD_EXCEPTIONS for argument in call.args
         ):
             message = "suppress(Exception) hides every error"
-            yield Finding(
+            yield NotebookFinding(
                 index, "warning", SILENT_FAILURE, message, "suppress only the expected exceptions", "", call.lineno
             )
 
@@ -146,7 +148,7 @@ def _describe_swallowed_errors(handler: ast.ExceptHandler) -> str:
     return f"every error is discarded by except {ast.unparse(handler.type)}" if is_broad and is_idle else ""
 
 
-def _find_risky_operations(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_risky_operations(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     defined_names = {
         node.name for _, tree in notebook.trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
     }
@@ -164,7 +166,7 @@ def _find_risky_operations(notebook: ParsedNotebook) -> Iterator[Finding]:
             suggestion = "use subprocess.run(…, check=True)" if severity == "warning" else "pin its version"
         else:
             continue
-        yield Finding(index, severity, RISKY_OPERATION, message, suggestion, "", call.lineno)
+        yield NotebookFinding(index, severity, RISKY_OPERATION, message, suggestion, "", call.lineno)
 
 
 def _ignores_exit_code(notebook: ParsedNotebook, call: ast.Call, name: str) -> bool:
@@ -191,7 +193,7 @@ def _reads_attribute(notebook: ParsedNotebook, name: str, attributes: set[str] |
     )
 
 
-def _find_unchecked_responses(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_unchecked_responses(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     example = "answer = requests.get(url, timeout=30)\nanswer.raise_for_status()"
     for index, call, name in _iterate_calls(notebook):
         if not name.startswith(_HTTP_LIBRARIES) or name.rpartition(".")[2] not in _HTTP_METHODS:
@@ -203,12 +205,12 @@ def _find_unchecked_responses(notebook: ParsedNotebook) -> Iterator[Finding]:
         if isinstance(target, ast.Name) and _reads_attribute(notebook, target.id, _STATUS_ATTRIBUTES):
             continue
         message = f"{name}() returns HTTP error pages as data"
-        yield Finding(
+        yield NotebookFinding(
             index, "warning", MISSING_ERROR_HANDLING, message, "call raise_for_status() first", example, call.lineno
         )
 
 
-def _find_unchecked_files(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_unchecked_files(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     """Data that is read from a file and never checked. Read errors raise by themselves, so they need no try."""
     example = "data = pd.read_csv(path)\nassert not data.empty, f'{path} has no rows'"
     for index, call, name in _iterate_calls(notebook):
@@ -220,7 +222,7 @@ def _find_unchecked_files(notebook: ParsedNotebook) -> Iterator[Finding]:
         target_names = [target.id for target in parent.targets if isinstance(target, ast.Name)]
         if target_names and not set(target_names) & notebook.names.checked_names:
             message = f"{target_names[0]} is read by {name}(), but never checked"
-            yield Finding(
+            yield NotebookFinding(
                 index,
                 "info",
                 MISSING_ERROR_HANDLING,
@@ -231,24 +233,30 @@ def _find_unchecked_files(notebook: ParsedNotebook) -> Iterator[Finding]:
             )
 
 
-def _find_hollow_assertions(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_hollow_assertions(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     for index, tree in notebook.trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assert) and _is_always_true(node.test):
                 message = f"assert {ast.unparse(node.test)} is always true"
-                yield Finding(index, "warning", SILENT_FAILURE, message, "remove the parentheses", "", node.lineno)
+                yield NotebookFinding(
+                    index, "warning", SILENT_FAILURE, message, "remove the parentheses", "", node.lineno
+                )
 
 
 def _is_always_true(test: ast.expr) -> bool:
     return bool(isinstance(test, ast.Tuple) and test.elts) or bool(isinstance(test, ast.Constant) and test.value)
 
 
-def _find_missing_assertions(notebook: ParsedNotebook, severity: Severity) -> list[Finding]:
+def _find_missing_assertions(notebook: ParsedNotebook, severity: Severity) -> list[NotebookFinding]:
     if not notebook.trees or any(_is_assertion(node) for _, tree in notebook.trees for node in ast.walk(tree)):
         return []
     message = "no cell asserts anything: any result counts as success"
     example = "assert 0.8 < accuracy <= 1, accuracy"
-    return [Finding(WHOLE_NOTEBOOK, severity, MISSING_ASSERTION, message, "assert a property of the result", example)]
+    return [
+        NotebookFinding(
+            WHOLE_NOTEBOOK, severity, MISSING_ASSERTION, message, "assert a property of the result", example
+        )
+    ]
 
 
 def _is_assertion(node: ast.AST) -> bool:
@@ -259,20 +267,20 @@ def _is_assertion(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2].lower().startswith("assert")
 
 
-def _find_unchecked_exit_codes(notebook: ParsedNotebook) -> Iterator[Finding]:
+def _find_unchecked_exit_codes(notebook: ParsedNotebook) -> Iterator[NotebookFinding]:
     advice = "check it: assert _exit_code == 0"
     for cell in notebook.cells:
         for line in cell.parsed.shell_lines if "_exit_code" not in cell.source else ():
-            yield Finding(
+            yield NotebookFinding(
                 cell.index, "error", MISSING_EXIT_CODE, "the exit code of a command is not checked", advice, "", line
             )
         if cell.parsed.magic in ("bash", "sh", "script") and "--no-raise-error" in cell.parsed.options:
             message = f"%%{cell.parsed.magic} --no-raise-error hides failures"
-            yield Finding(cell.index, "error", MISSING_EXIT_CODE, message, "remove --no-raise-error", "", 1)
+            yield NotebookFinding(cell.index, "error", MISSING_EXIT_CODE, message, "remove --no-raise-error", "", 1)
     for index, call, name in _iterate_calls(notebook):
         if name in _PROGRAMS and _ignores_exit_code(notebook, call, name):
             message = f"the exit code of {name}() is not checked"
-            yield Finding(
+            yield NotebookFinding(
                 index, "error", MISSING_EXIT_CODE, message, "use subprocess.run(…, check=True)", "", call.lineno
             )
 
@@ -284,7 +292,7 @@ def _iterate_calls(notebook: ParsedNotebook) -> Iterator[tuple[int, ast.Call, st
                 yield index, node, name
 
 
-RULES: Final[tuple[Callable[[ParsedNotebook], Iterator[Finding]], ...]] = (
+RULES: Final[tuple[Callable[[ParsedNotebook], Iterator[NotebookFinding]], ...]] = (
     _find_used_empty_results,
     _find_swallowed_errors,
     _find_risky_operations,

@@ -11,7 +11,7 @@ from typing import Any
 from argosy.features.notebooks.runner import golden
 from argosy.features.notebooks.runner.categories import GOLDEN
 from argosy.features.notebooks.runner.execution import ExecutionResult
-from argosy.features.notebooks.runner.findings import Finding
+from argosy.features.notebooks.runner.findings import NotebookFinding
 from argosy.features.notebooks.runner.observer import RunObserver
 from argosy.features.notebooks.runner.results import ValidationResult
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequestError, ValidationConfig
@@ -76,6 +76,6 @@ class RunValidator:
             return {**golden.SKIPPED_COMPARISON, "strategy": self._comparison.strategy}
         return golden.compare_to_wire(execution.notebook, self._golden, self._comparison)
 
-    def _report(self, findings: list[Finding]) -> None:
+    def _report(self, findings: list[NotebookFinding]) -> None:
         for finding in findings:
             self._on_finding({"event": "finding", **finding.to_wire(with_example=False)})

@@ -189,31 +189,32 @@ def _build_update_change(
     )
 
 
-def _update_labels(wanted: Manifest, found: Manifest) -> Manifest:
+def _update_labels(desired_manifest: Manifest, live_manifest: Manifest) -> Manifest:
     """Update only the labels of an existing namespace; its display name belongs to the user."""
-    return {"metadata": {"labels": _labels_without_owner(wanted)}}
+    return {"metadata": {"labels": _labels_without_owner(desired_manifest)}}
 
 
-def _update_subjects(wanted: Manifest, found: Manifest) -> Manifest:
+def _update_subjects(desired_manifest: Manifest, live_manifest: Manifest) -> Manifest:
     """Add our subject to the binding and keep the others."""
-    subjects = found.get("subjects") or []
-    our_subject = wanted["subjects"][0]
+    subjects = live_manifest.get("subjects") or []
+    our_subject = desired_manifest["subjects"][0]
     is_present = any({**live_subject, "apiGroup": ""} == {**our_subject, "apiGroup": ""} for live_subject in subjects)
     return {"subjects": subjects if is_present else [*subjects, our_subject]}
 
 
-def _update_application(wanted: Manifest, found: Manifest) -> Manifest:
-    return {"metadata": {"labels": _labels_without_owner(wanted)}, "spec": wanted["spec"]}
+def _update_application(desired_manifest: Manifest, live_manifest: Manifest) -> Manifest:
+    return {"metadata": {"labels": _labels_without_owner(desired_manifest)}, "spec": desired_manifest["spec"]}
 
 
-def _update_manual_application(wanted: Manifest, found: Manifest) -> Manifest:
-    policy = {**wanted["spec"]["syncPolicy"], "automated": None}
-    return _update_application({**wanted, "spec": {**wanted["spec"], "syncPolicy": policy}}, found)
+def _update_manual_application(desired_manifest: Manifest, live_manifest: Manifest) -> Manifest:
+    policy = {**desired_manifest["spec"]["syncPolicy"], "automated": None}
+    manual = {**desired_manifest, "spec": {**desired_manifest["spec"], "syncPolicy": policy}}
+    return _update_application(manual, live_manifest)
 
 
-def _labels_without_owner(wanted: Manifest) -> dict[str, str]:
+def _labels_without_owner(desired_manifest: Manifest) -> dict[str, str]:
     """Return the labels without the ownership label, because an update must not claim a foreign object."""
-    return {name: value for name, value in wanted["metadata"]["labels"].items() if name != desired.MANAGED_BY}
+    return {name: value for name, value in desired_manifest["metadata"]["labels"].items() if name != desired.MANAGED_BY}
 
 
 # -- cluster-wide changes ---------------------------------------------------------------------------------------------
@@ -239,8 +240,8 @@ def _plan_repository(request: SetupRequest, live: SetupState) -> SetupChange:
             "", SetupPart.REPOSITORY, key, ChangeVerb.CREATE, desired.build_repository_secret(key, request.values)
         )
     patch = build_update_patch(live_secret, {"data": desired.encode_secret_data(request.values)})
-    wanted = desired.build_repository_secret(key_of(live_secret), request.values)
-    change = _build_update_change("", SetupPart.REPOSITORY, key_of(live_secret), live_secret, patch, wanted)
+    desired_manifest = desired.build_repository_secret(key_of(live_secret), request.values)
+    change = _build_update_change("", SetupPart.REPOSITORY, key_of(live_secret), live_secret, patch, desired_manifest)
     changed = tuple(f"{name}: changed" for name in (patch or {}).get("data", {}))
     return SetupChange(
         "", SetupPart.REPOSITORY, change.key, change.verb, change.manifest, changed, change.version, change.uid

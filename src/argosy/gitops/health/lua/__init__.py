@@ -30,7 +30,7 @@ __all__ = [
     "run_script",
 ]
 
-EVALUATE_FUNCTION: Final = "argosy.gitops.health.lua.worker:evaluate"
+EVALUATE_FUNCTION: Final = "argosy.gitops.health.lua.worker:run_user_script"
 FIELDS_READ_FUNCTION: Final = "argosy.gitops.health.lua.worker:list_fields_read"
 MAX_LIMIT_FAILURES: Final = 3  # objects on which a script may exceed its limits before it is skipped for the rest
 

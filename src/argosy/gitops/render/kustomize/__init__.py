@@ -71,7 +71,7 @@ def build(
 
 def trace_origins(tree: FileTree, path: str, **build_arguments: Any) -> OriginTrees:
     """Trace every field to its origin, by running a build with the same arguments."""
-    from argosy.gitops.render.kustomize.field_tracing import FieldTracer  # a plain build does not need it
+    from argosy.gitops.render.kustomize.field_tracer import FieldTracer  # a plain build does not need it
 
     tracer = FieldTracer()
     build(tree, path, tracer=tracer, **build_arguments)

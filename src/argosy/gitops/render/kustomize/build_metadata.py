@@ -43,7 +43,7 @@ def add_build_metadata(resource: KustomizeResource, options: frozenset[str], roo
         lines = generator.to_yaml_lines(root) if generator else _format_location("path", resource.file, root)
         _set_annotation(resource, "config.kubernetes.io/origin", lines)
     if TRANSFORMER_ANNOTATIONS in options and (records := resource.notes.get("changes")):
-        lines = [line for record in records for line in _format_list_item(record.lines(root))]
+        lines = [line for record in records for line in _format_list_item(record.to_yaml_lines(root))]
         _set_annotation(resource, "alpha.config.kubernetes.io/transformations", lines)
     if MANAGED_BY_LABEL in options:
         _ensure_metadata_map(resource, "labels")["app.kubernetes.io/managed-by"] = _MANAGED_BY_VALUE

@@ -55,16 +55,16 @@ class Refs:
     def unknown_ref_error(self, ref: str, tag_prefix: str, where: str) -> UnknownRef:
         if not self.commits:
             return UnknownRef("the repository is empty; push a commit first", where=where)
-        shown = f"{tag_prefix}{ref}"[:200]
+        display_ref = f"{tag_prefix}{ref}"[:200]
         if parse_range(ref) and not parse_version(ref):
             return UnknownRef(
-                f"none of the {len(self.tags)} tags is in the range {shown!r}; push such a tag, or widen the range "
-                "(pre-releases match only if the range ends in -0)",
+                f"none of the {len(self.tags)} tags is in the range {display_ref!r}; push such a tag, or widen the "
+                "range (pre-releases match only if the range ends in -0)",
                 where=where,
             )
         suggestions = difflib.get_close_matches(ref[:200], [*self.branches, *self.tags][:5000], n=3)
         hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else "; push it, or use an existing one"
-        return UnknownRef(f"there is no branch, tag or commit {shown!r}{hint}", where=where)
+        return UnknownRef(f"there is no branch, tag or commit {display_ref!r}{hint}", where=where)
 
 
 def read_refs(listing: bytes, where: str) -> Refs:

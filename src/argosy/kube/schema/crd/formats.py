@@ -109,7 +109,7 @@ FORMAT_CHECKS: dict[str, FormatCheck] = {
     "ipv4": _build_parser_check(ipaddress.IPv4Address),
     "ipv6": _build_parser_check(ipaddress.IPv6Address),
     "cidr": lambda text: (
-        "/" in text and _build_parser_check(lambda each: ipaddress.ip_network(each, strict=False))(text)
+        "/" in text and _build_parser_check(lambda network: ipaddress.ip_network(network, strict=False))(text)
     ),
     "mac": _build_pattern_check(
         r"(?:[0-9a-fA-F]{2}([:-]))(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}|(?:[0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}"

@@ -64,7 +64,7 @@ def default_ingress(manifest: ManifestPart) -> ManifestPart:
 
 def default_ingress_class(manifest: ManifestPart) -> ManifestPart:
     spec = copy_struct(manifest, "spec")
-    update_struct(spec, "parameters", lambda given: copy_with_defaults(given, ("scope", "Cluster")))
+    update_struct(spec, "parameters", lambda item: copy_with_defaults(item, ("scope", "Cluster")))
     return {**manifest, "spec": spec}
 
 
@@ -75,7 +75,7 @@ def default_disruption_budget(manifest: ManifestPart) -> ManifestPart:
 
 def default_endpoint_slice(manifest: ManifestPart) -> ManifestPart:
     defaulted = {"endpoints": None, "ports": None, **manifest}
-    update_items(defaulted, "endpoints", lambda given: {**given, "conditions": given.get("conditions") or {}})
+    update_items(defaulted, "endpoints", lambda item: {**item, "conditions": item.get("conditions") or {}})
     update_items(defaulted, "ports", lambda port: copy_with_defaults(port, ("name", ""), ("protocol", "TCP")))
     return defaulted
 
@@ -169,7 +169,7 @@ def default_mutating_webhooks(manifest: ManifestPart) -> ManifestPart:
     update_items(
         defaulted,
         "webhooks",
-        lambda given: copy_with_defaults(_default_webhook(given), ("reinvocationPolicy", "Never")),
+        lambda item: copy_with_defaults(_default_webhook(item), ("reinvocationPolicy", "Never")),
     )
     return defaulted
 

@@ -78,7 +78,7 @@ def default_stateful_set(manifest: ManifestPart) -> ManifestPart:
         strategy["type"] = _ROLLING_UPDATE
         strategy["rollingUpdate"] = copy_struct(strategy, "rollingUpdate")
     if strategy["type"] == _ROLLING_UPDATE:
-        update_struct(strategy, "rollingUpdate", lambda given: copy_with_defaults(given, ("partition", 0)))
+        update_struct(strategy, "rollingUpdate", lambda item: copy_with_defaults(item, ("partition", 0)))
     spec["updateStrategy"] = strategy
     retention = set_defaults(
         copy_struct(spec, _RETENTION_POLICY_FIELD), (("whenDeleted", "Retain"), ("whenScaled", "Retain"))

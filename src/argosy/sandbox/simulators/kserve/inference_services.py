@@ -189,7 +189,7 @@ class InferenceServiceController:
         revisions: dict[str, str],
         context: ControllerContext,
     ) -> Manifest:
-        """Apply the Deployment and the Service of a component; return the wanted Deployment."""
+        """Apply the Deployment and the Service of a component; return the desired Deployment."""
         is_predictor = component == "predictor"
         deployments = _list_deployments(service, component, context.cache)
         if is_predictor and deployments and should_keep_runtime(service):
@@ -206,13 +206,13 @@ class InferenceServiceController:
         revision = owned_objects.choose_revision(service, component, template, deployments)
         if revision:
             revisions[component] = revision
-        wanted = owned_objects.build_deployment(
+        desired = owned_objects.build_deployment(
             service, component, template, predictor.storage_problem if is_predictor else "", revision
         )
-        await self._apply_if_changed(wanted, context)
+        await self._apply_if_changed(desired, context)
         await self._apply_if_changed(owned_objects.build_service(service, component, template, revision), context)
-        await _delete_old_deployments(service, component, wanted, context)
-        return wanted
+        await _delete_old_deployments(service, component, desired, context)
+        return desired
 
     async def _apply_if_changed(self, manifest: Manifest, context: ControllerContext) -> None:
         """Apply an object if it differs; changes by others are reverted."""
@@ -300,14 +300,14 @@ def _read_version(live: Manifest) -> object:
 
 
 async def _delete_old_deployments(
-    service: Manifest, component: str, wanted: Manifest, context: ControllerContext
+    service: Manifest, component: str, desired: Manifest, context: ControllerContext
 ) -> None:
     """Delete Deployments of older revisions and of another mode, once the newest is ready."""
-    newest = context.cache.get(key_of(wanted))
+    newest = context.cache.get(key_of(desired))
     if newest is None or build_component_condition(newest, "").status != "True":
         return
     for deployment in _list_deployments(service, component, context.cache):
-        if key_of(deployment) != key_of(wanted):
+        if key_of(deployment) != key_of(desired):
             await delete_object(deployment, context.cluster)
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import argosy
 from argosy.errors import ArgosyError
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import (
+from argosy.isolation.long_running_program import (
     NO_WALL_LIMIT_SECONDS,
     LongRunningProgram,
     ProgramAccess,

@@ -93,7 +93,7 @@ def find_gateway_namespace(data_science_cluster: Manifest) -> str:
 
 
 async def _reset_gateway(key: ResourceKey, spec: GatewaySpec, context: ControllerContext) -> None:
-    """Reset an existing Gateway to the wanted spec; others may create it, so it is never created here."""
+    """Reset an existing Gateway to the desired spec; others may create it, so it is never created here."""
     gateway = context.cache.get(key)
     if (
         gateway is None
@@ -103,9 +103,9 @@ async def _reset_gateway(key: ResourceKey, spec: GatewaySpec, context: Controlle
     ):
         return
     removed_labels = {name: None for name in (gateway["spec"].get("selector") or {}) if name not in spec["selector"]}
-    wanted = {**spec, "selector": {**removed_labels, **spec["selector"]}}
+    desired = {**spec, "selector": {**removed_labels, **spec["selector"]}}
     version_fields = {"resourceVersion": gateway["metadata"]["resourceVersion"]}
-    await context.cluster.patch(key, {"metadata": version_fields, "spec": wanted}, manager=OPERATOR_FIELD_MANAGER)
+    await context.cluster.patch(key, {"metadata": version_fields, "spec": desired}, manager=OPERATOR_FIELD_MANAGER)
 
 
 def build_cluster_status(data_science_cluster: Manifest, now: str) -> dict[str, Any]:

@@ -41,10 +41,10 @@ class DoclingServeController:
             patch = {"metadata": version, "spec": {"replicas": MIN_REPLICAS}}
             await context.cluster.patch(key, patch, manager=DOCLING_FIELD_MANAGER)
             return
-        wanted = build_deployment(serve)
+        desired = build_deployment(serve)
         deployment = context.cache.get(build_key(DEPLOYMENT, key.namespace, key.name))
-        if deployment is None or deployment["spec"].get("replicas") != wanted["spec"]["replicas"]:
-            deployment = await context.cluster.apply(wanted, manager=DOCLING_FIELD_MANAGER, force=True)
+        if deployment is None or deployment["spec"].get("replicas") != desired["spec"]["replicas"]:
+            deployment = await context.cluster.apply(desired, manager=DOCLING_FIELD_MANAGER, force=True)
         await update_status_if_changed(serve, build_status(serve, deployment), context.cluster)
 
 

@@ -86,24 +86,24 @@ class ArgoCDOperator:
     async def _write_config_map(
         self, instance: ArgoCDInstance, name: str, data: Mapping[str, str], context: ControllerContext
     ) -> None:
-        cluster, wanted = context.cluster, {**parts.build_config_map(instance, name), "data": dict(data)}
-        live = await cluster.get(key_of(wanted))
+        cluster, desired = context.cluster, {**parts.build_config_map(instance, name), "data": dict(data)}
+        live = await cluster.get(key_of(desired))
         if live is None:
             log.info("ArgoCD %s/%s: creating ConfigMap %s", instance.namespace, instance.name, name)
-            await cluster.create(wanted)
-            self._written[key_of(wanted)] = data
+            await cluster.create(desired)
+            self._written[key_of(desired)] = data
             return
         references = _merge_owner_references(
             live["metadata"].get("ownerReferences") or [], instance.build_owner_reference()
         )
-        edited_keys = find_edited_keys(self._written.get(key_of(wanted)), live.get("data") or {})
+        edited_keys = find_edited_keys(self._written.get(key_of(desired)), live.get("data") or {})
         if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
             # argo: the data is replaced completely, which removes what others added
             metadata = {**live["metadata"], "ownerReferences": references}
             log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
             await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
             await report_edits(live, edited_keys, instance.name, context)
-        self._written[key_of(wanted)] = data
+        self._written[key_of(desired)] = data
 
 
 async def _list_instances(namespace: str, cluster: Cluster) -> list[ArgoCDInstance]:

@@ -62,18 +62,18 @@ async def update_status_if_changed(live: Manifest, status: Manifest, cluster: Cl
 
 async def _sync_pods(workload: Manifest, cluster: Cluster) -> None:
     metadata = workload["metadata"]
-    wanted = {key_of(pod): pod for pod in build_pods(workload)}
+    desired = {key_of(pod): pod for pod in build_pods(workload)}
     listing = await cluster.list(operator_objects.POD, namespace=metadata["namespace"])
     revision = REVISION_LABELS[workload["kind"]]
     for pod in listing.items:
         if not _is_owned_by(pod, metadata["uid"]):
             continue
         key = key_of(pod)
-        if key in wanted and _read_label(pod, revision) == _read_label(wanted[key], revision):
-            del wanted[key]
+        if key in desired and _read_label(pod, revision) == _read_label(desired[key], revision):
+            del desired[key]
         else:
             await _delete_pod(pod, cluster)
-    for pod in wanted.values():
+    for pod in desired.values():
         try:
             await cluster.create(pod)
         # created by the previous reconcile or still terminating; its watch event triggers the next one

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.isolation.errors import RefusedError
-from argosy.isolation.long_running import LongRunningProgram, ProgramExit
+from argosy.isolation.long_running_program import LongRunningProgram, ProgramExit
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import remaining_delay
 from argosy.sandbox.simulators.pod_processes.container_log import ContainerLogFile

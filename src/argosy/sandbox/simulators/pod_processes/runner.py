@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import NO_WALL_LIMIT_SECONDS, LongRunningProgram, ProgramAccess, start_program
+from argosy.isolation.long_running_program import (
+    NO_WALL_LIMIT_SECONDS,
+    LongRunningProgram,
+    ProgramAccess,
+    start_program,
+)
 from argosy.isolation.program import list_python_paths
 from argosy.isolation.scratch_folders import create_scratch_folder, sweep_scratch_folders
 from argosy.kube.client import Cluster

@@ -114,7 +114,7 @@ async def test_jobs_of_one_name_in_two_namespaces_build_each_for_itself(cluster:
 
 async def test_a_buildconfig_of_somebody_else_is_not_touched(cluster: EmbeddedCluster) -> None:
     async with openshift_world(cluster) as at:
-        foreign = {**openshift.objects(read(), "x")[0]}
+        foreign = {**openshift.build_manifests(read(), "x")[0]}
         foreign["metadata"] = {"name": "train-build", "namespace": "default"}
         await cluster.create(foreign)
         await at.apply(building())
@@ -184,7 +184,7 @@ def test_why_a_build_failed_is_said_with_the_last_line_of_its_log() -> None:
     ],
 )  # fmt: skip
 def test_a_buildconfig_builds_by(build: dict[str, Any], strategy: dict[str, Any]) -> None:
-    config = openshift.objects(read(baseImage="base:1", **build), "m")[0]
+    config = openshift.build_manifests(read(baseImage="base:1", **build), "m")[0]
     assert config["spec"]["strategy"] == strategy
     assert config["spec"]["source"]["git"] == {"uri": "https://example.org/a.git", "ref": "v1"}
 
@@ -227,7 +227,7 @@ def test_a_pipelinerun_that_was_cancelled_has_failed() -> None:
 
 
 def test_nothing_of_a_dockerfile_is_read_by_a_shell_on_its_way() -> None:
-    tasks = tekton.objects(read(requirementsFile="a'b.txt"), "m")[0]["spec"]["pipelineSpec"]["tasks"]
+    tasks = tekton.build_manifests(read(requirementsFile="a'b.txt"), "m")[0]["spec"]["pipelineSpec"]["tasks"]
     step = tasks[1]["taskSpec"]["steps"][0]
     assert base64.b64decode(step["command"][3]).decode() == render_dockerfile(read(requirementsFile="a'b.txt"))
 

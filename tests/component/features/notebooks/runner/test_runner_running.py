@@ -66,14 +66,14 @@ def test_every_cell_is_told_of_in_its_order_and_none_runs_after_one_that_failed(
     ended, heard = done
     assert ended.returncode == 1
     assert heard.unknown_lines == []
-    assert (heard.total, heard.code) == (9, 8)
+    assert (heard.cell_count, heard.code_cell_count) == (9, 8)
     words = ["Skipped", "Success", "Success", "Skipped", "Skipped", "Success", "Success", "Failure", "Skipped"]
-    assert [(cell["cell"], cell["status"]) for cell in heard.cells] == list(enumerate(words))
+    assert [(cell["cell"], cell["status"]) for cell in heard.cell_events] == list(enumerate(words))
     assert heard.finished["error"] == "cell 7: ModuleNotFoundError: No module named 'not_installed_anywhere'"
 
 
 def test_a_parameter_is_set_in_its_own_cell_and_an_unknown_one_is_remarked(done: Any, folder: Path) -> None:
-    assert done[1].cells[2]["output"].startswith("0.5\n")
+    assert done[1].cell_events[2]["output"].startswith("0.5\n")
     found = json.loads((folder / "results.json").read_text())
     assert found["remarks"] == ["parameter unknown: the notebook does not declare it"]
     assert len(nbformat.read(folder / "out.ipynb", 4).cells) == len(CELLS)
@@ -102,7 +102,7 @@ def test_a_flood_is_cut_and_the_executed_notebook_stays_small(done: Any, folder:
 
 
 def test_cells_run_beside_their_notebook(done: Any, folder: Path) -> None:
-    assert done[1].cells[6]["output"] == f"{folder}\n'ééé'\n"
+    assert done[1].cell_events[6]["output"] == f"{folder}\n'ééé'\n"
 
 
 @pytest.mark.tier("all")

@@ -107,7 +107,7 @@ def test_a_tree_can_be_handed_to_another_process(root: Path) -> None:
         asyncio.run(found.load_tree(before)), FolderTree(root), asyncio.run(found.list_changed_files(before))
     )
     copied = pickle.loads(pickle.dumps(laid))
-    assert (copied.read("a.yaml"), copied.read("b.yaml")) == (b"a: 1\n", b"b: 1\n")
+    assert (copied.read_file("a.yaml"), copied.read_file("b.yaml")) == (b"a: 1\n", b"b: 1\n")
     copied.base.objects.close()
     found.close()
 

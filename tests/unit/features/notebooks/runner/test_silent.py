@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from argosy.features.notebooks.runner import kernel_probe
-from argosy.features.notebooks.runner.findings import Finding, describe_failure, list_blocking_findings
+from argosy.features.notebooks.runner.findings import NotebookFinding, describe_failure, list_blocking_findings
 from argosy.features.notebooks.runner.observer import RunObserver
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
@@ -367,12 +367,15 @@ def test_output_types_are_those_that_were_saved_where_that_is_checked() -> None:
      ("production", ["error", "warning", "info"])],
 )  # fmt: skip
 def test_a_level_blocks_from_its_severity_on(level: str, blocks: list[str]) -> None:
-    findings = [Finding(0, severity, "x", severity) for severity in ("info", "warning", "error")]  # type: ignore[arg-type]
+    findings = [NotebookFinding(0, severity, "x", severity) for severity in ("info", "warning", "error")]  # type: ignore[arg-type]
     assert [each.severity for each in list_blocking_findings(findings, level)] == blocks
 
 
 def test_a_failure_has_a_message_and_a_category() -> None:
-    warning, stderr = Finding(2, "warning", "nan-detected", "x is NaN"), Finding(1, "error", "stderr-output", "oh")
+    warning, stderr = (
+        NotebookFinding(2, "warning", "nan-detected", "x is NaN"),
+        NotebookFinding(1, "error", "stderr-output", "oh"),
+    )
     assert describe_failure([warning], "development") == ("cell 2: x is NaN", "validation_findings")
     assert describe_failure([warning, stderr], "development") == (
         "cell 1: oh (and 1 more)",
@@ -380,7 +383,7 @@ def test_a_failure_has_a_message_and_a_category() -> None:
     )
     assert describe_failure([warning], "learning") == ("", "")
     assert describe_failure([warning], "learning", strict=True)[1] == "validation_strict_mode_failure"
-    assert describe_failure([Finding(-1, "error", "warning-output", "w")], "learning") == (
+    assert describe_failure([NotebookFinding(-1, "error", "warning-output", "w")], "learning") == (
         "w",
         "validation_warning_failure",
     )
@@ -400,7 +403,7 @@ def test_no_more_is_told_than_a_status_can_hold() -> None:
     sources = ["def f():\n    print(1)", *["x = f()"] * 150, "# NBVAL_IGNORE_OUTPUT\neval('1')"]
     watch = RunObserver({"cells": [{"cell_type": "code", "source": each} for each in sources]}, ValidationConfig())
     watch.check_source()
-    watch.findings.append(Finding(99, "error", "x", "y" * 5000))
+    watch.findings.append(NotebookFinding(99, "error", "x", "y" * 5000))
     wire = watch.to_wire()
     assert len(watch.findings) == 152
     assert len(wire) == 100

@@ -222,7 +222,10 @@ def test_a_secret_for_the_repository_has_type_and_url_and_is_not_shown() -> None
     change = of(build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live()), SetupPart.REPOSITORY)
     assert change.manifest["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
     assert desired.decode_secret_data(change.manifest) == SECRETS
-    assert change.shown["stringData"] == {**SECRETS, "password": HIDDEN_VALUE} and "data" not in change.shown
+    assert (
+        change.redacted_manifest["stringData"] == {**SECRETS, "password": HIDDEN_VALUE}
+        and "data" not in change.redacted_manifest
+    )
     assert "hunter2" not in repr(change) and "hunter2" not in repr(SetupRequest(DELIVERY, values=SECRETS))
 
 

@@ -46,7 +46,7 @@ def proposals(rng: Random, app: Any) -> list[Proposal]:
     rules = [IgnoreDifference(*rng.choice(KINDS), pointers=tuple(some(rng, POINTERS)) or ("/spec/z",))]
     dropped = [
         DroppedPointer(each, pointer, "")
-        for each in app.ignored
+        for each in app.ignore_rules
         for pointer in each.pointers
         if pointer in POINTERS[2:4]
     ]

@@ -383,14 +383,14 @@ class Answering:
     def __init__(self, ask: Callable[[Manifest], Awaitable[ProbeResult]]) -> None:
         self._ask = ask
 
-    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> ProbeResult:
+    async def probe(self, service: Manifest, pods: Sequence[Manifest]) -> ProbeResult:
         assert pods
         return await self._ask(service)
 
-    def where(self, key: ResourceKey) -> str:
+    def find_url(self, key: ResourceKey) -> str:
         return ""
 
-    async def let_go(self, key: ResourceKey) -> None:
+    async def release(self, key: ResourceKey) -> None:
         pass
 
 

@@ -1,0 +1,284 @@
+"""Names: words that the project does not use for them, and one class for each class name.
+
+A name is the word that a Kubernetes or Argo CD engineer would search for. Each rule is a function from a module to
+sentences; the second half of this file shows each rule a small source tree that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "argosy"
+
+
+# A variable says what it holds: `condition`, `pods`. These say nothing.
+VARIABLES = frozenset(
+    [
+        "another",
+        "asked",
+        "each",
+        "found",
+        "given",
+        "it",
+        "known",
+        "made",
+        "mine",
+        "said",
+        "shown",
+        "somebody",
+        "theirs",
+        "told",
+        "wanted",
+        "whoever",
+        "which",
+        "whose",
+    ]
+)
+# A function is a verb phrase: `render_sources`, `find_orphans`, `is_healthy`. These are participles and particles.
+FUNCTIONS = frozenset(
+    [
+        "above",
+        "asked",
+        "at",
+        "begun",
+        "below",
+        "beside",
+        "brought",
+        "done",
+        "found",
+        "given",
+        "gone",
+        "here",
+        "held",
+        "hidden",
+        "judged",
+        "kept",
+        "known",
+        "left",
+        "looked",
+        "made",
+        "meant",
+        "noted",
+        "of",
+        "only",
+        "passed",
+        "placed",
+        "said",
+        "shaped",
+        "shown",
+        "spelled",
+        "taken",
+        "telling",
+        "there",
+        "told",
+        "tried",
+        "understood",
+        "wanted",
+        "within",
+        "without",
+        "whose",
+    ]
+)
+# A class is a noun of the field. These were pictures, or stood for several things.
+CLASSES = frozenset(
+    [
+        "Asked",
+        "Crew",
+        "Deed",
+        "Desk",
+        "Doings",
+        "Doorway",
+        "Found",
+        "Given",
+        "Ground",
+        "Grounds",
+        "Known",
+        "Late",
+        "Lavish",
+        "Look",
+        "Looker",
+        "Lookout",
+        "Made",
+        "Passed",
+        "Place",
+        "Said",
+        "Shut",
+        "Sight",
+        "Spot",
+        "Standing",
+        "Survey",
+        "Thrift",
+        "Told",
+        "Verdict",
+        "Wanted",
+    ]
+)
+# A constant says what it is and its unit: `MAX_HISTORY_ENTRIES`, `RELIST_INTERVAL_SECONDS`.
+CONSTANTS = frozenset(["LATER", "LONGEST", "MOST", "PATIENCE", "SOON", "USUAL"])
+# A module is a noun. These words of the field end in -ing.
+NOUNS_IN_ING = frozenset(
+    [
+        "autoscaling",
+        "binding",
+        "decoding",
+        "encoding",
+        "finding",
+        "gating",
+        "listing",
+        "logging",
+        "masking",
+        "paging",
+        "pruning",
+        "rendering",
+        "ring",
+        "routing",
+        "serving",
+        "sharding",
+        "streaming",
+        "string",
+        "testing",
+        "tracking",
+    ]
+)
+# Name → why it stays although a rule is against it.
+EXCEPTIONS = {
+    "done": "the word of client-go for the work queue",
+    "here": "pages use it in templates",
+    "of": "argosy.testing: documented, and written in the tests of users",
+    "said": "pages use it in templates",
+    "shown": "pages use it in templates",
+    "told": "pages use it in templates",
+}
+
+
+class Name(NamedTuple):
+    kind: str  # "class", "function", "variable", "constant" or "module"
+    text: str
+    module: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line}: {self.kind} {self.text}"
+
+
+def read_names(module: str, text: str) -> Iterator[Name]:
+    yield Name("module", module.rpartition(".")[2], module, 1)
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ClassDef(name=name):
+                yield Name("class", name, module, node.lineno)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield Name("function", name, module, node.lineno)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield Name("constant" if name.isupper() else "variable", name, module, node.lineno)
+
+
+def list_names(source: Path) -> list[Name]:
+    listed: list[Name] = []
+    for file in sorted(source.rglob("*.py")):
+        module = ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        listed += read_names(module, file.read_text())
+    return listed
+
+
+# -- the rules: a name in, a sentence out if it breaks one ---------------------------------------------------------
+
+
+def variables_say_what_they_hold(name: Name) -> str:
+    return "say what it holds" if name.kind == "variable" and name.text in VARIABLES else ""
+
+
+def functions_are_verb_phrases(name: Name) -> str:
+    return "say what it does" if name.kind == "function" and name.text.strip("_") in FUNCTIONS else ""
+
+
+def classes_are_nouns_of_the_field(name: Name) -> str:
+    return "say what it is" if name.kind == "class" and name.text.strip("_") in CLASSES else ""
+
+
+def constants_say_what_they_limit(name: Name) -> str:
+    return "say what it is, and its unit" if name.kind == "constant" and name.text.strip("_") in CONSTANTS else ""
+
+
+def modules_are_nouns(name: Name) -> str:
+    word = name.text.rpartition("_")[2]
+    is_verb = word.endswith("ing") and word not in NOUNS_IN_ING
+    return "a module is a noun" if name.kind == "module" and is_verb else ""
+
+
+RULES: tuple[Callable[[Name], str], ...] = (
+    variables_say_what_they_hold,
+    functions_are_verb_phrases,
+    classes_are_nouns_of_the_field,
+    constants_say_what_they_limit,
+    modules_are_nouns,
+)
+
+
+def find_double_classes(names: list[Name]) -> list[str]:
+    """One class name, one definition. Private classes of one module are its own affair."""
+    modules: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        if name.kind == "class" and not name.text.startswith("_"):
+            modules[name.text].append(name.module)
+    return [f"class {text}: {', '.join(where)}" for text, where in sorted(modules.items()) if len(where) > 1]
+
+
+@pytest.fixture(scope="module")
+def names() -> list[Name]:
+    listed = [name for name in list_names(SOURCE) if name.text not in EXCEPTIONS]
+    assert len(listed) > 10_000, "the source tree was not found"
+    return listed
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_source_tree_keeps_the_rule(names: list[Name], rule: Callable[[Name], str]) -> None:
+    broken = [f"{name}: {sentence}" for name in names if (sentence := rule(name))]
+    assert not broken, f"{len(broken)} names\n" + "\n".join(broken[:200])
+
+
+def test_no_class_name_has_two_definitions(names: list[Name]) -> None:
+    double = find_double_classes(names)
+    assert not double, f"{len(double)} names\n" + "\n".join(double)
+
+
+# -- the rules themselves: each is shown a name that breaks it, and names that do not ------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("for each in pods: pass", "a:1: variable each: say what it holds"),
+        ("[found for found in pods]", "a:1: variable found: say what it holds"),
+        ("def f(told): pass", "a:1: variable told: say what it holds"),
+        ("def _of(pod): pass", "a:1: function _of: say what it does"),
+        ("class Place: pass", "a:1: class Place: say what it is"),
+        ("MOST = 3", "a:1: constant MOST: say what it is, and its unit"),
+    ],
+)
+def test_a_name_that_breaks_a_rule_is_noticed(text: str, sentence: str) -> None:
+    assert [f"{name}: {words}" for name in read_names("a", text) for rule in RULES if (words := rule(name))] == [
+        sentence
+    ]
+
+
+def test_a_module_that_is_a_verb_is_noticed() -> None:
+    (name,) = read_names("gitops.sync.applying", "")
+    assert modules_are_nouns(name) and not modules_are_nouns(name._replace(text="log_streaming"))
+
+
+def test_plain_names_are_left_alone() -> None:
+    text = "MAX_PODS = 3\nclass Reconciler:\n    def find_pods(self, key):\n        return [pod for pod in key]"
+    assert [name for name in read_names("a", text) for rule in RULES if rule(name)] == []
+
+
+def test_a_class_name_with_two_definitions_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class Pod: ...\nclass _Inner: ...")
+    (tmp_path / "b.py").write_text("class Pod: ...\nclass _Inner: ...")
+    assert find_double_classes(list_names(tmp_path)) == ["class Pod: a, b"]
