@@ -7,12 +7,12 @@ likely.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from argosy.annotations import RESOURCES_FINALIZER
+from argosy.gitops.analysis.effect import Effect, EffectKind
 from argosy.gitops.analysis.object_changes import ApplicationChange, ChangeType, ObjectChange
 from argosy.gitops.analysis.pod_specs import list_dependencies
 from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep
@@ -57,34 +57,6 @@ _RUNTIME_SELECTION_FIELDS: Final = ("supportedModelFormats", "protocolVersions",
 _STOP_ANNOTATION: Final = "serving.kserve.io/stop"
 _DISABLE_AUTO_UPDATE_ANNOTATION: Final = "serving.kserve.io/disable-auto-update"
 _BUILT_IN_KINDS: Final = frozenset(resource.group_kind for resource in BUILTIN_RESOURCES)
-
-
-class EffectKind(StrEnum):
-    INVALID = "invalid"  # the API server rejects the object
-    REFUSED = "refused"  # the API server rejects the change
-    RECREATE = "recreate"  # deleted and created again
-    RESTART = "restart"
-    PRUNE = "prune"  # deleted by a sync that prunes, or with its Application
-    STAYS = "stays"  # removed from Git, but not deleted
-    MOVES = "moves"  # removed from one Application and added to another
-    TRAFFIC = "traffic"
-    SCALE = "scale"
-    STALE = "stale"  # changed, but running Pods do not notice
-    OPEN = "open"  # unknown here whether anything restarts
-
-
-@dataclass(frozen=True)
-class Effect:
-    kind: EffectKind
-    name: str  # of the object
-    text: str
-    noun: str = ""  # workload kind or component that restarts
-    has_downtime: bool = False
-    has_data: bool = False
-    path: tuple[PathStep, ...] = ()  # the affected field
-
-    def to_wire(self) -> dict[str, Any]:
-        return {"effect": str(self.kind), "object": self.name, "text": self.text}
 
 
 TargetKey = tuple[str, str, ResourceKey]  # cluster address, cluster name, and the object's key

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.change_effects import EffectKind
 from argosy.gitops.analysis.change_impact import ChangeImpact, ChangeVerdict, assess_impact
+from argosy.gitops.analysis.effect import EffectKind
 from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
 from argosy.gitops.analysis.repository import ManifestWithLocations, RenderFailure, RenderFailureKind

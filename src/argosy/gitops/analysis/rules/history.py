@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from argosy.gitops.analysis.change_effects import EffectKind, find_effects
+from argosy.gitops.analysis.change_effects import find_effects
+from argosy.gitops.analysis.effect import EffectKind
 from argosy.gitops.analysis.generated_applications import LostApplications
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.repository import RepositoryView, format_pointer
