@@ -20,7 +20,8 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.operations import ResultCode
 from argosy.gitops.application.step_results import FieldOrigin, Pair
 from argosy.gitops.application_client.differences import DifferingObject
-from argosy.gitops.application_client.reader import LOCAL_REVISION, ApplicationReader
+from argosy.gitops.application_client.local_folder import LOCAL_REVISION
+from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.removal_commits import add_removal_commits
 from argosy.gitops.application_client.summary import read_synced_revisions, shorten_revision
 from argosy.gitops.diff.typed_manifests import as_stored, find_manifest_shape

@@ -18,11 +18,12 @@ from typing import Final, Self
 
 from argosy.errors import ClusterError, PolicyError, TransientError, UserError
 from argosy.fair_share import charge_work_to
-from argosy.gitops.application import Application, Source, read_source
+from argosy.gitops.application import Application
 from argosy.gitops.application.project import OrphanRule, Project
-from argosy.gitops.application.step_results import Assessment, Checkout, HealthStatus
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.lazy_client import LazyClusterClient
+from argosy.gitops.application_client.local_folder import LocalRepositories
 from argosy.gitops.application_client.render_process import build_render_pool
 from argosy.gitops.application_client.summary import list_rows
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
@@ -48,7 +49,6 @@ from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.checkouts import find_cache_folder
-from argosy.gitops.workspace.paths import locate_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, User
@@ -59,16 +59,6 @@ from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 MAX_CONCURRENT_REQUESTS: Final = 8  # concurrent requests
 _BUILT_IN: Final = frozenset(resource.group_kind for resource in BUILTIN_RESOURCES)
-LOCAL_REVISION: Final = "local"  # revision of a local folder
-
-
-class _LocalRepositories(Repositories):
-    """Returns the local folder for every repository."""
-
-    tree: FolderTree
-
-    async def checkout(self, url: str, ref: str, **_: object) -> Checkout:
-        return Checkout(self.tree, LOCAL_REVISION)
 
 
 class DestinationUnreadable(UserError):
@@ -96,13 +86,9 @@ class ApplicationReader:
         self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
         self.unreadable: set[ResourceKey] = set()  # objects that may not be read
         self.control_cache = self.cache  # cache of the cluster with the settings
-        self._destination_server, self._localize_settings = (
-            IN_CLUSTER_SERVER,
-            _unchanged_settings,
-        )  # destination, and its overrides of the settings
-        self._lazy_clients: dict[
-            str, tuple[Manifest, LazyClusterClient]
-        ] = {}  # clients of other clusters, by Secret name
+        self._destination_server = IN_CLUSTER_SERVER
+        self._localize_settings = _unchanged_settings  # applies the destination's overrides of the settings
+        self._lazy_clients: dict[str, tuple[Manifest, LazyClusterClient]] = {}  # of other clusters, by Secret name
 
     def for_destination(self, app: Application) -> ApplicationReader:
         """Return an uncached reader of the Application's destination cluster. Raises DestinationUnreadable."""
@@ -119,11 +105,8 @@ class ApplicationReader:
             raise self._build_unreadable(app, "compared from here")
         reader = copy.copy(self)
         reader.__class__ = ApplicationReader
-        reader.cluster, reader.cache, reader.unreadable = (
-            self._open_lazy_client(cluster.secret_name, secret),
-            InformerCache(),
-            set(),
-        )
+        reader.cluster = self._open_lazy_client(cluster.secret_name, secret)
+        reader.cache, reader.unreadable = InformerCache(), set()
         reader._read_client = ReadYourWritesClient(reader.cluster, reader.cache.get, time.monotonic)
         reader.comparer = AppStateComparer(
             reader._read_client, reader.cache, DiffCache(), applications=self.control_cache
@@ -371,7 +354,7 @@ async def open_reader(
     folder = find_cache_folder()
     repositories = repositories or Repositories(folder, SourceSettings())
     if local_folder is not None:
-        repositories = _LocalRepositories(folder, SourceSettings())
+        repositories = LocalRepositories(folder, SourceSettings())
         repositories.tree = FolderTree(local_folder)
     render_pool, pool = render_pool or build_render_pool(), WorkerPool()
     try:
@@ -400,31 +383,14 @@ async def assess_or_empty(
         return reader, {}
 
 
-def use_local_folder(app: Application, path: str, root: str = "") -> tuple[Application, Path]:
-    """Replace the source's path by a local folder; also return the root of its tree."""
-    if len(app.sources) != 1:
-        message = "has several sources, but --local replaces only one; push a branch and use --revision"
-        raise UserError(f"{app.name} {message}")
-    location = locate_folder(path)
-    top = Path(root).resolve() if root else Path(location.root)
-    source_folder = (Path(location.root) / location.path).resolve()
-    if not source_folder.is_relative_to(top):
-        raise UserError(f"{path} is not below {root}; name one of its parent folders", where="--local-repo-root")
-    source = read_source({**app.sources[0].wire, "path": str(source_folder.relative_to(top)) or "."})
-    return replace(app, sources=(source,)), top
-
-
 def list_health_words(assessments: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, str]:
     return {key: assessment.health.value for key, assessment in assessments.items() if assessment.health is not None}
 
 
 __all__ = [
-    "LOCAL_REVISION",
     "ApplicationReader",
     "DestinationUnreadable",
-    "Source",
     "assess_or_empty",
     "list_health_words",
     "open_reader",
-    "use_local_folder",
 ]

@@ -13,7 +13,8 @@ from argosy.errors import ArgosyError
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.analysis.causes import REMOVED_FROM_GIT
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import LOCAL_REVISION, ApplicationReader
+from argosy.gitops.application_client.local_folder import LOCAL_REVISION
+from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.source.git.blame import Blame
 from argosy.gitops.status.wire_format import as_mappings
