@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.applicationset.condition import ApplicationSetReporter
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.coexistence.argocd_detection import ArgoCDDetector
 from argosy.gitops.engine.counters import EngineCounters
+from argosy.gitops.engine.local_repositories import LocalRepositoryPoller, list_raw_sources
 from argosy.gitops.engine.logging_setup import QuotableSecrets, mask_log_output
 from argosy.gitops.engine.sharded_engine import EngineSharding
 from argosy.gitops.live import ApplicationCachePolicy, CacheReader, build_indexes
@@ -36,8 +37,6 @@ from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandove
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.remote_cluster import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SECRET_KIND, SETTINGS_KINDS, SettingsWatcher
-from argosy.gitops.source.git.ref_fingerprint import RefFingerprint
-from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.source.webhook_payloads import Push
@@ -63,14 +62,8 @@ GC_THRESHOLDS: Final = (10_000, 20, 20)  # gc thresholds: manifests have no cycl
 PUSH_HEAD_START_SECONDS: Final = 1.0  # seconds of head start for Applications that a push changes
 APPS_PER_YIELD: Final = 20  # Applications checked before other tasks may run
 MAX_IMMEDIATE_APPS: Final = 100  # unchanged Applications that are reconciled at once after a push; the rest is spread
-APP_SPREAD_SECONDS: Final = (
-    0.02  # seconds between them: frequent pushes to a shared repository must not use up all workers
-)
-LOCAL_SOURCES_TTL_SECONDS: Final = 5.0  # seconds until the list of local repositories is rebuilt
-LOCAL_POLL_SECONDS: Final = 0.1  # seconds between polls of local repositories
-LOCAL_POLL_SECONDS_PER_REPOSITORY: Final = (
-    0.005  # additional seconds per repository: 100 of them are polled about twice a second
-)
+# seconds between them: frequent pushes to a shared repository must not use up all workers
+APP_SPREAD_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -115,15 +108,7 @@ class Engine:
         self.settings = SettingsWatcher(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay_seconds
         )
-        self.reconciler = Reconciler(
-            self.cluster,
-            self.cache,
-            self.render_pool,
-            now=clock.now,
-            monotonic=clock.monotonic,
-            is_kind_cached=self._is_fully_cached,
-        )
-        self.reconciler.desired_states.renders.control_namespace = namespace
+        self.reconciler = self._build_reconciler()
         self.argocd_detection = ArgoCDDetector(cluster, namespace, self._on_engines_changed, clock)
         delivery_turns = DeliveryHandover(lambda: self.argocd_detection.engines, clock.monotonic)
         self.controller = ApplicationController(self.reconciler, self.settings, self.cache, delivery_turns)
@@ -139,34 +124,50 @@ class Engine:
         self._tracking = self.settings.current_settings().tracking
         for name, index in build_indexes(self._tracking).items():
             self.cache.add_index(name, index)
-        self.informers = InformerSet(
-            cluster,
+        self.informers = self._build_informers(cache_policy)
+        self.clusters = self.reconciler.destinations = self._build_cluster_registry()
+        self.application_sets = ApplicationSetReporter(
+            self.cluster, self.cache, namespace, clock.now, self._is_fully_cached
+        )
+        self.application_sets.claims = self.controller.claims
+        self.local_repositories = LocalRepositoryPoller(self.cache, self.repositories, clock, self._enqueue_after_push)
+        self.confinement = ConfinementCheck()
+        self.filled_at: float | None = None  # when the cache was complete for the first time
+
+    def _build_reconciler(self) -> Reconciler:
+        reconciler = Reconciler(
+            self.cluster,
+            self.cache,
+            self.render_pool,
+            now=self.clock.now,
+            monotonic=self.clock.monotonic,
+            is_kind_cached=self._is_fully_cached,
+        )
+        reconciler.desired_states.renders.control_namespace = self.settings.control_namespace
+        return reconciler
+
+    def _build_informers(self, cache_policy: ApplicationCachePolicy) -> InformerSet:
+        return InformerSet(
+            self.recording_cluster,
             self._is_watched,
             self.cache,
             self._on_change,
             definition_kinds=[CRD_KIND],
             required_kinds=[APPLICATION_KIND, *SETTINGS_KINDS],
-            clock=clock,
+            clock=self.clock,
             cache_policy=cache_policy,
         )
-        self.clusters = self.reconciler.destinations = ClusterRegistry(
+
+    def _build_cluster_registry(self) -> ClusterRegistry:
+        return ClusterRegistry(
             self.reconciler.local_destination,
             self.settings,
             self.cache,
-            clock,
+            self.clock,
             self._build_remote_cluster,
             self.queue.add,
-            workers=options.workers,
+            workers=self.options.workers,
         )
-        self.application_sets = ApplicationSetReporter(
-            self.cluster, self.cache, namespace, clock.now, self._is_fully_cached
-        )
-        self.application_sets.claims = self.controller.claims
-        self._local_refs: dict[str, Refs] = {}
-        self._local_fingerprints: dict[str, RefFingerprint | None] = {}
-        self._local_apps_by_url: dict[str, list[ResourceKey]] | None = None  # None: to be rebuilt
-        self.confinement, self._local_valid_until = ConfinementCheck(), 0.0
-        self.filled_at: float | None = None  # when the cache was complete for the first time
 
     def _is_fully_cached(self, kind: GroupKind) -> bool:
         return self.informers.is_synced_in_full(kind)
@@ -213,7 +214,7 @@ class Engine:
             if self.controller.claims is not None:
                 self.controller.claims.forget(key_of(before))
         if kind == APPLICATION_KIND.kind and (before or {}).get("spec") != (after or {}).get("spec"):
-            self._local_apps_by_url = None
+            self.local_repositories.invalidate()
         self._enqueue_affected(self.controller.find_affected(before, after), before, after)
         self.application_sets.on_change(after or before)
         if (changed := after or before) is not None and self.settings.affects_settings(changed):
@@ -271,7 +272,7 @@ class Engine:
                 await self.informers.wait_synced()
                 await self.argocd_detection.wait_until_detected()
                 self.filled_at = self.clock.monotonic()
-                tasks.create_task(_run_task(self._poll_local_repositories), name="local repositories")
+                tasks.create_task(_run_task(self.local_repositories.run), name="local repositories")
                 tasks.create_task(_run_task(partial(self.ignored_updates.run, self.queue.add)), name="updates")
                 tasks.create_task(_run_task(self.clusters.run), name="clusters")
                 tasks.create_task(_run_task(self.application_sets.run), name="application sets")
@@ -299,26 +300,6 @@ class Engine:
             self.cluster, self.cache, namespace, identity, self.clock, workers, self.queue,
             lambda: self.settings.current_settings().projects)  # fmt: skip
 
-    async def _poll_local_repositories(self) -> None:
-        """Poll local repositories, which send no webhooks; polling them is cheap."""
-        while True:
-            await asyncio.sleep(
-                LOCAL_POLL_SECONDS + LOCAL_POLL_SECONDS_PER_REPOSITORY * len(self._find_local_sources())
-            )
-            for url in tuple(self._find_local_sources()):
-                fingerprint = self.repositories.refs_fingerprint(url)
-                if fingerprint is not None and fingerprint == self._local_fingerprints.get(url):
-                    continue
-                try:
-                    refs = await self.repositories.mirror(url).list_refs()
-                except ArgosyError:
-                    continue  # Applications that need it report the error
-                self._local_fingerprints[url] = fingerprint
-                if refs != self._local_refs.get(url):
-                    self._local_refs[url] = refs
-                    # including new Applications: they may have resolved the ref just before the push
-                    await self._enqueue_after_push(self._find_local_sources().get(url, ()))
-
     async def handle_webhook(self, headers: Mapping[str, str], body: bytes) -> list[ResourceKey]:
         """Handle a webhook. Raises SourceRefused if its sender cannot be verified."""
         return await self.handle_pushes(read_pushes(headers, body, self.settings.load_webhook_secrets()))
@@ -327,7 +308,7 @@ class Engine:
         """Reconcile the Applications that the pushes concern; return their keys."""
         apps_by_url: dict[str, list[ResourceKey]] = {}
         for manifest in self.cache.list(APPLICATION_KIND):
-            for source in _read_sources(manifest):
+            for source in list_raw_sources(manifest):
                 url, ref = str(source.get("repoURL") or ""), str(source.get("targetRevision") or "")
                 if any(
                     affects_source(push, url, ref, tag_prefix=str(source.get("tagPrefix") or "")) for push in pushes
@@ -356,26 +337,6 @@ class Engine:
                 + max(0, index - MAX_IMMEDIATE_APPS) * APP_SPREAD_SECONDS,
             )
 
-    def _find_local_sources(self) -> dict[str, list[ResourceKey]]:
-        if self._local_apps_by_url is not None and self.clock.monotonic() < self._local_valid_until:
-            return self._local_apps_by_url
-        apps_by_url: dict[str, list[ResourceKey]] = {}
-        is_local: dict[str, bool] = {}
-        for manifest in self.cache.list(APPLICATION_KIND):
-            for source in _read_sources(manifest):
-                url = source.get("repoURL")
-                if not isinstance(url, str):
-                    continue
-                if url not in is_local:
-                    is_local[url] = self.repositories.is_local(url)
-                if is_local[url]:
-                    apps_by_url.setdefault(url, []).append(key_of(manifest))
-        self._local_apps_by_url, self._local_valid_until = (
-            apps_by_url,
-            self.clock.monotonic() + LOCAL_SOURCES_TTL_SECONDS,
-        )
-        return apps_by_url
-
 
 def _get_task_name() -> str:
     task = asyncio.current_task()
@@ -393,8 +354,3 @@ async def _run_task(run_part: Callable[[], Awaitable[None]]) -> None:
         raise RuntimeError(
             f"engine task {_get_task_name()!r} ended unexpectedly; the engine stops and must be restarted"
         )
-
-
-def _read_sources(app: Manifest) -> list[dict[str, Any]]:
-    spec = app.get("spec") or {}
-    return [source for source in (spec.get("source"), *(spec.get("sources") or ())) if isinstance(source, dict)]
