@@ -6,6 +6,13 @@ In: an expression and a state. Out: the states after it, each with the value of 
 from __future__ import annotations
 
 from argosy.gitops.health.lint.flow_state import UNKNOWN_RESULT, ExpressionResult, FlowState, Location
+from argosy.gitops.health.lint.path_splits import (
+    EQUALITY_OPERATORS,
+    ORDER_OPERATORS,
+    split_by_equality,
+    split_by_order,
+    split_by_truth,
+)
 from argosy.gitops.health.lint.script_facts import MAX_CALL_DEPTH, PURE_FUNCTIONS, CallFrame, ScriptAnalysis
 from argosy.gitops.health.lint.values import (
     FALSE,
@@ -18,7 +25,6 @@ from argosy.gitops.health.lint.values import (
     TRUTHY,
     UNKNOWN,
     PossibleValues,
-    ValueAtom,
     string_atom,
     values_of,
 )
@@ -44,9 +50,6 @@ from argosy.gitops.health.lua.syntax.tree import (
 ValuePaths = list[tuple[FlowState, ExpressionResult]]
 MultiValuePaths = list[tuple[FlowState, list[ExpressionResult], bool]]  # the bool says that there may be more values
 StateSplit = tuple[list[FlowState], list[FlowState]]
-_EQUALITY = ("==", "~=")
-# Operator → (swap the operands, truth of `<`).
-_ORDER = {"<": (False, True), ">": (True, True), "<=": (True, False), ">=": (False, False)}
 _POSITIONAL_KEY = "[1]"  # represents all entries of a table without a name
 
 
@@ -108,7 +111,7 @@ class ExpressionEvaluator(ScriptAnalysis):
                     (next_state, results[0] if results else _missing_result(is_open))
                     for next_state, results, is_open in self.evaluate_call(node, state)
                 ]
-            case BinaryExpression(operator=operator) if operator in _EQUALITY or operator in _ORDER:
+            case BinaryExpression(operator=operator) if operator in EQUALITY_OPERATORS or operator in ORDER_OPERATORS:
                 return self._evaluate_boolean(node, state)
             case UnaryExpression(operator="not"):
                 return self._evaluate_boolean(node, state)
@@ -175,16 +178,12 @@ class ExpressionEvaluator(ScriptAnalysis):
         for operand in node.operands[1:]:
             next_paths: ValuePaths = []
             for path_state, result in undecided:
-                truthy, falsy = _split_by_truth(path_state, result)
+                truthy, falsy = split_by_truth(path_state, result)
                 decided_state, undecided_state = (falsy, truthy) if node.operator == "and" else (truthy, falsy)
                 if decided_state is not None:
                     narrowed = result.value.intersect(FALSY) if node.operator == "and" else result.value.exclude(FALSY)
-                    decided.append(
-                        (
-                            decided_state,
-                            ExpressionResult(narrowed, result.location, result.fields, result.has_all_fields),
-                        )
-                    )
+                    decided_result = ExpressionResult(narrowed, result.location, result.fields, result.has_all_fields)
+                    decided.append((decided_state, decided_result))
                 if undecided_state is not None:
                     next_paths += self.evaluate(operand, undecided_state)
             undecided = next_paths
@@ -211,21 +210,15 @@ class ExpressionEvaluator(ScriptAnalysis):
         paths: list[tuple[FlowState, dict[str, ExpressionResult]]] = [(state, {})]
         has_all = True
         for entry in node.fields:
-            name = (
-                entry.key.value
-                if isinstance(entry.key, StringLiteral)
-                else _POSITIONAL_KEY
-                if entry.key is None
-                else None
-            )
+            key = entry.key
+            name = _POSITIONAL_KEY if key is None else key.value if isinstance(key, StringLiteral) else None
             has_all = has_all and name is not None
             next_paths = []
             for previous, fields in paths:
                 for next_state, entry_result in self.evaluate(entry.value, previous):
-                    if entry_result.location is not None and not self.is_part_of_object(
-                        entry_result.location, next_state
-                    ):
-                        next_state = next_state.forget_fields(entry_result.location)
+                    location = entry_result.location
+                    if location is not None and not self.is_part_of_object(location, next_state):
+                        next_state = next_state.forget_fields(location)
                     next_paths.append((next_state, fields if name is None else {**fields, name: entry_result}))
             paths = next_paths
         return [(next_state, ExpressionResult(values_of(TABLE), None, fields, has_all)) for next_state, fields in paths]
@@ -300,9 +293,8 @@ class ExpressionEvaluator(ScriptAnalysis):
             self.abort()
         paths: MultiValuePaths = [(path_state, [], False) for path_state in end_states]
         for _, path_state, returned_results, is_open in frame.returned_results:
-            paths.append(
-                (path_state, [self._detach_result(path_state, returned) for returned in returned_results], is_open)
-            )
+            detached = [self._detach_result(path_state, returned) for returned in returned_results]
+            paths.append((path_state, detached, is_open))
         next_paths = [
             (path_state.forget_variables(self.inner_variables[function]), returned_results, is_open)
             for path_state, returned_results, is_open in paths
@@ -329,9 +321,9 @@ class ExpressionEvaluator(ScriptAnalysis):
             case UnaryExpression(operator="not"):
                 truthy, falsy = self.split_by_condition(node.operand, state)
                 return falsy, truthy
-            case BinaryExpression(operator=operator) if operator in _EQUALITY or operator in _ORDER:
+            case BinaryExpression(operator=operator) if operator in EQUALITY_OPERATORS or operator in ORDER_OPERATORS:
                 return self._split_by_comparison(node, state)
-        splits = [_split_by_truth(path_state, result) for path_state, result in self.evaluate(node, state)]
+        splits = [split_by_truth(path_state, result) for path_state, result in self.evaluate(node, state)]
         return [true_state for true_state, _ in splits if true_state is not None], [
             false_state for _, false_state in splits if false_state is not None
         ]
@@ -353,12 +345,12 @@ class ExpressionEvaluator(ScriptAnalysis):
         falsy: list[FlowState] = []
         for left_state, left in self.evaluate(node.left, state):
             for right_state, right in self.evaluate(node.right, left_state):
-                if node.operator in _EQUALITY:
-                    true_state, false_state = _split_by_equality(right_state, left, right)
+                if node.operator in EQUALITY_OPERATORS:
+                    true_state, false_state = split_by_equality(right_state, left, right)
                     if node.operator == "~=":
                         true_state, false_state = false_state, true_state
                 else:
-                    true_state, false_state = _split_by_order(node.operator, right_state, left, right)
+                    true_state, false_state = split_by_order(node.operator, right_state, left, right)
                 truthy += [true_state] if true_state is not None else []
                 falsy += [false_state] if false_state is not None else []
         return truthy, falsy
@@ -402,49 +394,3 @@ def _evaluate_field(state: FlowState, base: ExpressionResult, key: str | None) -
     if base.fields is not None and (key in base.fields or base.has_all_fields):
         return base.fields.get(key, ExpressionResult(values_of(NIL)))
     return UNKNOWN_RESULT
-
-
-def _split_by_truth(state: FlowState, result: ExpressionResult) -> tuple[FlowState | None, FlowState | None]:
-    return (
-        state.narrow(result.location, result.value.exclude(FALSY)),
-        state.narrow(result.location, result.value.intersect(FALSY)),
-    )
-
-
-def _split_by_equality(
-    state: FlowState, left: ExpressionResult, right: ExpressionResult
-) -> tuple[FlowState | None, FlowState | None]:
-    for operand, literal in ((left, right), (right, left)):
-        atom = literal.value.only_literal
-        if atom is None:
-            continue
-        if operand.type_of is not None:
-            return _split_by_type(state, operand.type_of, atom)
-        atoms = frozenset({atom})
-        true_state = state.narrow(operand.location, operand.value.intersect(atoms))
-        return true_state, state.narrow(operand.location, operand.value.exclude(atoms))
-    if left.location is None or right.location is None:
-        return state, state
-    return state.decide(("==", left.location, right.location), True), state.decide(
-        ("==", left.location, right.location), False
-    )
-
-
-def _split_by_type(state: FlowState, location: Location, atom: ValueAtom) -> tuple[FlowState | None, FlowState | None]:
-    """Narrow the state after `type(location) == type_name`."""
-    value = state.value_at(location)
-    if atom == string_atom("nil"):
-        return state.narrow(location, value.intersect(ONLY_NIL)), state.narrow(location, value.exclude(ONLY_NIL))
-    return state.narrow(location, value.exclude(ONLY_NIL)), state
-
-
-def _split_by_order(
-    operator: str, state: FlowState, left: ExpressionResult, right: ExpressionResult
-) -> tuple[FlowState | None, FlowState | None]:
-    is_swapped, is_less = _ORDER[operator]
-    lesser, greater = (right, left) if is_swapped else (left, right)
-    sides = [side.location if side.location is not None else side.value.only_literal for side in (lesser, greater)]
-    if sides[0] is None or sides[1] is None:
-        return state, state
-    fact = ("<", sides[0], sides[1])
-    return state.decide(fact, is_less), state.decide(fact, not is_less)
