@@ -23,7 +23,7 @@ from argosy.gitops.health.assess import HealthAssessor
 from argosy.gitops.health.cluster_facts import read_cluster_facts
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.live import CacheReader, Exclusions, read_exclusions, read_tracking
+from argosy.gitops.live import CacheReader, Exclusions, TrackingSettings, read_exclusions, read_tracking
 from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
 from argosy.gitops.policy.destination_clusters import is_own_cluster_enabled, read_clusters
 from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_global_projects, deny_everything
@@ -50,11 +50,7 @@ from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_
 CONFIG_MAP_KIND: Final = GroupKind("", "ConfigMap")
 SECRET_KIND: Final = GroupKind("", "Secret")
 PROJECT_KIND: Final = GroupKind("argoproj.io", "AppProject")
-SETTINGS_KINDS: Final = (
-    CONFIG_MAP_KIND,
-    PROJECT_KIND,
-    SECRET_KIND,
-)  # without these it is unknown what may be delivered, and where
+SETTINGS_KINDS: Final = (CONFIG_MAP_KIND, PROJECT_KIND, SECRET_KIND)  # they say what may be delivered, and where
 STORAGE_CLASS_KIND: Final = GroupKind("storage.k8s.io", "StorageClass")
 ARGOCD_CM, ARGOSY_CM, PARAMETERS_CM = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS_CM, TLS_CERTS_CM, GPG_KEYS_CM = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
@@ -138,19 +134,17 @@ class SettingsWatcher:
                 faults.append(describe_fault(error))
                 return last
 
+        def read_interval(name: str, default: float, last: float) -> float:
+            return read_or_keep(partial(_read_seconds, argocd_cm, name, default), last)
+
         jq_seconds = read_or_keep(partial(_read_jq_seconds, parameters), self._jq_seconds)
         evaluate_jq = previous.evaluate_jq if jq_seconds == self._jq_seconds else self._build_jq_evaluator(jq_seconds)
         self._jq_seconds = jq_seconds
         self._update_repositories(previous.repositories, argosy_cm, faults)
-        tracking = read_tracking(argocd_cm, self.control_namespace)
         exclusions = self._read_exclusions(argocd_cm, faults)
+        tracking = self._read_tracking(argocd_cm, faults)
         diff = read_diff_settings(argocd_cm, parameters)
-        faults += [*tracking.faults, *diff.faults, *self._update_health_checks(argocd_cm, argosy_cm)]
-        # A typo must not change which objects are tracked; the fault is reported above.
-        has_argocd_cm = self._find_config_map(ARGOCD_CM) is not None
-        if tracking.faults or (self._has_read_tracking and not has_argocd_cm):
-            tracking = previous.tracking
-        self._has_read_tracking |= has_argocd_cm
+        faults += [*diff.faults, *self._update_health_checks(argocd_cm, argosy_cm)]
         projects, project_faults = self._read_projects()
         access = read_access_policy(self._read_config_map(RBAC_CM))
         maps = {ARGOSY_CM: argosy_cm, ARGOCD_CM: argocd_cm, PARAMETERS_CM: parameters}
@@ -169,18 +163,13 @@ class SettingsWatcher:
                 read_clusters(self._list_secrets(), argocd_cm), has_in_cluster=self._has_own_cluster(argocd_cm)
             ),
             # A ConfigMap that is missing for a moment must not give syncs the rights of the controller.
-            impersonation=read_impersonation(argocd_cm) if has_argocd_cm else previous.impersonation,
+            impersonation=read_impersonation(argocd_cm) if self._has_argocd_cm else previous.impersonation,
             signature_keys=self._read_config_map(GPG_KEYS_CM),
-            reconciliation_seconds=read_or_keep(
-                partial(_read_seconds, argocd_cm, "timeout.reconciliation", 120.0), previous.reconciliation_seconds
+            reconciliation_seconds=read_interval("timeout.reconciliation", 120.0, previous.reconciliation_seconds),
+            hard_reconciliation_seconds=read_interval(
+                "timeout.hard.reconciliation", 0.0, previous.hard_reconciliation_seconds
             ),
-            hard_reconciliation_seconds=read_or_keep(
-                partial(_read_seconds, argocd_cm, "timeout.hard.reconciliation", 0.0),
-                previous.hard_reconciliation_seconds,
-            ),
-            jitter_seconds=read_or_keep(
-                partial(_read_seconds, argocd_cm, "timeout.reconciliation.jitter", 60.0), previous.jitter_seconds
-            ),
+            jitter_seconds=read_interval("timeout.reconciliation.jitter", 60.0, previous.jitter_seconds),
             budget=read_or_keep(partial(_read_budget, argosy_cm), previous.budget),
             confirms_mass_prune=read_or_keep(partial(_read_mass_prune, argosy_cm), previous.confirms_mass_prune),
             persists_resource_health=read_boolean(parameters, "controller.resource.health.persist", default=False),
@@ -193,9 +182,8 @@ class SettingsWatcher:
     def _update_repositories(self, repositories: Repositories, argosy_cm: Mapping[str, str], faults: list[str]) -> None:
         repositories.settings = self._read_sources(argosy_cm, repositories.settings, faults)
         repositories.credentials = tuple(read_credentials(self._list_secrets()))
-        repositories.trust = HostTrust(
-            self._read_config_map(KNOWN_HOSTS_CM).get("ssh_known_hosts", ""), self._read_config_map(TLS_CERTS_CM)
-        )
+        known_hosts = self._read_config_map(KNOWN_HOSTS_CM).get("ssh_known_hosts", "")
+        repositories.trust = HostTrust(known_hosts, self._read_config_map(TLS_CERTS_CM))
 
     def _build_jq_evaluator(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> EvaluateJq:
         """Use a new backoff: an expression that timed out before has another timeout now."""
@@ -241,7 +229,7 @@ class SettingsWatcher:
 
     def _has_own_cluster(self, argocd_cm: Mapping[str, str]) -> bool:
         """Return the last good value if it is unreadable; without one, nothing is delivered to the own cluster."""
-        if self._find_config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
+        if not self._has_argocd_cm:  # missing for a moment, or not listed yet
             return self._is_own_cluster_enabled is not False
         is_enabled = is_own_cluster_enabled(argocd_cm)
         if is_enabled is None:
@@ -249,10 +237,23 @@ class SettingsWatcher:
         self._is_own_cluster_enabled = is_enabled
         return is_enabled
 
+    @property
+    def _has_argocd_cm(self) -> bool:
+        return self._find_config_map(ARGOCD_CM) is not None
+
+    def _read_tracking(self, argocd_cm: Mapping[str, str], faults: list[str]) -> TrackingSettings:
+        """Return the previous value if it is unreadable: a typo must not change which objects are tracked."""
+        tracking = read_tracking(argocd_cm, self.control_namespace)
+        faults += tracking.faults
+        if tracking.faults or (self._has_read_tracking and not self._has_argocd_cm):
+            tracking = self._settings.tracking
+        self._has_read_tracking |= self._has_argocd_cm
+        return tracking
+
     def _read_exclusions(self, argocd_cm: Mapping[str, str], faults: list[str]) -> Exclusions:
-        exclusions, is_missing = read_exclusions(argocd_cm), self._find_config_map(ARGOCD_CM) is None
+        exclusions = read_exclusions(argocd_cm)
         faults += exclusions.faults
-        if is_missing or exclusions.faults:
+        if exclusions.faults or not self._has_argocd_cm:
             return exclusions if self._exclusions is None else self._exclusions
         self._exclusions = exclusions
         return exclusions
@@ -275,9 +276,8 @@ class SettingsWatcher:
         if self._source_settings is not None:
             return self._source_settings
         try:
-            protocols = read_source_settings(
-                {key: argosy_cm[key] for key in (PROTOCOLS_SETTING,) if key in argosy_cm}
-            ).protocols
+            protocols_only = {key: text for key, text in argosy_cm.items() if key == PROTOCOLS_SETTING}
+            protocols = read_source_settings(protocols_only).protocols
         except (UserError, ValueError) as error:
             faults.append(describe_fault(error))
             protocols = frozenset()
@@ -287,7 +287,7 @@ class SettingsWatcher:
         self, projects: Mapping[str, Project], argocd_cm: Mapping[str, str], faults: list[str]
     ) -> Mapping[str, Project]:
         """Apply globalProjects to the projects; without a good value of it, all projects permit nothing."""
-        if self._find_config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
+        if not self._has_argocd_cm:  # missing for a moment, or not listed yet
             return apply_global_projects(projects, {GLOBAL_PROJECTS_KEY: self._global_projects or ""})
         try:
             effective_projects = apply_global_projects(projects, argocd_cm)
@@ -301,11 +301,10 @@ class SettingsWatcher:
 
     def _read_sync_settings(self, argosy_cm: Mapping[str, str], parameters: Mapping[str, str]) -> SyncSettings:
         delay = _read_seconds(parameters, "controller.sync.wave.delay.seconds", self._wave_delay)
-        observed = argosy_cm.get(OBSERVED_KINDS_KEY)
+        kinds_text = argosy_cm.get(OBSERVED_KINDS_KEY)
+        kinds = DEFAULT_OBSERVED_KINDS if kinds_text is None else read_observed_kinds(kinds_text, OBSERVED_KINDS_KEY)
         return SyncSettings(
-            observed_kinds=(
-                DEFAULT_OBSERVED_KINDS if observed is None else read_observed_kinds(observed, OBSERVED_KINDS_KEY)
-            ),
+            observed_kinds=kinds,
             wave_delay_seconds=_read_seconds(argosy_cm, "sync.waveDelay", delay),
             timeout_seconds=_read_seconds(parameters, "controller.sync.timeout.seconds", 0.0),
         )
