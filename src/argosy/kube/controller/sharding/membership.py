@@ -26,7 +26,8 @@ from typing import Final, TypeVar
 from argosy.errors import ArgosyError, ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.client.reachability import choose_log_level
-from argosy.kube.controller.clock import BOOT_CLOCK, Backoff, Clock, run_with_timeout, sleep
+from argosy.kube.controller.clock import BOOT_CLOCK, Clock, run_with_timeout, sleep
+from argosy.kube.controller.sharding.lease_watch import MIN_ROUND_SECONDS, RETRY_BACKOFF, LeaseWatch
 from argosy.kube.controller.sharding.leases import (
     EMPTY_ROSTER,
     LEASE,
@@ -47,9 +48,7 @@ from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-MIN_ROUND_SECONDS: Final = 0.05  # minimum seconds between two rounds
 MAX_LEAVE_ATTEMPTS: Final = 4  # to delete our Lease when leaving
-RETRY_BACKOFF: Final = Backoff(first_seconds=0.2, max_seconds=1.0, jitter=0.5)
 
 
 class KeyOwnership(enum.Enum):
@@ -87,16 +86,12 @@ class ShardMembership:
         """Reset to the state of a new member, which owns no keys."""
         self._lease: Manifest | None = None
         self._renewed_at = self._listed_at = -1e12
-        self._version = ""  # resourceVersion of the last list, to watch from
-        self._possible_rosters: list[Roster] = [
-            EMPTY_ROSTER
-        ]  # rosters that our Lease may contain: the last, and unanswered writes
+        # rosters that our Lease may contain: the last, and unanswered writes
+        self._possible_rosters: list[Roster] = [EMPTY_ROSTER]
         self._confirmed_roster = EMPTY_ROSTER  # the roster in our Lease when the other Leases were read after its write
         self._target_roster = EMPTY_ROSTER
         self._other_members: dict[str, ObservedLease] = {}
-        self._observed_versions: dict[
-            str, tuple[str, float]
-        ] = {}  # last watched resourceVersion by Lease, and its time
+        self._watch = LeaseWatch(self._cluster, self._namespace, self.identity, self._clock, self._wakeup)
 
     # -- ownership
 
@@ -162,7 +157,7 @@ class ShardMembership:
         while True:
             self._joining_since = self._clock.monotonic()
             await self._create_lease()
-            watch_task = asyncio.create_task(self._watch_leases())
+            watch_task = asyncio.create_task(self._watch.run())
             try:
                 await self.check_before_joining()
                 await self._run_rounds()
@@ -280,10 +275,8 @@ class ShardMembership:
         assert self._lease is not None
         roster = self._choose_next_roster()
         if roster != self._possible_rosters[-1]:
-            self._possible_rosters = [
-                *self._possible_rosters,
-                roster,
-            ]  # from here on it may be stored, even if the call fails
+            # from here on it may be stored, even if the call fails
+            self._possible_rosters = [*self._possible_rosters, roster]
         started_at = self._clock.monotonic()
         try:
             written = await self._call(
@@ -330,10 +323,9 @@ class ShardMembership:
         """List all Leases, remove dead members, and choose the target roster."""
         started_at, was_settled = self._clock.monotonic(), self._is_settled
         listing = await self._call(self._cluster.list(LEASE, namespace=self._namespace, labels=MEMBER_SELECTOR))
-        is_gap = (
-            started_at - self._listed_at > self._config.lease_duration / 2
-        )  # we did not look, so unchanged Leases prove nothing
-        now, observed_versions = self._clock.monotonic(), {} if is_gap else self._observed_versions
+        # after a gap in which we did not look, unchanged Leases prove nothing
+        is_gap = started_at - self._listed_at > self._config.lease_duration / 2
+        now, observed_versions = self._clock.monotonic(), {} if is_gap else self._watch.versions
         leases = [read_lease(lease, now, self._config.lease_duration, observed_versions) for lease in listing.items]
         if not any(lease.identity == self.identity and lease.uid == self._lease_uid for lease in leases):
             raise MemberLeaseLost("its Lease is gone")
@@ -344,7 +336,7 @@ class ShardMembership:
             for lease in leases
             if lease.identity != self.identity
         }
-        self._listed_at, self._version = started_at, listing.version
+        self._listed_at, self._watch.since = started_at, listing.version
         if len(self._possible_rosters) == 1:
             self._confirmed_roster = self._possible_rosters[0]
         for other in tuple(self._other_members.values()):
@@ -357,9 +349,8 @@ class ShardMembership:
         present = frozenset({self.identity, *self._other_members})
         if self._target_roster:
             return present if was_settled and self.can_grow() else present & self._target_roster
-        recently = (
-            self._clock.monotonic() - 2 * self._config.renew_interval
-        )  # a member that is silent for longer may be dead
+        # a member that is silent for longer may be dead
+        recently = self._clock.monotonic() - 2 * self._config.renew_interval
         rosters = (other.roster for other in self._other_members.values() if other.unchanged_since > recently)
         return present if all(self.identity in roster for roster in rosters if roster) else EMPTY_ROSTER
 
@@ -392,33 +383,6 @@ class ShardMembership:
         for step in tuple(self._steps):
             if find_owner(self._target_roster, step.key) != self.identity:
                 step.revoke()
-
-    async def _watch_leases(self) -> None:
-        """Watch Leases: start a round when a member joins, leaves or changes its roster; record renewal times."""
-        rosters: dict[str, Roster] = {}
-        while True:
-            if not self._version:
-                await sleep(self._clock, MIN_ROUND_SECONDS)
-                continue
-            try:
-                events = self._cluster.watch(
-                    LEASE, since=self._version, namespace=self._namespace, labels=MEMBER_SELECTOR
-                )
-                async for event in events:
-                    if event.type == "BOOKMARK":
-                        continue
-                    metadata, roster = event.manifest["metadata"], read_roster(event.manifest)
-                    name = metadata.get("name") or ""
-                    if event.type == "DELETED" or rosters.get(name) != roster:
-                        self._wakeup.set()
-                    if event.type == "DELETED":
-                        self._observed_versions.pop(name, None), rosters.pop(name, None)
-                        continue
-                    self._observed_versions[name] = str(metadata.get("resourceVersion") or ""), self._clock.monotonic()
-                    rosters[name] = roster
-            except ArgosyError as error:
-                log.debug("cannot watch member Leases: member=%s error=%s", self.identity, error)
-            await sleep(self._clock, RETRY_BACKOFF.max_seconds)
 
 
 async def _do_nothing() -> None:
