@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import orjson
 
@@ -105,18 +105,9 @@ async def _stream_lines(
             if not batch:
                 return
             last_revision = batch[-1].revision
-            lines: list[bytes] = []
-            chunk_bytes = 0
-            for event in batch:
-                if line := _encode_matching_event(event, encoder, matcher, namespace, is_first=is_first):
-                    is_first = False
-                    lines.append(line)
-                    chunk_bytes += len(line)
-                if chunk_bytes >= WRITE_CHUNK_BYTES:
-                    yield b"".join(lines)
-                    lines, chunk_bytes = [], 0
-            if lines:
-                yield b"".join(lines)
+            for chunk in _encode_batch(batch, encoder, matcher, namespace, is_first=is_first):
+                yield chunk
+                is_first = False
     finally:
         watch.close()
 
@@ -137,6 +128,24 @@ async def _stream_initial_events(
             yield b"".join(lines)
             lines, chunk_bytes = [], 0
             await asyncio.sleep(0)
+    if lines:
+        yield b"".join(lines)
+
+
+def _encode_batch(
+    batch: Sequence[StoreEvent], encoder: ResponseEncoder, matcher: SelectorMatcher, namespace: str, *, is_first: bool
+) -> Iterator[bytes]:
+    """Encode the matching events of a batch, in chunks; each is built when the previous one was written."""
+    lines: list[bytes] = []
+    chunk_bytes = 0
+    for event in batch:
+        if line := _encode_matching_event(event, encoder, matcher, namespace, is_first=is_first):
+            is_first = False
+            lines.append(line)
+            chunk_bytes += len(line)
+        if chunk_bytes >= WRITE_CHUNK_BYTES:
+            yield b"".join(lines)
+            lines, chunk_bytes = [], 0
     if lines:
         yield b"".join(lines)
 
