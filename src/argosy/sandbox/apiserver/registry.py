@@ -14,12 +14,9 @@ from typing import Any, TypeVar
 
 import orjson
 
-from argosy.errors import PatchError
 from argosy.kube.client import PatchKind, User
 from argosy.kube.objects import Manifest
-from argosy.kube.patch import server_side_apply
-from argosy.kube.patch.field_sets import FieldSet
-from argosy.kube.patch.managed_fields import keep_live_if_only_times_differ, record_update
+from argosy.kube.patch.managed_fields import keep_live_if_only_times_differ
 from argosy.kube.schema import field_error
 from argosy.kube.schema.field_error import FieldError
 from argosy.sandbox.apiserver import ephemeral_containers, patch_errors, status_errors
@@ -27,6 +24,7 @@ from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver.admission import AdmissionChain
 from argosy.sandbox.apiserver.authorization import AccessChecker, Attributes
 from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
+from argosy.sandbox.apiserver.field_ownership import merge_applied, record_creator, record_owner
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, OffLoopExecutor
 from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
@@ -38,7 +36,7 @@ from argosy.sandbox.apiserver.request_decoding import (
     has_copy_operation,
 )
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET, ResourceCatalog
-from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind, drop_status
+from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind
 from argosy.sandbox.apiserver.stored_objects import (
     build_encoder,
     check_changed_size,
@@ -49,7 +47,6 @@ from argosy.sandbox.apiserver.stored_objects import (
 )
 from argosy.sandbox.store import Store, StoreEntry
 
-STATUS_FIELDS = FieldSet.from_paths(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
 PARTIAL_SUBRESOURCES = ("status", ephemeral_containers.SUBRESOURCE)  # subresources that change one part of an object
 MAX_LARGE_ATTEMPTS = 5  # k8s: how often a patch is retried on write conflicts
 WHOLE_OBJECT_SUBRESOURCES = ("binding", "finalize", "approval")
@@ -115,7 +112,7 @@ class Registry:
         sent_manifest = await run_off_loop(served.apply_defaults, {**manifest, "metadata": metadata})
         new = self.admission.mutate(served, await run_off_loop(served.prepare_create, sent_manifest))
         if not is_apply:
-            new = await run_off_loop(self._record_creator, served, sent_manifest, new, call)
+            new = await run_off_loop(record_creator, served, sent_manifest, new, call, self.clock)
         new = self.admission.run_admitters(served, new, None, meta.format_timestamp(now))
         name = new["metadata"]["name"]
         self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if is_apply else "")
@@ -194,13 +191,15 @@ class Registry:
             config = {**config, "metadata": metadata}
 
             def merge_new() -> tuple[Manifest, Sequence[str]]:
-                return self._decode(served, self._merge_applied(served, None, config, call, ""), call)
+                return self._decode(served, merge_applied(served, None, config, call, self.clock), call)
 
             manifest, warnings = await self._run_off_loop(call, call.body_bytes, merge_new)
             return await self._create(served, namespace, manifest, call, warnings, is_apply=True)
 
         def merge_with_live(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            return self._decode(served, self._merge_applied(served, old, config, call, subresource), call)
+            self._check_resource_version(served, config, old, is_apply=True)
+            merged = merge_applied(served, old, config, call, self.clock, subresource)
+            return self._decode(served, merged, call)
 
         return await self.read_modify_write(served, namespace, name, merge_with_live, call, subresource, is_apply=True)
 
@@ -236,7 +235,7 @@ class Registry:
             if has_admission := subresource not in (*PARTIAL_SUBRESOURCES, *WHOLE_OBJECT_SUBRESOURCES):
                 new = self.admission.mutate(served, new, old)
             if not is_apply:
-                new = await run_off_loop(self._record_owner, served, old, new, call, subresource)
+                new = await run_off_loop(record_owner, served, old, new, call, self.clock, subresource)
             if not subresource:
                 new = self.admission.run_admitters(served, new, old, meta.format_timestamp(self.clock()))
             new = await run_off_loop(meta.update_generation, served, new, old)
@@ -327,61 +326,6 @@ class Registry:
         for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
             manifest.setdefault(field, expected)
         return manifest, warnings
-
-    def _record_creator(self, served: ApiKind, sent_manifest: Manifest, new: Manifest, call: RegistryCall) -> Manifest:
-        """k8s: a creator owns the fields it sent and their defaults, not fields set by the server, nor a status."""
-        tracked_manifest = drop_status(sent_manifest) if served.resource.find_subresource("status") else sent_manifest
-        managed_fields = self._record_owner(served, None, tracked_manifest, call)["metadata"].get("managedFields")
-        metadata = {**new["metadata"], "managedFields": managed_fields}
-        return {**new, "metadata": meta.order_metadata(metadata)}
-
-    def _record_owner(
-        self, served: ApiKind, old: Manifest | None, new: Manifest, call: RegistryCall, subresource: str = ""
-    ) -> Manifest:
-        now = meta.format_timestamp(self.clock())
-        tracked_manifest = record_update(
-            old,
-            new,
-            empty_object=served.zero_value,
-            manager=call.field_manager,
-            api_version=served.resource.api_version,
-            subresource=subresource,
-            now=now,
-            shape=served.shape,
-        )
-        return {**tracked_manifest, "metadata": meta.order_metadata(tracked_manifest["metadata"])}
-
-    def _merge_applied(
-        self, served: ApiKind, old: Manifest | None, config: Manifest, call: RegistryCall, subresource: str
-    ) -> Manifest:
-        resource = served.resource
-        now = meta.format_timestamp(self.clock())
-        if old is not None:
-            self._check_resource_version(served, config, old, is_apply=True)
-        if call.body_bytes >= LARGE_BYTES:
-            check_owned_fields(served, config, old)
-        try:
-            return server_side_apply.apply(
-                old,
-                config,
-                manager=call.field_manager,
-                force=call.force,
-                api_version=resource.api_version,
-                now=now,
-                shape=served.shape,
-                subresource=subresource,
-                empty_object=served.zero_value,
-                ignored_fields=STATUS_FIELDS
-                if served.resource.find_subresource("status") and not subresource
-                else None,
-            )
-        except PatchError as error:
-            namespace, name = (config["metadata"].get(field, "") for field in ("namespace", "name"))
-            group = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-            object_text = f"{namespace}/{name}; {group}"
-            raise status_errors.internal_error(
-                f"failed to create typed patch object ({object_text}): {error.message}"
-            ) from error
 
     def _check_resource_version(self, served: ApiKind, requested: Manifest, old: Manifest, *, is_apply: bool) -> None:
         """k8s: some kinds, and all custom ones, can only be updated with a resourceVersion."""
