@@ -220,7 +220,9 @@ async def test_the_search_finds_canaries_where_nothing_is_masked(
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
     in_no_secret = {"desired-text", "api-token", "session-cookie"}  # so that nothing knows that they must be hidden
     assert {leak.rpartition(": ")[2] for leak in leaks} == in_no_secret
-    monkeypatch.setattr("argosy.web.middleware.asgi.serialize_masked", lambda document, names: orjson.dumps(document))
+    monkeypatch.setattr(
+        "argosy.web.middleware.response_body.serialize_masked", lambda document, names: orjson.dumps(document)
+    )
     monkeypatch.setattr(SecretMask, "mask_media", lambda self, data, media, *_: data)
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= set(KINDS) - {"desired-data"}

@@ -49,27 +49,16 @@ from argosy.web.middleware.echoed_input import (
 )
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.request_metrics import RequestCounter
-from argosy.web.middleware.secret_masking import list_sensitive_annotations, serialize_masked, without_secrets
+from argosy.web.middleware.response_body import HTML, JSON, serialize_response
+from argosy.web.middleware.secret_masking import list_sensitive_annotations, without_secrets
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
-from argosy.web.responses import (
-    BytesResponse,
-    Headers,
-    JsonResponse,
-    PageResponse,
-    RedirectResponse,
-    StreamResponse,
-    TextResponse,
-    WebResponse,
-)
+from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
 from argosy.web.site import Site
 
 log = logging.getLogger(__name__)
-HTML: Final = "text/html; charset=utf-8"
-JSON: Final = "application/json"
 THREAD_THRESHOLD_BYTES: Final = 256 << 10  # bytes; larger responses are redacted and compressed in a thread
-THREAD_THRESHOLD_ITEMS: Final = 50  # list items; longer lists are serialized in a thread
 
 
 class WebApplication:
@@ -111,8 +100,7 @@ class WebApplication:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             return
-        visit = _RequestHandler(self, scope, receive)
-        response = await visit.handle()
+        response = await _RequestHandler(self, scope, receive).handle()
         await response(scope, receive, send)
 
 
@@ -312,7 +300,7 @@ class _RequestHandler:
             headers += self._mask_headers(
                 (("location", response_headers.get_safe_location(answer)),), is_outside=answer.is_external
             )
-        data, media = await self._serialize(answer)
+        data, media = await serialize_response(answer, self.site, self._render_page)
         finish = partial(self._mask_and_compress, data, media, is_fixed=is_fixed or answer.is_from_request_only)
         data, is_compressed = await asyncio.to_thread(finish) if len(data) > THREAD_THRESHOLD_BYTES else finish()
         if is_compressed:
@@ -359,26 +347,6 @@ class _RequestHandler:
             data = fields.restore(self._echo.restore(masked, words if masked is data else None))
         return compression.compress(data, media, self.headers.get("accept-encoding", ""))
 
-    async def _serialize(self, answer: WebResponse) -> tuple[bytes, str]:
-        """Serialize a response; long lists in a thread, so that other requests are served meanwhile."""
-        if isinstance(answer, JsonResponse):
-            write = partial(serialize_masked, answer.document, list_sensitive_annotations(self.site))
-            return (await asyncio.to_thread(write) if _is_long(answer.document) else write()), JSON
-        return self._render_body(answer)
-
-    def _render_body(self, answer: WebResponse) -> tuple[bytes, str]:
-        match answer:
-            case PageResponse():
-                return self._render_page(answer).encode(), HTML
-            case TextResponse():
-                return answer.text.encode(), answer.media_type
-            case BytesResponse():
-                return answer.data, answer.media_type
-            case RedirectResponse():
-                return b"", ""
-            case _:
-                raise TypeError(type(answer))
-
     def _render_page(self, page: PageResponse) -> str:
         request = self.context or self._build_anonymous_context()
         values = without_secrets(dict(page.values), list_sensitive_annotations(self.site))
@@ -413,11 +381,6 @@ class _RequestHandler:
 
 class _RouteNotFound(Exception):
     """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
-
-
-def _is_long(document: Any) -> bool:
-    items = document.get("items") if isinstance(document, dict) else document
-    return isinstance(items, list | tuple) and len(items) > THREAD_THRESHOLD_ITEMS
 
 
 def _get_tenant(request: RequestContext) -> Tenant:
