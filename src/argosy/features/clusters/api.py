@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.add import rotate_token
+from argosy.features.clusters.account_token import rotate_token
 from argosy.features.repositories.api import STATE_SCHEMA
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.application_client.declared_objects import DeclaredSecret

@@ -181,7 +181,7 @@ async def _remove_cluster(
 
 def run_rotate(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.features.clusters.add import rotate_token
+        from argosy.features.clusters.account_token import rotate_token
         from argosy.features.clusters.service import get_cluster
 
         declared = await get_cluster(app_service, args.asked)

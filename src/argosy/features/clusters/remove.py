@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from argosy.errors import ArgosyError, Conflict, Invalid, UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.add import ServiceAccountClaims, read_token_claims
+from argosy.features.clusters.account_token import ServiceAccountClaims, read_token_claims
 from argosy.features.clusters.cluster_account import (
     MANAGER_ACCOUNT,
     MANAGER_BINDING,

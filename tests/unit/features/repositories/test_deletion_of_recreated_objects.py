@@ -13,7 +13,7 @@ from argosy.errors import Invalid, UserError
 from argosy.features.backup.import_plan import ImportOptions
 from argosy.features.backup.import_service import execute_changes, plan_import
 from argosy.features.backup.installation_objects import BackupScope
-from argosy.features.clusters.add import ServiceAccountClaims, _revoke_old_token
+from argosy.features.clusters.account_token import ServiceAccountClaims, revoke_old_token
 from argosy.features.clusters.cluster_account import (
     ACCOUNT_ANNOTATION,
     MANAGED_BY_LABELS,
@@ -213,6 +213,6 @@ async def test_an_added_cluster_says_that_the_secret_of_its_old_token_was_create
         "kubernetes.io": {"secret": {"name": TOKEN_KEY.name}},
     }
     token = f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"
-    await _revoke_old_token(busy, DeclaredSecret("far", {"config": json.dumps({"bearerToken": token})}), told.append)
+    await revoke_old_token(busy, DeclaredSecret("far", {"config": json.dumps({"bearerToken": token})}), told.append)
     await busy.assert_new_object_is_kept()
     assert told == [f'argosy: Secret manager-token in namespace "kube-system" {KEPT}']

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.features.clusters import service
-from argosy.features.clusters.add import rotate_token
+from argosy.features.clusters.account_token import rotate_token
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.declared_objects import create_declared_secret
 from argosy.kube.client import Cluster
