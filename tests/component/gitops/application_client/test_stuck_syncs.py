@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.cli.exit_codes import EXIT_TIMED_OUT
-from argosy.features.applications.sync.cli import _print_result
+from argosy.features.applications.sync.operation_result import print_result
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods, find_stuck_reason
@@ -124,7 +124,7 @@ async def test_a_sync_that_is_not_over_in_time_names_the_pod_that_does_not_start
     await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
     chosen = argparse.Namespace(timeout=3.0, output="", compat=False)
     assert (
-        await _print_result(desk, WaitResult(WaitOutcome.TOO_LATE, syncing(web="Running")), chosen, "sync")
+        await print_result(desk, WaitResult(WaitOutcome.TOO_LATE, syncing(web="Running")), chosen, "sync")
         == EXIT_TIMED_OUT
     )
     said = capsys.readouterr().err

@@ -17,7 +17,8 @@ from argosy.cli.subcommands import (
     run_with_service,
 )
 from argosy.errors import UserError
-from argosy.features.applications.sync.cli import OUTPUT_FORMATS, add_timeout, print_final_state, report_outcome
+from argosy.features.applications.sync.cli import OUTPUT_FORMATS, add_timeout
+from argosy.features.applications.sync.operation_result import print_final_state, report_outcome
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application

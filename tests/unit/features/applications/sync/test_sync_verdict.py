@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_REFUSED
-from argosy.features.applications.sync.cli import report_outcome
+from argosy.features.applications.sync.operation_result import report_outcome
 from argosy.gitops.application import Application, Destination, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.policy.projects import find_permission_error, list_violations
