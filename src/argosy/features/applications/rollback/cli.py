@@ -109,7 +109,7 @@ def _print_target(app: Application, entry: DeploymentRecord, args: argparse.Name
 async def _print_plan(service: ApplicationService, app: Application, entry: DeploymentRecord, *, prunes: bool) -> None:
     """Print the changes. A failed comparison does not stop the rollback, as the controller may have more access."""
     from argosy.errors import ArgosyError
-    from argosy.features.applications.diff.cli import render_plan
+    from argosy.features.applications.diff.text_output import render_plan
     from argosy.gitops.application_client.differences import list_differing_objects
     from argosy.gitops.application_client.reader import open_reader
     from argosy.gitops.application_client.rollback_plan import preview_rollback
