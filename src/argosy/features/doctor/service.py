@@ -10,11 +10,11 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final
 
-from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
+from argosy.errors import ClusterError, Forbidden, UserError
 from argosy.features.doctor.application_check import (
     ExaminedApplication,
     examine_application,
@@ -22,7 +22,6 @@ from argosy.features.doctor.application_check import (
     is_settled,
     read_status,
 )
-from argosy.features.doctor.concurrency_shares import ProjectSlots
 from argosy.features.doctor.headline import CheckState, InstallationCheck, run_installation_checks
 from argosy.features.doctor.installation_check import (
     InstallationState,
@@ -30,47 +29,30 @@ from argosy.features.doctor.installation_check import (
     list_setting_violations,
     read_installation,
 )
+from argosy.features.doctor.limited_work import WorkLimit, interleave_by_project, run_within_limit
 from argosy.features.doctor.optional_reads import OptionalReads
-from argosy.features.doctor.remedies import ProvenRemedy, find_remedy
-from argosy.features.models.lineage import trace_model
-from argosy.features.models.service import ModelService
-from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.live_view import (
-    EVENT,
-    HealthResponse,
-    LiveApplication,
-    LiveModel,
-    LiveView,
-    RepositorySecret,
+from argosy.features.doctor.related_objects import (
+    add_missing_objects,
+    list_models,
+    list_objects,
+    list_repository_secrets,
 )
+from argosy.features.doctor.remedies import ProvenRemedy, find_remedy
+from argosy.gitops.analysis.finding import Finding
+from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rules import diagnose_installation
-from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
-from argosy.gitops.analysis.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_model_ready
 from argosy.gitops.analysis.rules.projects import SHALLOW_DENIAL_RULE, find_live_denials
 from argosy.gitops.analysis.wave_gates import WaveWait, find_wave_wait
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.delays import load_budget_uses
-from argosy.gitops.application_client.reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.coexistence.argocd_settings import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
-from argosy.gitops.live.inference_service import read_served_model
-from argosy.gitops.source.credentials import read_credentials
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, key_of
 
 DEFAULT_TIMEOUT_SECONDS: Final = 9.0  # for all comparisons and proofs together
 MAX_COMPARISON_SHARE: Final = 0.6  # of the time limit
 MIN_PROOF_SECONDS: Final = 2.0  # even if comparisons used up the time
-MAX_CONCURRENT_COMPARISONS: Final = 4  # without the slots reserved for projects that have no comparison running
-MAX_LISTED_NAMES: Final = 5  # in a note
-LONG_TIMEOUT_SECONDS: Final = 60.0  # suggested to users with a shorter timeout
-Found = TypeVar("Found")
-Item = TypeVar("Item")
-PROBE_SECONDS: Final = 2.0
-SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")
-OWNER_KINDS: Final = tuple(GroupKind("apps", each) for each in ("ReplicaSet", "Deployment", "StatefulSet"))
-READ_KINDS: Final = (POD, CLAIM, EVENT, QUOTA, BUILD, NOTEBOOK, MODEL, GroupKind("batch", "Job"), *OWNER_KINDS)
-REPOSITORY_SECRET_LABEL: Final = "argocd.argoproj.io/secret-type"
 
 
 @dataclass(frozen=True)
@@ -81,19 +63,6 @@ class DoctorOptions:
     is_namespaced: bool = False  # only Applications in the service's namespace
     is_quick: bool = False  # use statuses only: compare nothing, and probe no model
     seconds: float = DEFAULT_TIMEOUT_SECONDS
-
-
-class WorkLimit(NamedTuple):
-    """Time limit of one kind of work, and the `--timeout` for all work."""
-
-    seconds: float
-    timeout: float
-
-    def build_advice(self, names: Sequence[str]) -> str:
-        """Suggest a longer timeout, or after a long one a single Application."""
-        if self.timeout < LONG_TIMEOUT_SECONDS:
-            return f"give it longer: argosy doctor --timeout {LONG_TIMEOUT_SECONDS:.0f}"
-        return f"look at one alone: argosy doctor {names[0]} --timeout {2 * self.timeout:.0f}"
 
 
 @dataclass(frozen=True)
@@ -144,29 +113,19 @@ async def examine_installation(
     )
     titles = build_titles(apps)
     chosen = {titles[app.key]: app for app in _select_applications(apps, options)}
-    to_compare = (
-        {}
-        if options.is_quick
-        else {name: app for name, app in chosen.items() if options.compares_all or _needs_comparison(app)}
-    )
     end = time.monotonic() + options.seconds
-    first = interleave_by_project(
-        sorted(to_compare.items(), key=lambda item: get_priority(item[1])), lambda item: item[1].project
-    )
-    tasks = {name: examine_application(reader, app, reads, name) for name, app in first}
-    limit = WorkLimit(options.seconds * MAX_COMPARISON_SHARE, options.seconds)
-    examined = await run_within_limit(tasks, limit, "compared", reads, {name: app.project for name, app in first})
+    examined = {} if options.is_quick else await _compare_applications(reader, chosen, reads, options)
     live = tuple(
         examined[name].live if (name := titles[app.key]) in examined else read_status(app, name) for app in apps
     )
     heads, objects, secrets = await asyncio.gather(
         run_installation_checks(reads, settings.view, now, apps),
-        _list_objects(reads, live, chosen),
-        _list_repository_secrets(reads, service.control_namespace),
+        list_objects(reads, live, chosen),
+        list_repository_secrets(reads, service.control_namespace),
     )
     for item in examined.values():
-        _add_missing_objects(objects, item.objects.values())
-    models = await _list_models(service, objects, probes_models=not options.is_quick)
+        add_missing_objects(objects, item.objects.values())
+    models = await list_models(service, objects, probes_models=not options.is_quick)
     settings_view = settings.view
     if not settings_view.is_delivered_by_argosy and any(
         item.health == "Progressing" for item in live if item.name in examined
@@ -204,6 +163,19 @@ async def examine_installation(
     return Examination(
         service.cluster_name, (*heads, check), view, selected_live, findings, waits, treatments, settings
     )
+
+
+async def _compare_applications(
+    reader: ApplicationReader, chosen: Mapping[str, Application], reads: OptionalReads, options: DoctorOptions
+) -> dict[str, ExaminedApplication]:
+    """Compare the Applications that need it, the most urgent first, within their share of the time limit."""
+    to_compare = {name: app for name, app in chosen.items() if options.compares_all or _needs_comparison(app)}
+    first = interleave_by_project(
+        sorted(to_compare.items(), key=lambda item: get_priority(item[1])), lambda item: item[1].project
+    )
+    tasks = {name: examine_application(reader, app, reads, name) for name, app in first}
+    limit = WorkLimit(options.seconds * MAX_COMPARISON_SHARE, options.seconds)
+    return await run_within_limit(tasks, limit, "compared", reads, {name: app.project for name, app in first})
 
 
 def _is_selected(finding: Finding, names: Collection[str], *, has_names: bool) -> bool:
@@ -278,72 +250,6 @@ def _select_applications(apps: Sequence[Application], options: DoctorOptions) ->
     return list({by_name[name].key: by_name[name] for name in options.names}.values())
 
 
-def interleave_by_project(items: Iterable[Item], project_of: Callable[[Item], str]) -> list[Item]:
-    """Order items round-robin by project; keep the order within a project."""
-    rounds: Counter[str] = Counter()
-    numbered = []
-    for item in items:
-        project = project_of(item)
-        numbered.append((rounds[project], item))
-        rounds[project] += 1
-    return [item for _, item in sorted(numbered, key=lambda pair: pair[0])]
-
-
-async def run_within_limit(
-    work: Mapping[str, Coroutine[Any, Any, Found]],
-    limit: WorkLimit,
-    participle: str,
-    reads: OptionalReads,
-    projects: Mapping[str, str],
-) -> dict[str, Found]:
-    """Return results by name; note work that failed or was not finished in time.
-
-    `projects` is by name. A project runs at most MAX_CONCURRENT_COMPARISONS at once; further slots are reserved for
-    projects without running work, so that slow work of one project does not block others.
-    """
-    slots = ProjectSlots(MAX_CONCURRENT_COMPARISONS)
-    started: set[str] = set()
-
-    async def do(name: str, coroutine: Coroutine[Any, Any, Found]) -> Found:
-        try:
-            async with slots.hold(projects[name]):
-                started.add(name)
-                return await coroutine
-        finally:
-            coroutine.close()  # avoids the warning about a coroutine that was never awaited
-
-    tasks = {name: asyncio.create_task(do(name, coroutine)) for name, coroutine in work.items()}
-    if not tasks:
-        return {}
-    _, late = await asyncio.wait(tasks.values(), timeout=limit.seconds)
-    slow = [name for name, task in tasks.items() if task in late and name in started]
-    not_started = [name for name, task in tasks.items() if task in late and name not in started]
-    for task in late:
-        task.cancel()
-    if slow:
-        prefix = f"not {participle} within {limit.seconds:.0f} s, rendering or reading takes longer"
-        reads.add_note(f"{prefix}: {_join_names(slow)}; {limit.build_advice(slow)}")
-    if not_started:
-        prefix = f"not {participle}, the time was up before their turn"
-        reads.add_note(f"{prefix}: {_join_names(not_started)}; {limit.build_advice(not_started)}")
-    await asyncio.gather(*tasks.values(), return_exceptions=True)
-    results = {}
-    for name, task in tasks.items():
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, ArgosyError):
-            reads.add_note(f"{name} cannot be {participle} from here: {error}")
-        elif error is not None:
-            raise error
-        elif not task.cancelled():
-            results[name] = task.result()
-    return results
-
-
-def _join_names(names: Sequence[str]) -> str:
-    more_text = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-    return f"{', '.join(names[:MAX_LISTED_NAMES])}{more_text}"
-
-
 async def _find_remedies(
     reader: ApplicationReader,
     apps: Sequence[Application],
@@ -373,80 +279,3 @@ def _needs_comparison(app: Application) -> bool:
     """True if the Application is not settled, or creates other Applications."""
     live_app = read_status(app)
     return not is_settled(live_app) or any(row.key.kind == "Application" for row in live_app.resources)
-
-
-# -- related live objects ---------------------------------------------------------------------------------------------
-
-
-async def _list_objects(
-    reads: OptionalReads, apps: Iterable[LiveApplication], names: Collection[str]
-) -> dict[GroupKind, list[Manifest]]:
-    selected = [app for app in apps if app.name in names]
-    namespaces = {app.app.destination.namespace for app in selected}
-    namespaces |= {row.key.namespace for app in selected for row in app.resources}
-    objects_by_kind, classes, volumes = await asyncio.gather(
-        reads.list_kinds(READ_KINDS, sorted(namespaces - {""})), reads.list_kind(CLASS), reads.list_kind(VOLUME)
-    )
-    return {**objects_by_kind, CLASS: classes, VOLUME: volumes}
-
-
-def _add_missing_objects(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:
-    for manifest in more:
-        key = key_of(manifest)
-        known = objects.setdefault(key.group_kind, [])
-        if key.group_kind not in READ_KINDS:
-            known.append(manifest)
-
-
-async def _list_repository_secrets(reads: OptionalReads, control: str) -> tuple[RepositorySecret, ...] | None:
-    secrets = await reads.list_kind(SECRET, control, REPOSITORY_SECRET_LABEL)
-    if SECRET in reads.unread:
-        return None
-    return tuple(
-        RepositorySecret(credential.secret, str(credential.url), credential.is_template, credential.fault)
-        for credential in read_credentials(secrets)
-    )
-
-
-async def _list_models(
-    desk: ApplicationService, objects: dict[GroupKind, list[Manifest]], *, probes_models: bool
-) -> tuple[LiveModel, ...]:
-    async def build_model_view(service: Manifest) -> LiveModel:
-        answers = await _probe_model(desk, service) if probes_models and is_model_ready(service) else ()
-        return LiveModel(service, answers, _describe_outdated_pods(service, objects))
-
-    return tuple(await asyncio.gather(*map(build_model_view, objects.get(MODEL, ()))))
-
-
-async def _probe_model(desk: ApplicationService, service: Manifest) -> tuple[HealthResponse, ...]:
-    """Return nothing if the model is not reachable from here, because that proves nothing about the model."""
-    model = read_served_model(service)
-    if not model.url:
-        return ()
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            probe_results = await ModelService(desk.cluster, desk.cluster_name).probe_health(model, insecure=True)
-    except (ArgosyError, TimeoutError):
-        return ()
-    return tuple(HealthResponse(result.path, result.code) for result in probe_results)
-
-
-def _describe_outdated_pods(service: Manifest, objects: dict[GroupKind, list[Manifest]]) -> str:
-    """Describe Pods that loaded the model file before the last run replaced it."""
-    name, namespace = service["metadata"]["name"], service["metadata"].get("namespace")
-    notebook_jobs = [item for item in objects.get(NOTEBOOK, ()) if item["metadata"].get("namespace") == namespace]
-    label = "serving.kserve.io/inferenceservice"
-    pods = [
-        item
-        for item in objects.get(POD, ())
-        if item["metadata"].get("namespace") == namespace and (item["metadata"].get("labels") or {}).get(label) == name
-    ]
-    lineage = trace_model(service, notebook_jobs, pods)
-    old = [item.name for item in lineage.copies if not item.is_current]
-    if not lineage.runs or not old:
-        return ""
-    last = lineage.runs[-1]
-    return f"{', '.join(old)} started before {last.job} left it at {last.ended}"
-
-
-__all__ = ["DoctorOptions", "Examination", "examine_installation", "open_reader"]
