@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,18 +74,7 @@ def lint(args: argparse.Namespace) -> int:
     failing_remarks = linting.list_failing_remarks(remarks, args.level)
     with keep_exit_code(EXIT_ERROR if errors_by_path else EXIT_NEGATIVE if failing_remarks else EXIT_OK) as code:
         if args.output == "json":
-            items = [remark.to_wire() for remark in remarks]
-            counts = [
-                {
-                    "file": str(path),
-                    "remarks": _count_remarks(remarks, path),
-                    "failing": _count_remarks(failing_remarks, path),
-                }
-                for path in readable
-            ]
-            unreadable = [{"file": str(path), "message": error.message} for path, error in errors_by_path.items()]
-            data = {"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items, "notebooks": counts}
-            print_document({**data, "unreadable": unreadable}, "json")
+            print_document(_lint_report_to_wire(remarks, failing_remarks, readable, errors_by_path), "json")
         else:
             screen = TerminalOutput(sys.stdout)
             for remark in remarks:
@@ -107,6 +96,29 @@ def lint(args: argparse.Namespace) -> int:
             reasons = [drop_control_characters(str(error)) for error in errors_by_path.values()]
             print_failure(summary_text, reasons, "fix or exclude these files, and lint again")
     return code
+
+
+def _lint_report_to_wire(
+    remarks: Sequence[LintRemark],
+    failing_remarks: Sequence[LintRemark],
+    readable: Sequence[Path],
+    errors_by_path: Mapping[Path, UserError],
+) -> dict[str, Any]:
+    counts = [
+        {
+            "file": str(path),
+            "remarks": _count_remarks(remarks, path),
+            "failing": _count_remarks(failing_remarks, path),
+        }
+        for path in readable
+    ]
+    return {
+        "apiVersion": "cli.argosy.dev/v1",
+        "kind": "LintReport",
+        "remarks": [remark.to_wire() for remark in remarks],
+        "notebooks": counts,
+        "unreadable": [{"file": str(path), "message": error.message} for path, error in errors_by_path.items()],
+    }
 
 
 def _count_remarks(remarks: Sequence[LintRemark], path: Path) -> int:
