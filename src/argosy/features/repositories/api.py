@@ -36,6 +36,15 @@ class RepositoryResource(NamedTuple):
     operation_pattern: str  # operation name pattern
     tag: str
 
+    @property
+    def noun(self) -> str:
+        """Noun of one object, with its article."""
+        return f"{'a write ' if 'write' in self.secret_type.type else 'a '}{self.secret_type.noun}"
+
+    def build_operation_id(self, verb: str, *, is_plural: bool = False) -> str:
+        singular, plural = ("y", "ies") if self.secret_type.address_field == "repo" else ("s", "s")
+        return self.operation_pattern.format(verb) + (plural if is_plural else singular)
+
 
 READ_REPOSITORIES: Final = RepositoryResource(
     service.REPOSITORIES, "repositories", "repositories", "RepositoryService_{}Repositor", "repositories"
@@ -203,20 +212,13 @@ async def _check_connection(request: RequestContext, values: Mapping[str, str]) 
 # -- routes ------------------------------------------------------------------------------------------------------
 
 
-def _build_routes(kind: RepositoryResource) -> tuple[Route, ...]:
-    secret_type, path, endings = (
-        kind.secret_type,
-        f"/api/v1/{kind.path}",
-        ("y", "ies") if kind.secret_type.address_field == "repo" else ("s", "s"),
-    )
-    resolve_existing: Resolver = partial(find_repository, kind=kind)
+def _build_collection_routes(kind: RepositoryResource) -> tuple[Route, ...]:
+    """Build the routes that list and create."""
+    secret_type, path, response = kind.secret_type, f"/api/v1/{kind.path}", response_schema(kind.secret_type)
     resolve_new: Resolver = partial(read_new_repository, kind=kind)
-    response, noun = (
-        response_schema(secret_type),
-        f"{'a write ' if 'write' in secret_type.type else 'a '}{secret_type.noun}",
-    )
     force_parameters = (FORCE_REFRESH_PARAMETER,) if kind is READ_REPOSITORIES else ()
-    routes = (
+    skip_test = QueryParameter("credsOnly", "Skip connection test.", "boolean")
+    return (
         Route(
             "GET",
             path,
@@ -233,52 +235,53 @@ def _build_routes(kind: RepositoryResource) -> tuple[Route, ...]:
                 metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(response)
             ),
             tag=kind.tag,
-            operation_id=kind.operation_pattern.format("List") + endings[1],
+            operation_id=kind.build_operation_id("List", is_plural=True),
         ),
         Route(
             "POST",
             path,
             RequiresPermission(kind.resource, "create", resolve_new),
             partial(create_repository, kind=kind),
-            f"Create {noun}. With `upsert`, an existing one is updated, which needs the permission to update it.",
-            query=(
-                UPSERT_PARAMETER,
-                *(
-                    (QueryParameter("credsOnly", "Skip connection test.", "boolean"),)
-                    if kind is READ_REPOSITORIES
-                    else ()
-                ),
-            ),
+            f"Create {kind.noun}. With `upsert`, an existing one is updated, which needs the permission to update it.",
+            query=(UPSERT_PARAMETER, *((skip_test,) if kind is READ_REPOSITORIES else ())),
             request_schema=request_schema(secret_type),
             response_schema=response,
             tag=kind.tag,
-            operation_id=kind.operation_pattern.format("Create") + endings[0],
+            operation_id=kind.build_operation_id("Create"),
         ),
+    )
+
+
+def _build_change_routes(kind: RepositoryResource) -> tuple[Route, ...]:
+    """Build the routes that update and delete."""
+    path = f"/api/v1/{kind.path}/{{repo}}"
+    resolve_existing: Resolver = partial(find_repository, kind=kind)
+    return (
         Route(
             "PUT",
-            f"{path}/{{repo}}",
+            path,
             RequiresPermission(kind.resource, "update", resolve_existing),
             partial(update_repository, kind=kind),
-            f"Update {noun}. Secrets that are not sent are kept, unless the proxy or the host verification changes.",
+            f"Update {kind.noun}. "
+            "Secrets that are not sent are kept, unless the proxy or the host verification changes.",
             query=(PROJECT_PARAMETER,),
-            request_schema=request_schema(secret_type),
-            response_schema=response,
+            request_schema=request_schema(kind.secret_type),
+            response_schema=response_schema(kind.secret_type),
             tag=kind.tag,
-            operation_id=kind.operation_pattern.format("Update") + endings[0],
+            operation_id=kind.build_operation_id("Update"),
         ),
         Route(
             "DELETE",
-            f"{path}/{{repo}}",
+            path,
             RequiresPermission(kind.resource, "delete", resolve_existing),
             partial(delete_repository, kind=kind),
-            f"Delete {noun}.",
+            f"Delete {kind.noun}.",
             query=(PROJECT_PARAMETER,),
             response_schema=schema.NOTHING,
             tag=kind.tag,
-            operation_id=kind.operation_pattern.format("Delete") + endings[0],
+            operation_id=kind.build_operation_id("Delete"),
         ),
     )
-    return routes
 
 
 def _build_single_routes(kind: RepositoryResource) -> tuple[Route, ...]:
@@ -317,10 +320,14 @@ def _build_single_routes(kind: RepositoryResource) -> tuple[Route, ...]:
 
 
 ROUTES = (
-    *_build_routes(READ_REPOSITORIES),
+    *_build_collection_routes(READ_REPOSITORIES),
+    *_build_change_routes(READ_REPOSITORIES),
     *_build_single_routes(READ_REPOSITORIES),
-    *_build_routes(WRITE_REPOSITORIES),
+    *_build_collection_routes(WRITE_REPOSITORIES),
+    *_build_change_routes(WRITE_REPOSITORIES),
     *_build_single_routes(WRITE_REPOSITORIES),
-    *_build_routes(READ_CREDENTIALS),
-    *_build_routes(WRITE_CREDENTIALS),
+    *_build_collection_routes(READ_CREDENTIALS),
+    *_build_change_routes(READ_CREDENTIALS),
+    *_build_collection_routes(WRITE_CREDENTIALS),
+    *_build_change_routes(WRITE_CREDENTIALS),
 )
