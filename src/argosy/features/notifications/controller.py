@@ -11,26 +11,23 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from argosy.errors import ArgosyError, Conflict, TransientError, UserError
+from argosy.errors import ArgosyError, TransientError, UserError
 from argosy.features.notifications import names
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.drift_lookup import load_drift
-from argosy.features.notifications.events import record_event
 from argosy.features.notifications.messages import (
     ConditionResult,
     ConfinedPool,
-    DriftData,
     collect_texts,
     evaluate_conditions,
     render_notification,
 )
+from argosy.features.notifications.notification_pass import DueMessage, NotificationPass
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
-from argosy.features.notifications.sent_messages import build_annotations, build_state_key, read_pending, read_state
+from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
 from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs
 from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
@@ -44,31 +41,6 @@ log = logging.getLogger(__name__)
 TIME_CONDITION_INTERVAL_SECONDS: Final = 30.0  # seconds until a condition that uses time.Now is evaluated again
 ABANDONED_CLAIM_SECONDS: Final = 60.0  # seconds after which a claim of another process is abandoned
 MAX_REMEMBERED_MESSAGES: Final = 10_000
-
-
-@dataclass(frozen=True)
-class DueMessage:
-    condition_result: ConditionResult
-    destination: NotificationDestination
-    state_key: str  # key in the state annotation
-
-
-@dataclass
-class NotificationPass:
-    """State of one reconciliation of one object, including changes that are not written yet."""
-
-    manifest: Manifest
-    settings: NotificationSettings
-    versions: SettingsVersions
-    now: datetime
-    drift: DriftData = None
-    commits: dict[str, Any] = field(default_factory=dict)
-    state: dict[str, int] = field(default_factory=dict)
-    pending: dict[str, dict[str, Any]] = field(default_factory=dict)
-    requeue_delays: list[float] = field(default_factory=list)  # seconds until the object must be reconciled again
-
-    def is_written(self) -> bool:
-        return read_state(self.manifest) == self.state and read_pending(self.manifest) == self.pending
 
 
 class NotificationController:
@@ -129,7 +101,7 @@ class NotificationController:
         if destinations_by_trigger:
             await self._send_due_messages(notification_pass, destinations_by_trigger, context)
         if not notification_pass.is_written():
-            await self._write_result(notification_pass, context)
+            await notification_pass.write_result(context.cluster, self._process_id)
         if any(
             "time.Now" in condition.when
             for trigger in destinations_by_trigger
@@ -153,7 +125,7 @@ class NotificationController:
         """Report abandoned claims of other processes as unclear, because their messages may have been sent."""
         for key, claim in list(notification_pass.pending.items()):
             age = notification_pass.now.timestamp() - float(claim.get("since") or 0)
-            was_accepted = self._finished_messages.get((key_of(notification_pass.manifest), key))
+            was_accepted = self._finished_messages.get((notification_pass.key, key))
             if claim.get("by") != self._process_id and age < ABANDONED_CLAIM_SECONDS:
                 notification_pass.requeue_delays.append(ABANDONED_CLAIM_SECONDS - age)
                 continue
@@ -166,14 +138,7 @@ class NotificationController:
                 "the sending process stopped before it finished; not sent again, check whether the message arrived"
             )
             target = (str(claim.get("trigger")), str(claim.get("to")))
-            await record_event(
-                context.cluster,
-                notification_pass.manifest,
-                names.UNCLEAR_REASON,
-                *target,
-                message,
-                notification_pass.now,
-            )
+            await notification_pass.record_event(context.cluster, names.UNCLEAR_REASON, *target, message)
 
     async def _send_due_messages(
         self,
@@ -200,7 +165,7 @@ class NotificationController:
                 fault = notification_pass.settings.mask_secrets(item.fault)
                 log.info(
                     "trigger failed: object=%s trigger=%s error=%s",
-                    key_of(notification_pass.manifest),
+                    notification_pass.key,
                     item.trigger,
                     fault,
                 )
@@ -232,11 +197,11 @@ class NotificationController:
         )
         if (
             key in notification_pass.state
-            or self._failed_messages.get((key_of(notification_pass.manifest), key)) == notification_pass.versions
+            or self._failed_messages.get((notification_pass.key, key)) == notification_pass.versions
         ):
             return
         backoff_arguments = (
-            key_of(notification_pass.manifest),
+            notification_pass.key,
             destination,
             notification_pass.versions,
             context.clock.monotonic(),
@@ -269,42 +234,29 @@ class NotificationController:
             "trigger": trigger,
             "to": destination_text,
         }
-        self._finished_messages.pop((key_of(notification_pass.manifest), due_message.state_key), None)
-        await self._write_annotations(
-            notification_pass, context
-        )  # raises Conflict if the object changed: then nothing was sent
+        self._finished_messages.pop((notification_pass.key, due_message.state_key), None)
+        # Raises Conflict if the object changed; then nothing was sent.
+        await notification_pass.write_annotations(context.cluster)
         try:
             await asyncio.to_thread(deliver, delivery)
             self._record_finished(notification_pass, due_message, is_accepted=True)
         except DeliveryUnknown as error:
             self._record_finished(notification_pass, due_message, is_accepted=True)
             reason = notification_pass.settings.mask_secrets(str(error))
-            await record_event(
-                context.cluster,
-                notification_pass.manifest,
-                names.UNCLEAR_REASON,
-                trigger,
-                destination_text,
-                reason,
-                notification_pass.now,
+            await notification_pass.record_event(
+                context.cluster, names.UNCLEAR_REASON, trigger, destination_text, reason
             )
         except TransientError as error:
             self._record_finished(notification_pass, due_message, is_accepted=False)
             await self._schedule_retry(notification_pass, due_message, destination_text, error, context)
         except UserError as error:
             self._record_finished(notification_pass, due_message, is_accepted=False)
-            self._receiver_backoff.reset(key_of(notification_pass.manifest), due_message.destination)
+            self._receiver_backoff.reset(notification_pass.key, due_message.destination)
             await self._record_failure(notification_pass, due_message, destination_text, error, context)
         else:
             first_line = notification_pass.settings.mask_secrets((delivery.message.strip().splitlines() or ["sent"])[0])
-            await record_event(
-                context.cluster,
-                notification_pass.manifest,
-                names.SENT_REASON,
-                trigger,
-                destination_text,
-                first_line,
-                notification_pass.now,
+            await notification_pass.record_event(
+                context.cluster, names.SENT_REASON, trigger, destination_text, first_line
             )
 
     async def _fetch_commits(
@@ -352,10 +304,10 @@ class NotificationController:
     ) -> None:
         if len(self._finished_messages) > MAX_REMEMBERED_MESSAGES:
             self._finished_messages.clear()
-        self._finished_messages[key_of(notification_pass.manifest), due_message.state_key] = is_accepted
+        self._finished_messages[notification_pass.key, due_message.state_key] = is_accepted
         notification_pass.pending.pop(due_message.state_key, None)
         if is_accepted:
-            self._receiver_backoff.reset(key_of(notification_pass.manifest), due_message.destination)
+            self._receiver_backoff.reset(notification_pass.key, due_message.destination)
         else:
             notification_pass.state.pop(due_message.state_key, None)
 
@@ -369,7 +321,7 @@ class NotificationController:
     ) -> None:
         """Schedule a retry and record each attempt, the only trace of a receiver that is down for long."""
         backoff_arguments = (
-            key_of(notification_pass.manifest),
+            notification_pass.key,
             due_message.destination,
             notification_pass.versions,
             context.clock.monotonic(),
@@ -380,14 +332,8 @@ class NotificationController:
         reason = notification_pass.settings.mask_secrets(
             f"{error}; failed {failures_text}, again in {delay_seconds:.0f} s"
         )
-        await record_event(
-            context.cluster,
-            notification_pass.manifest,
-            names.DELAYED_REASON,
-            due_message.condition_result.trigger,
-            destination_text,
-            reason,
-            notification_pass.now,
+        await notification_pass.record_event(
+            context.cluster, names.DELAYED_REASON, due_message.condition_result.trigger, destination_text, reason
         )
 
     async def _record_failure(
@@ -401,59 +347,11 @@ class NotificationController:
         """Record the failure once, and do not send again until the settings change."""
         if len(self._failed_messages) > MAX_REMEMBERED_MESSAGES:
             self._failed_messages.clear()
-        self._failed_messages[key_of(notification_pass.manifest), due_message.state_key] = notification_pass.versions
+        self._failed_messages[notification_pass.key, due_message.state_key] = notification_pass.versions
         reason = notification_pass.settings.mask_secrets(str(error))
-        await record_event(
-            context.cluster,
-            notification_pass.manifest,
-            names.FAILED_REASON,
-            due_message.condition_result.trigger,
-            destination_text,
-            reason,
-            notification_pass.now,
+        await notification_pass.record_event(
+            context.cluster, names.FAILED_REASON, due_message.condition_result.trigger, destination_text, reason
         )
-
-    async def _write_annotations(self, notification_pass: NotificationPass, context: ControllerContext) -> None:
-        """Write the annotations with resourceVersion, because a concurrent writer may have sent the same message."""
-        version = notification_pass.manifest["metadata"].get("resourceVersion")
-        patch = {
-            "metadata": {
-                "annotations": build_annotations(notification_pass.state, notification_pass.pending),
-                "resourceVersion": version,
-            }
-        }
-        notification_pass.manifest = await context.cluster.patch(
-            key_of(notification_pass.manifest), patch, manager=names.COMPONENT
-        )
-
-    async def _write_result(self, notification_pass: NotificationPass, context: ControllerContext) -> None:
-        """Write the result, and rebase it on unrelated concurrent changes. A new claim is never rebased."""
-        for _ in range(4):
-            try:
-                return await self._write_annotations(notification_pass, context)
-            except Conflict:
-                if not await self._reload_if_unrelated(notification_pass, context):
-                    raise
-        return await self._write_annotations(notification_pass, context)
-
-    async def _reload_if_unrelated(self, notification_pass: NotificationPass, context: ControllerContext) -> bool:
-        """Reload the object; return True if others did not change its notification annotations.
-
-        A claim of this process keeps others from sending. Without a claim, another process may have sent the same
-        message and removed its record after the object recovered, so the object must be evaluated again.
-        """
-        if all(claim.get("by") != self._process_id for claim in read_pending(notification_pass.manifest).values()):
-            return False
-        latest = await context.cluster.get(key_of(notification_pass.manifest))
-        if latest is None:
-            return False
-        if (read_state(latest), read_pending(latest)) != (
-            read_state(notification_pass.manifest),
-            read_pending(notification_pass.manifest),
-        ):
-            return False
-        notification_pass.manifest = latest
-        return True
 
 
 def _get_occurrence_id(notification_pass: NotificationPass, due_message: DueMessage) -> str:
