@@ -78,9 +78,8 @@ class _SideComparisonRun:
         self.before = ApplicationFinder(self.index, "base", self.renderer)
         self.after = ApplicationFinder(self.index, "head", self.renderer, self.before.source_reach)
         self.changed_paths = add_parent_folders(sides.changed)
-        self.defining_paths = add_parent_folders(
-            self.index.candidates["head"]
-        )  # paths that may define further Applications
+        # Paths that may define further Applications.
+        self.defining_paths = add_parent_folders(self.index.candidates["head"])
         self.read_files: set[str] = set()  # files of the head that renders read
 
     def run(self) -> None:
@@ -125,13 +124,12 @@ class _SideComparisonRun:
             f"ApplicationSets are not expanded ({names_text}): their Applications are not compared"
         )
         sides = [
-            [(item, self._list_generator_folders(item, item_found)) for item in item_found.application_sets]
-            for item_found in (self.before, self.after)
+            [(item, self._list_generator_folders(item, finder)) for item in finder.application_sets]
+            for finder in (self.before, self.after)
         ]
         self.comparison.lost = find_lost_applications(*sides)
-        self.comparison.notes += [
-            item_found.message for item_found in find_lost_application_violations(self.comparison.lost)
-        ]
+        violations = find_lost_application_violations(self.comparison.lost)
+        self.comparison.notes += [violation.message for violation in violations]
 
     def _list_generator_folders(self, item: ManifestWithLocations, finder: ApplicationFinder) -> frozenset[str]:
         """List the side's folders for Git generators; empty if the set uses another repository or revision."""
@@ -162,12 +160,7 @@ class _SideComparisonRun:
         self.comparison.rendered += 1
         new = self.renderer.render_application(self.sides.head, after.app, after.file, after.place) if after else None
         if new is not None:
-            self.read_files |= {
-                render_input.path
-                for _, _, render_result in new.renders
-                for render_input in render_result.inputs
-                if not render_input.scope
-            }
+            self._add_read_files(new)
         if (
             is_same
             and new is not None
@@ -184,6 +177,14 @@ class _SideComparisonRun:
         elif is_selected:
             self._compare_renders(application.app.name, before, after, old, new)
         return old, new
+
+    def _add_read_files(self, render: SideRender) -> None:
+        self.read_files |= {
+            render_input.path
+            for _, _, render_result in render.renders
+            for render_input in render_result.inputs
+            if not render_input.scope
+        }
 
     def _may_differ(self, application: SideApplication) -> bool:
         """True if files that it may read changed, or may define further Applications."""
@@ -222,18 +223,14 @@ class _SideComparisonRun:
         ):
             return
         assert application is not None
-        sides = [
-            side_application.app.destination.namespace if side_application else ""
-            for side_application in (before, after)
-        ]
+        apps = (before.app if before else None, after.app if after else None)
+        old_namespace, new_namespace = (app.destination.namespace if app else "" for app in apps)
         self._add_change(
             name,
             old or SideRender(),
             new or SideRender(),
-            (sides[0], sides[1]),
-            ApplicationChange(
-                name, before.app if before else None, after.app if after else None, file=application.file
-            ),
+            (old_namespace, new_namespace),
+            ApplicationChange(name, *apps, file=application.file),
             application.declaration,
         )
 
@@ -288,30 +285,25 @@ class _SideComparisonRun:
 
     def _compare_unnamed_folders(self, application_folders: set[str]) -> None:
         all_folders = self.before.reach_by_folder.keys() | self.after.reach_by_folder.keys()
-        above = {posixpath.dirname(item_found.file) for item_found in self.comparison.applications}
+        above = {posixpath.dirname(application.file) for application in self.comparison.applications}
         homes = {posixpath.join(home, path) for path in application_folders for home in above}
         for folder in sorted(all_folders):
-            finders = [item_found for item_found in (self.before, self.after) if folder in item_found.reach_by_folder]
+            finders = [finder for finder in (self.before, self.after) if folder in finder.reach_by_folder]
             if (
                 folder in application_folders
                 or folder in homes
-                or not any(may_be_affected(e.reach_by_folder[folder], self.changed_paths) for e in finders)
+                or not any(may_be_affected(finder.reach_by_folder[folder], self.changed_paths) for finder in finders)
             ):
                 continue
-            if not all(item_found.filter_root_folders([folder]) for item_found in finders):
+            if not all(finder.filter_root_folders([folder]) for finder in finders):
                 continue
             old = self.before.render_folder(folder) if self.before in finders else SideRender()
             new = self.after.render_folder(folder) if self.after in finders else SideRender()
-            self.read_files |= {
-                item_found.path
-                for _, _, render_result in new.renders
-                for item_found in render_result.inputs
-                if not item_found.scope
-            }
+            self._add_read_files(new)
             if any(item.group_kind == APPLICATION for item in (*old.items, *new.items)):
                 continue  # compared as Applications
             self.comparison.rendered += 1
-            self.comparison.notes += [item_found.note for item_found in (old, new) if item_found.note]
+            self.comparison.notes += [render.note for render in (old, new) if render.note]
             touched = ApplicationChange(folder or ".", None, None, is_folder=True)
             self._add_change(folder, old, new, ("", ""), touched, None)
 
