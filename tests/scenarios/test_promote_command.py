@@ -77,7 +77,7 @@ def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
             super().__init__(stream)
             self.width = 80
 
-    monkeypatch.setattr("argosy.features.promote.cli.TerminalOutput", Narrow)
+    monkeypatch.setattr("argosy.features.promote.read_cli.TerminalOutput", Narrow)
     shown = web.argosy(*words).out
     assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
     assert {each for each in whole.split() if "─" not in each} - {"MESSAGE"} <= set(shown.split())

@@ -6,7 +6,6 @@ without rendering them.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -31,7 +30,7 @@ from argosy.features.promote.gates import (
 from argosy.features.promote.move_verification import find_unexpected_change
 from argosy.features.promote.moves import PromotionChanges, shown
 from argosy.features.promote.next_steps import DeployedRelease, NextStep, find_next_step
-from argosy.features.promote.promotion_log import RELEASE_CHANGING_ACTIONS, PromotionAction, find_latest
+from argosy.features.promote.release_choice import ReleaseFinder
 from argosy.features.promote.releases import PROMOTED_KINDS, Release
 from argosy.features.promote.repository_check import check_edited_repository
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
@@ -81,6 +80,7 @@ class PromotionPlanner:
         self, snapshot: RepositorySnapshot, cluster_state: EnvironmentClusterState, now: datetime | None = None
     ) -> None:
         self.snapshot, self.cluster_state = snapshot, cluster_state
+        self.releases = ReleaseFinder(snapshot)
         self.now = now or cluster_state.now or datetime.now(UTC)  # compare cluster times with the cluster's clock
         self._deployed_by_environment: dict[str, DeployedRelease | None] = {}
         self._next_steps: dict[str, NextStep | None] = {}
@@ -93,7 +93,7 @@ class PromotionPlanner:
         if request.skipped and not request.reason:
             raise UserError(f"skipping {request.skipped[0]} requires a reason; add --reason TEXT")
         replaced = snapshot.get_release(target)
-        release, source_snapshot, is_back = self._choose_release(request, source, target)
+        release, source_snapshot, is_back = self.releases.choose_release(request.release, source, target)
         target_snapshot = snapshot.get_environment(target)
         changes = snapshot.compute_changes(source_snapshot, target_snapshot)
         files, problem = self._edit_files(changes, source_snapshot, target_snapshot)
@@ -156,90 +156,9 @@ class PromotionPlanner:
 
     def resolve_release(self, request: PromotionRequest) -> Release:
         target = self.snapshot.pipeline.find(request.target)
-        return self._choose_release(request, self.snapshot.pipeline.find_source(target, request.skipped), target)[0]
-
-    # -- which release --
-
-    def _choose_release(
-        self, request: PromotionRequest, source: DeliveryEnvironment, target: DeliveryEnvironment
-    ) -> tuple[Release, EnvironmentSnapshot, bool]:
-        """Return the release, its contents, and True if the target had it before."""
-        snapshot = self.snapshot
-        current = snapshot.get_release(source)
-        if not request.release or self._matches_release(current, request.release):
-            return current, snapshot.get_environment(source), False
-        if previous := self._find_earlier_release(target, request.release):
-            return previous[0], snapshot.get_environment(target, previous[1]), True
-        commit = self._find_commit(request.release) if snapshot.pipeline.find_previous(source) is None else ""
-        if commit and snapshot.repository.contains(snapshot.head, commit):
-            source_snapshot = snapshot.get_environment(source, commit)
-            return (
-                snapshot.build_release(snapshot.repository.find_last_change(commit, source_snapshot.inputs)),
-                source_snapshot,
-                False,
-            )
-        if previous := self._find_earlier_release(source, request.release):
-            return previous[0], snapshot.get_environment(source, previous[1]), False
-        raise self._build_unknown_release_error(request.release, source, target)
-
-    def _matches_release(self, release: Release, typed: str) -> bool:
-        return typed == release.name or (len(typed) >= 4 and release.commit.startswith(typed))
-
-    def _find_commit(self, typed: str) -> str:
-        repository = self.snapshot.repository
-        if number := re.fullmatch(r"r(\d+)", typed):
-            return repository.find_nth_commit(int(number[1]), self.snapshot.head)
-        return repository.find_commit(typed)
-
-    def _find_earlier_release(self, environment: DeliveryEnvironment, typed: str) -> tuple[Release, str] | None:
-        """Find a former release of the environment, and a commit that has it."""
-        for entry in self.snapshot.log:
-            if entry.environment != environment.name or entry.action not in RELEASE_CHANGING_ACTIONS:
-                continue
-            if entry.release and self._matches_release(entry.release, typed):
-                return entry.release, entry.commit
-            if entry.replaced and self._matches_release(entry.replaced, typed):
-                return entry.replaced, f"{entry.commit}~1"
-        return None
-
-    def _build_unknown_release_error(
-        self, typed: str, source: DeliveryEnvironment, target: DeliveryEnvironment
-    ) -> UserError:
-        pipeline = self.snapshot.pipeline
-        before = pipeline.find_previous(source)
-        while before is not None:
-            is_known = self._matches_release(self.snapshot.get_release(before), typed) or self._find_earlier_release(
-                before, typed
-            )
-            is_first = pipeline.find_previous(before) is None
-            if is_known or (is_first and self._find_commit(typed)):
-                promote_advice = f"promote it there first: argosy promote run {typed} --to {source.name}"
-                skip_advice = f"skip it: --skip {source.name} --reason TEXT"
-                problem = f"{typed} has not been in {source.name}, which is before {target.name}"
-                return UserError(f"{problem}; {promote_advice}, or {skip_advice}")
-            before = pipeline.find_previous(before)
-        return UserError(f"release {typed!r} not found in {source.name}; list releases: argosy promote history")
-
-    def find_previous_release(self, target: DeliveryEnvironment) -> str:
-        """Return the commit of the environment's previous release."""
-        if not target.after:
-            message = f"{target.name} is the first environment: it gets releases from commits, not from promotions"
-            raise UserError(f"{message}; use git revert, or argosy app rollback {target.application}")
-        now = self.snapshot.get_release(target)
-        if (
-            now.is_by_hand
-            and (promotion := find_latest(self.snapshot.log, target.name, *RELEASE_CHANGING_ACTIONS))
-            and promotion.release
-        ):
-            return promotion.release.commit
-        for entry in self.snapshot.log:
-            is_promotion = (
-                entry.environment == target.name and entry.action is PromotionAction.PROMOTE and entry.replaced
-            )
-            if is_promotion and entry.release and entry.release.commit == now.commit and entry.replaced:
-                return entry.replaced.commit
-        message = f"{now.name} was not promoted to {target.name}, so its previous release is unknown"
-        raise UserError(f"{message}; choose one: argosy promote run RELEASE --to {target.name}, or use git revert")
+        return self.releases.choose_release(
+            request.release, self.snapshot.pipeline.find_source(target, request.skipped), target
+        )[0]
 
     # -- what is written --
 
@@ -383,7 +302,7 @@ class PromotionPlanner:
 
     def _find_first_commit(self, environment: DeliveryEnvironment, release: Release) -> str:
         """Return the first commit at which the environment has the release."""
-        earlier = self._find_earlier_release(environment, release.commit)
+        earlier = self.releases.find_earlier_release(environment, release.commit)
         return earlier[1] if earlier else release.commit
 
     def _still_runs_release(self, environment: DeliveryEnvironment, release: Release | None, revision: str) -> bool:
