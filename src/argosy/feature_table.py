@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Command name → module with its `add_to`.
+# Command name → module with its `add_commands`.
 COMMANDS: Final = {
     "account": "argosy.features.accounts.cli",
     "admin": "argosy.features.backup.cli",

@@ -198,8 +198,8 @@ def build_parser(*names: str, subcommand: str = "") -> CommandParser:
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser, required=True)
     for module in _list_command_modules(names):
-        add_to = importlib.import_module(module).add_to
-        add_to(commands, *([subcommand] if module == COMMANDS[APP_COMMAND] else []))
+        add_commands = importlib.import_module(module).add_commands
+        add_commands(commands, *([subcommand] if module == COMMANDS[APP_COMMAND] else []))
     return parser
 
 

@@ -103,7 +103,7 @@ def test_a_lost_stream_is_said_and_found_again(live: Any, gallery_site: Gallery)
 
 def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_site: Gallery) -> None:
     gallery_site.drop()
-    tab.clock.install_advice()
+    tab.clock.install()
     tab.goto(f"{gallery_site.url}/gallery?live=1")
     tab.wait_for_selector("#pulse[data-state=live]")
     tab.clock.run_for(60_000)
@@ -231,7 +231,7 @@ SHOW = "() => { window.isBehind = false; document.dispatchEvent(new Event('visib
 @pytest.mark.tier("all")
 def test_a_server_that_refuses_is_said_to_be_away(tab: Any, gallery_site: Gallery) -> None:
     tab.expected += ["503", "Failed to load resource"]
-    tab.clock.install_advice()
+    tab.clock.install()
     gallery_site.is_refusing = True
     try:
         tab.goto(f"{gallery_site.url}/gallery?live=1")

@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def opened(site: World, open_page: OpenPage, at: str = MODELS) -> Any:
     page = open_page(base_url=site.url)
-    page.clock.install_advice()
+    page.clock.install()
     page.expected += REFUSED
     page.context.add_cookies(site.cookies("ann"))
     page.goto(at)

@@ -58,7 +58,7 @@ def resource(entries: Any) -> dict[str, Any]:
 @given(ENTRIES, CHECKS)
 def test_the_role_merges_as_the_command_does(entries: list[Any], wanted: list[dict[str, str]]) -> None:
     before = copy.deepcopy(entries)
-    assert ROLE.has_merge_key(entries, wanted) == merge_entries(entries, as_checks(wanted))
+    assert ROLE.merged(entries, wanted) == merge_entries(entries, as_checks(wanted))
     assert entries == before
 
 

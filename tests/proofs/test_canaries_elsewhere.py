@@ -240,16 +240,26 @@ OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
     ("broken", "instead", "path", "kinds"),
     [
         (
-            "redaction.Mask.hide_json",
+            "redaction.SecretMask.mask_json",
             lambda self, data, *_, **__: data,
             OF_API,
             {"quotes", "env", "repository address"},
         ),
-        ("redaction.Mask.hide_html", lambda self, data, *_: data, OF_PAGE, {"quotes", "env", "repository address"}),
-        ("redaction.Mask.hide_again", lambda self, chunk: chunk, OF_STREAM, {"quotes", "env", "repository address"}),
-        ("secret_values._inside", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
-        ("secret_encodings._escaped", lambda value: {value: "plain"}, OF_PAGE, {"quotes", "tags"}),
-        ("redaction.in_address", lambda text: [], "/api/v1/applications/addressed", {"application address"}),
+        (
+            "redaction.SecretMask.mask_html",
+            lambda self, data, *_: data,
+            OF_PAGE,
+            {"quotes", "env", "repository address"},
+        ),
+        (
+            "redaction.SecretMask.mask_chunk",
+            lambda self, chunk: chunk,
+            OF_STREAM,
+            {"quotes", "env", "repository address"},
+        ),
+        ("secret_values._iter_texts", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
+        ("secret_encodings._build_escaped_forms", lambda value: {value: "plain"}, OF_PAGE, {"quotes", "tags"}),
+        ("redaction.list_url_credentials", lambda text: [], "/api/v1/applications/addressed", {"application address"}),
     ],
 )
 async def test_the_proof_notices_what_is_not_hidden(

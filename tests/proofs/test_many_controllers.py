@@ -166,14 +166,14 @@ class Forgetful(Controller):
 
 NEVER_RENEWED = """
 from argosy.kube.controller.sharding.membership import ShardMembership
-renew = ShardMembership._renew
+renew = ShardMembership._renew_lease
 
 async def pretend(self):
     if not self._is_settled or not self._confirmed_roster:
         return await renew(self)
     self._renewed_at = self._clock.monotonic()
 
-ShardMembership._renew = pretend
+ShardMembership._renew_lease = pretend
 """
 
 

@@ -190,8 +190,8 @@ async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
 
 KEEPS_FILES = """
 from argosy.features.notebooks.local_runs import run
-made = run.Surroundings
-run.Surroundings = lambda **given: made(**{**given, "disposable": []})
+made = run.ProgramAccess
+run.ProgramAccess = lambda **given: made(**{**given, "disposable": []})
 """
 
 

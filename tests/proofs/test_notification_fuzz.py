@@ -149,7 +149,7 @@ def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
 
 
 def trust_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.languages.expr.nodes.pattern", re.compile)
+    monkeypatch.setattr("argosy.languages.expr.nodes.compile_pattern", re.compile)
 
 
 def trust_escapes(monkeypatch: pytest.MonkeyPatch) -> None:

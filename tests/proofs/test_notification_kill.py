@@ -128,12 +128,12 @@ def test_no_message_arrives_twice_however_often_the_sender_is_killed(
 
 
 FORGETFUL = """
-from argosy.features.notifications.controller import NotificationController
+from argosy.features.notifications.notification_pass import NotificationPass
 
-async def forget(self, turn, context):
+async def forget(self, cluster):
     pass
 
-NotificationController._write = forget
+NotificationPass.write_annotations = forget
 """
 
 

@@ -248,6 +248,8 @@ def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
 ) -> None:
     monkeypatch.setattr(prune_policy, "find_reason_to_keep", lambda candidate, instance: "")
     monkeypatch.setattr("argosy.gitops.reconciler.permissions.find_reason_to_keep", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.gitops.live.cache_reader.owner", lambda live, tracking: "models")  # in the index
+    monkeypatch.setattr(
+        "argosy.gitops.live.cache_reader.read_instance_name", lambda live, tracking: "models"
+    )  # in the index
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
     assert any(pruned(found) - found.own for found in worlds)

@@ -24,8 +24,8 @@ AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for limit in (
-        "difference_counts.SECONDS",
-        "sync_checks.SECONDS",
+        "difference_counts.TIMEOUT_SECONDS",
+        "sync_checks.CHECK_REFS_TIMEOUT_SECONDS",
     ):  # on a busy machine they leave out what takes longer
         monkeypatch.setattr(f"argosy.gitops.application_client.{limit}", HANG_SECONDS)
     async with scene(tmp_path) as found:
@@ -193,7 +193,7 @@ def at_a_terminal(monkeypatch: pytest.MonkeyPatch, says: bool) -> list[str]:
     """Somebody who always answers the same; what was asked."""
     questions: list[str] = []
     monkeypatch.setattr(cli, "is_interactive", lambda: True)
-    monkeypatch.setattr(cli, "asked", lambda question: questions.append(question) or says)
+    monkeypatch.setattr(cli, "confirm", lambda question: questions.append(question) or says)
     return questions
 
 

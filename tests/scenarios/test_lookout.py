@@ -238,8 +238,8 @@ async def test_a_server_that_vanished_without_a_word_is_noticed_by_asking(
             while lookout.as_of.is_up:
                 await asyncio.sleep(0.01)
         stale = lookout.as_of
-        assert stale.why == "the cluster does not answer"
-        assert stale.at <= muted  # not when it was noticed, but when it last answered
+        assert stale.reason == "the cluster does not answer"
+        assert stale.fresh_at <= muted  # not when it was noticed, but when it last answered
         cluster.is_mute = False
         async with asyncio.timeout(HANG_SECONDS):
             while not lookout.as_of.is_up:

@@ -113,7 +113,7 @@ def told(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.Promot
     reach = build_service_opener(TargetOptions())
     opened = sessions.open_session(shelf.folder, reach, lambda: None, is_offline=True, log=lambda _: None)
     with opened as found:
-        found.__dict__["answers"] = EnvironmentClusterState(
+        found.__dict__["cluster_state"] = EnvironmentClusterState(
             "here", {each: app(each, revision, states.get(each, "Synced")) for each in ENVIRONMENTS}
         )
         yield found

@@ -194,7 +194,7 @@ async def test_once_its_watches_have_ended_every_probe_says_so(plane: Any, tmp_p
     async with await open_page(plane, tmp_path, metrics_port=port) as found:
         for path in ("/healthz", "/livez", "/readyz"):
             assert (await asked(f"http://127.0.0.1:{port}", path))[::2] == (200, b"ok\n")
-        (watching,) = [each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == "Lookout.run"]  # type: ignore[union-attr]
+        (watching,) = [each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == "ClusterView.run"]  # type: ignore[union-attr]
         watching.cancel()
         await asyncio.wait({watching})
         for path in ("/healthz", "/livez", "/readyz"):

@@ -154,10 +154,10 @@ class Sandbox:
             if _cannot_be_compared(application):
                 deadline = min(deadline, now() + LOOKS)
             if _has_failed(application) or now() > deadline:
-                desk = ApplicationService(
+                service = ApplicationService(
                     self.cluster, "the sandbox of this test", DEFAULT_NAMESPACE, DEFAULT_NAMESPACE
                 )
-                return application, await list_unmet_conditions(desk, application) or ["the status gives no reason"]
+                return application, await list_unmet_conditions(service, application) or ["the status gives no reason"]
             await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     @property

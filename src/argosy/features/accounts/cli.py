@@ -34,7 +34,7 @@ ADMIN = "admin"
 SUBJECT_HELP = "account or project role, such as proj:ml:ci"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("account", help="manage accounts, their tokens and passwords",
                                  epilog=EXAMPLES, description="Manage accounts of the web UI and the API.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip

@@ -40,7 +40,7 @@ PROGRESS_INTERVAL_SECONDS = 2.0
 DEFAULT_COMMIT_MESSAGE = "Bring Applications in line with what lives"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "align",
         help="the smallest changes in Git that make Applications Synced, proven",
@@ -113,21 +113,20 @@ async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits 
     from argosy.features.align.service import align_applications
     from argosy.gitops.application_client.reader import open_reader
 
-    async with open_service(read_target_options(args), args.app_namespace) as desk:
-        all_applications = await desk.list_applications()
+    async with open_service(read_target_options(args), args.app_namespace) as service:
+        all_applications = await service.list_applications()
         selected = (
-            await desk.load_selected(args.names, args.selector) if args.names or args.selector else all_applications
+            await service.load_selected(args.names, args.selector) if args.names or args.selector else all_applications
         )
         selected = [application for application in selected if not application.deletion_timestamp]
         if not selected:
-            raise UserError(f"there is no Application in {desk.namespace}; see where they are: argosy app list")
-        print_message(
-            f"comparing {format_count(len(selected), 'Application')} of {desk.cluster_name}; the cluster is not changed"
-        )
+            raise UserError(f"there is no Application in {service.namespace}; see where they are: argosy app list")
+        count = format_count(len(selected), "Application")
+        print_message(f"comparing {count} of {service.cluster_name}; the cluster is not changed")
         wishes = AlignOptions(
             args.recreate, args.accept, uses_documented_rules=args.as_documented, siblings=all_applications
         )
-        async with open_reader(desk) as reader:
+        async with open_reader(service) as reader:
             files = _check_working_tree(args, files, all_applications, reader.reconciler_settings.repositories.settings)
             return await align_applications(reader, selected, files, wishes, _ProgressPrinter(len(selected)))
 

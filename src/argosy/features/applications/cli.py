@@ -42,7 +42,7 @@ VERBS_BY_MODULE: Final = {
 }
 
 
-def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None:
     parser = commands.add_parser(
         "app",
         help="list, sync, compare and change Applications",
@@ -52,4 +52,4 @@ def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None
     )
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
     for name in [name for name, verbs in VERBS_BY_MODULE.items() if typed in verbs] or VERBS_BY_MODULE:
-        importlib.import_module(name).add_to(parts)
+        importlib.import_module(name).add_commands(parts)

@@ -21,7 +21,7 @@ NO_LOGIN_MESSAGE = "no login needed: commands use the cluster and user of the ku
 UNKNOWN_STATUS = "Unknown"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     add_clusters(_add_group(commands, "cluster"))
     formats, parts = ("wide", "json", "yaml", "url"), _add_group(commands, "repo")
     parser = _add_verb(parts, "list", run_repositories, formats)

@@ -26,7 +26,7 @@ PASSWORD_ADVICE = (
 )
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("admin", help="export and import an installation; initial password", epilog=EXAMPLES,
                                  description="Administer an installation.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip

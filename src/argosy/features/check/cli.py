@@ -34,7 +34,7 @@ OUTPUT_FORMATS = ("text", "json", "github", "sarif", "junit", "gitlab")
 COLOURS = {"error": "31", "warning": "33", "info": "36"}
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "check",
         help="find what is wrong in Git, before anything is deployed",

@@ -34,7 +34,7 @@ OUTPUT_FORMATS = ("wide", "json", "yaml", "server")
 LABEL_WIDTH = 25  # argo: of the labels in its get
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "cluster",
         help="add, list, rotate and remove destination clusters",

@@ -28,7 +28,7 @@ See also: docs/reference/cli.md
 """
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "controller",
         help="run the controller that syncs the Applications of a cluster",

@@ -32,7 +32,7 @@ EXAMPLE_NAMES = ("llmops", "stages")
 DRILL_NAMES = ("model", "image", "drift", "branch", "lua")
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "demo",
         help="run a complete demo on this machine: Git, cluster, engine, a model",

@@ -37,7 +37,7 @@ OUTPUT_FORMATS = ("text", "json", "yaml", "status")
 PROGRESS_DELAY_SECONDS = 1.0  # before progress is shown
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
         help="what is wrong with an installation and its Applications, why, and what helps",
@@ -84,11 +84,11 @@ async def _run(args: argparse.Namespace) -> int:
     is_here = bool(args.app_namespace)
     options = DoctorOptions(tuple(args.names), args.match, args.checklist, is_here, is_quick, args.timeout)
     async with open_service(read_target_options(args), args.app_namespace) as opened_service:
-        desk = await find_readable_namespace(opened_service) if not args.app_namespace else opened_service
+        service = await find_readable_namespace(opened_service) if not args.app_namespace else opened_service
 
         async def examined() -> DoctorReport:
-            async with _report_delay(desk), open_reader(desk) as reader:
-                return DoctorReport(await examine_installation(desk, reader, options))
+            async with _report_delay(service), open_reader(service) as reader:
+                return DoctorReport(await examine_installation(service, reader, options))
 
         report = await examined()
         code = _choose_exit_code(report, args)
@@ -96,7 +96,7 @@ async def _run(args: argparse.Namespace) -> int:
             _print_report(report, args)
             sys.stdout.flush()
         if args.fix:
-            fixed_count, failure = await _apply_fixes(desk, report.examination, asks_first=not args.yes)
+            fixed_count, failure = await _apply_fixes(service, report.examination, asks_first=not args.yes)
             if fixed_count:
                 report = await examined()
                 code = _choose_exit_code(report, args)

@@ -44,9 +44,9 @@ async def list_objects(
 def add_missing_objects(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:
     for manifest in more:
         key = key_of(manifest)
-        known = objects.setdefault(key.group_kind, [])
+        related = objects.setdefault(key.group_kind, [])
         if key.group_kind not in READ_KINDS:
-            known.append(manifest)
+            related.append(manifest)
 
 
 async def list_repository_secrets(reads: OptionalReads, control: str) -> tuple[RepositorySecret, ...] | None:

@@ -21,7 +21,7 @@ See also: docs/reference/explaining.md, docs/reference/rules.md
 USAGE_HINT = "use KIND/NAME, such as deploy/web, or a rule, such as AGY113"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="explain the state of an object, a field or an Application, or a rule",

@@ -36,7 +36,7 @@ EXAMPLES_BY_COMMAND = {
 }
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "generate",
         help="print manifests that hold up a sync, and settings for notifications",

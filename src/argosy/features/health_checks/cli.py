@@ -43,7 +43,7 @@ EXAMPLES_BY_COMMAND = {
 SETTINGS_HELP = "settings: ConfigMap argocd-cm or argosy-cm, or an ArgoCD resource; repeatable"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "health",
         help="list, test, lint and compare health checks",
@@ -62,7 +62,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_test(parts)
     _add_lint(parts)
     _add_diff(parts)
-    install_cli.add_to(parts)
+    install_cli.add_commands(parts)
 
 
 def _add_command(

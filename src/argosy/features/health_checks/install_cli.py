@@ -33,7 +33,7 @@ EXAMPLES_BY_COMMAND = {
 DEFAULT_KIND_NAMES = "InferenceService,ServingRuntime"
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_apply(parts)
     _add_verify(parts)
     _add_export(parts)

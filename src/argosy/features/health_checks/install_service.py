@@ -60,7 +60,7 @@ class HealthInstallOptions:
 def apply_checks(
     options: TargetOptions,
     install_options: HealthInstallOptions,
-    tell: PrintStep,
+    print_step: PrintStep,
     ask: AskUser,
     report_target: Callable[[str], None],
 ) -> ApplyOutcome:
@@ -78,7 +78,7 @@ def apply_checks(
     async def run() -> ApplyOutcome:
         async with open_target(options) as (cluster, target):
             report_target(target.display_name)
-            return await apply_health_checks(cluster, request, tell, ask)
+            return await apply_health_checks(cluster, request, print_step, ask)
 
     return asyncio.run(run())
 

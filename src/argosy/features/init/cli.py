@@ -16,7 +16,7 @@ See also: docs/guides/new-repository.md
 """
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "init",
         help="make a repository with a model, three environments and checks",

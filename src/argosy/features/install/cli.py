@@ -33,7 +33,7 @@ SERVER_DEPLOYMENT = "argosy-server"
 OUTPUT_API_VERSION = "cli.argosy.dev/v1"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "install",
         help="install argosy in a cluster",

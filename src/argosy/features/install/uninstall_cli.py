@@ -20,7 +20,7 @@ See also: docs/guides/install.md
 """
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "uninstall",
         help="remove argosy from a cluster; delivered resources stay",

@@ -69,7 +69,7 @@ Environment: ARGOSY_KUBECTL is the path of kubectl, or none. See also: docs/refe
 """
 
 
-def add_to(commands: Any, name: str = "kubectl") -> None:
+def add_commands(commands: Any, name: str = "kubectl") -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help="run kubectl, or a built-in one if it is not installed",

@@ -11,18 +11,18 @@ from argosy.features.kubectl.session import KubectlSession, print_lines
 from argosy.kube.names import join_api_version
 
 
-async def version(talk: KubectlSession) -> int:
+async def version(session: KubectlSession) -> int:
     print_lines(f"Client Version: built-in kubectl of argosy {__version__}")
-    if not talk.args.client:
-        print_lines(f"Server: {talk.server}")
+    if not session.args.client:
+        print_lines(f"Server: {session.server}")
     return 0
 
 
-async def api_resources(talk: KubectlSession) -> int:
+async def api_resources(session: KubectlSession) -> int:
     rows = [
         [info.plural, ",".join(info.short_names), join_api_version(kind.group, info.version),
          str(info.namespaced).lower(), kind.kind]
-        for kind, info in sorted((await talk.cluster.kinds()).items())
+        for kind, info in sorted((await session.cluster.kinds()).items())
     ]  # fmt: skip
     print_rows(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows)
     return 0

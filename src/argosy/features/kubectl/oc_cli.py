@@ -7,5 +7,5 @@ from typing import Any
 from argosy.features.kubectl import cli
 
 
-def add_to(commands: Any) -> None:
-    cli.add_to(commands, "oc")
+def add_commands(commands: Any) -> None:
+    cli.add_commands(commands, "oc")

@@ -43,7 +43,7 @@ COMMAND_EXAMPLES = {
 }
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "sandbox",
         help="run and manage the embedded cluster",

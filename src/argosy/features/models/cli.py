@@ -34,7 +34,7 @@ See also: docs/guides/demo.md
 HEADINGS = ("NAME", "NAMESPACE", "READY", "URL", "RUNTIME", "APP")
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "model",
         help="list, query, probe and restart served models",

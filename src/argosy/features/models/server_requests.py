@@ -30,12 +30,12 @@ class _RemoteHostsOnly(HostRules):
 
 
 def send_guarded_request(
-    url: str, document: Any = None, *, seconds: float = 30.0, insecure: bool = False, is_local: bool = False
+    url: str, document: Any = None, *, timeout_seconds: float = 30.0, insecure: bool = False, is_local: bool = False
 ) -> PlainResponse:
     body = b"" if document is None else json.dumps(document).encode()
     rules = HostRules() if is_local else _RemoteHostsOnly()
     method, headers = ("POST", JSON_HEADERS) if body else ("GET", ())
-    return send_request(OutboundRequest(method, url, headers, body, seconds, insecure), rules)
+    return send_request(OutboundRequest(method, url, headers, body, timeout_seconds, insecure), rules)
 
 
 def _is_own_machine(address: str) -> bool:

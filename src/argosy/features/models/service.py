@@ -6,11 +6,11 @@ In: a cluster, a name. Out: InferenceServices and responses. Never: picks one of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, Protocol
 
 from argosy.cli.target import TargetOptions, open_target
 from argosy.errors import ClusterError, TransientError, UserError
@@ -29,7 +29,12 @@ MODEL_NOUN: Final = KindNoun(
     INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or try an example with: argosy demo"
 )
 PROBE_TIMEOUT_SECONDS: Final = 10.0
-SendModelRequest = Callable[..., PlainResponse]
+
+
+class SendModelRequest(Protocol):
+    def __call__(
+        self, url: str, document: Any = None, *, timeout_seconds: float = ..., insecure: bool = ...
+    ) -> PlainResponse: ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class ModelService:
             inference_request = inference_request.with_model_name(await self._served_name(model, insecure=insecure))
         url = model.url.rstrip("/") + inference_request.path
         response = await asyncio.to_thread(
-            self.send_request, url, inference_request.body, seconds=seconds, insecure=insecure
+            self.send_request, url, inference_request.body, timeout_seconds=seconds, insecure=insecure
         )
         return ModelAnswer(inference_request, response)
 
@@ -94,7 +99,7 @@ class ModelService:
         """Name under which the model server serves the model; it may differ from the InferenceService's name."""
         url = model.url.rstrip("/") + MODELS_PATH
         document = (
-            await asyncio.to_thread(self.send_request, url, seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure)
+            await asyncio.to_thread(self.send_request, url, timeout_seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure)
         ).read_json()
         cards = document.get("data") if isinstance(document, dict) else None
         names = [str(card.get("id")) for card in cards or () if isinstance(card, dict) and card.get("id")]
@@ -106,7 +111,7 @@ class ModelService:
             url = model.url.rstrip("/") + path
             try:
                 response = await asyncio.to_thread(
-                    self.send_request, url, seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure
+                    self.send_request, url, timeout_seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure
                 )
             except TransientError as error:
                 results.append(HealthProbeResult(path, 0, 0.0, str(error)))

@@ -27,7 +27,7 @@ See also: docs/guides/notebooks-with-argocd.md
 SHORT_COMMIT_LENGTH, SHORT_DIGEST_LENGTH = 7, 19  # characters of a commit, and of a digest with its algorithm
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     about = "which commit, notebook run and file a served model comes from"
     parser: argparse.ArgumentParser = commands.add_parser(
         "trace",

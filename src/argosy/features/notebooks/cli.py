@@ -35,7 +35,7 @@ COMMAND_MODULES = {
 }
 
 
-def add_to(commands: SubParsers[argparse.ArgumentParser]) -> None:
+def add_commands(commands: SubParsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "notebook",
         help="run, validate and compare notebooks",

@@ -31,7 +31,7 @@ See also: docs/reference/notifications.md
 """
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "notifications",
         help="list and test notifications, and show their history",

@@ -33,7 +33,7 @@ MAX_SHOWN_FIELDS: Final = 20
 COLOURS: Final = {"+": "32", "~": "33", "-": "31"}
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "preview",
         help="what a branch would change, before it is merged",

@@ -33,7 +33,7 @@ LABEL_WIDTH = 29  # argo: width of labels in `proj get`
 OUTPUT_FORMATS = ("wide", "name", "json", "yaml")
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("proj", help="list and change projects", epilog=EXAMPLES, description="Projects.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from argosy.features.promote.gates import GateResult
-from argosy.features.promote.moves import describe_kept, get_field_name, shown, split_image
+from argosy.features.promote.moves import describe_kept, get_field_name, mask_field_value, split_image
 from argosy.features.promote.plan import PromotionPlan
 from argosy.features.promote.promotion_log import PromotionLogEntry
 from argosy.features.promote.releases import EnvironmentContents, FieldKind, Release
@@ -215,8 +215,8 @@ def build_plan_view(plan: PromotionPlan) -> PlanView:
         MoveView(
             str(move.kind),
             f"{move.owner} {get_field_name(move.address)}" if move.kind == FieldKind.PARAMETER else move.owner,
-            _format_value(shown(move.address, move.before)),
-            _format_value(shown(move.address, move.after)),
+            _format_value(mask_field_value(move.address, move.before)),
+            _format_value(mask_field_value(move.address, move.after)),
         )
         for move in plan.changes.moves
     )

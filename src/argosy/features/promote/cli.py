@@ -36,7 +36,7 @@ SEE_ALSO = "See also: docs/guides/promoting.md, docs/reference/cli.md"
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "promote",
         help="take a release from one environment to the next, through gates",

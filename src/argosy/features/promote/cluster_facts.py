@@ -42,8 +42,8 @@ def fetch_cluster_state(open_service: ServiceOpener, pipeline: PromotionPipeline
     """Fetch the state; without a cluster, return the reason instead of an error."""
 
     async def run() -> EnvironmentClusterState:
-        async with asyncio.timeout(CLUSTER_TIMEOUT_SECONDS), open_service() as desk:
-            return await _fetch_cluster_state(desk, pipeline)
+        async with asyncio.timeout(CLUSTER_TIMEOUT_SECONDS), open_service() as service:
+            return await _fetch_cluster_state(service, pipeline)
 
     try:
         return asyncio.run(run())
@@ -105,12 +105,12 @@ def request_refresh(open_service: ServiceOpener, pipeline: PromotionPipeline, na
     """Request a refresh of the Applications, so that the engine sees the new commit immediately."""
 
     async def run() -> None:
-        async with asyncio.timeout(CLUSTER_TIMEOUT_SECONDS), open_service() as desk:
+        async with asyncio.timeout(CLUSTER_TIMEOUT_SECONDS), open_service() as service:
             for name in names:
                 key = ResourceKey(
-                    "argoproj.io", "Application", pipeline.control_namespace or desk.control_namespace, name
+                    "argoproj.io", "Application", pipeline.control_namespace or service.control_namespace, name
                 )
-                await write_refresh_annotation(desk.cluster, key)
+                await write_refresh_annotation(service.cluster, key)
 
     try:
         asyncio.run(run())

@@ -16,7 +16,7 @@ from argosy.features.promote.cluster_facts import EnvironmentClusterState
 from argosy.features.promote.environment_states import RepositorySnapshot
 from argosy.features.promote.environments import ANYBODY_ROLE
 from argosy.features.promote.gates import is_rollback_of
-from argosy.features.promote.moves import FieldMove, describe_kept, shown
+from argosy.features.promote.moves import FieldMove, describe_kept, mask_field_value
 from argosy.features.promote.plan import PromotionPlan
 from argosy.features.promote.promotion_log import (
     COMMIT_MARK,
@@ -134,7 +134,8 @@ def _build_body(plan: PromotionPlan) -> list[str]:
 def render_moves(moves: Sequence[FieldMove]) -> list[str]:
     return [
         f"{move.kind} {move.owner} {move.address.path}: "
-        f"{_format_value(shown(move.address, move.before))} → {_format_value(shown(move.address, move.after))}"
+        f"{_format_value(mask_field_value(move.address, move.before))} → "
+        f"{_format_value(mask_field_value(move.address, move.after))}"
         for move in moves
     ]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.promote.moves import FieldMove, shown, split_image
+from argosy.features.promote.moves import FieldMove, mask_field_value, split_image
 from argosy.features.promote.releases import FieldKind, NameDecoration, ObjectIdentity, parse_field_path
 from argosy.kube.objects import dump_yaml, read_yaml, read_yaml_documents
 from argosy.kube.objects.yaml_edits import REMOVED, YamlEdit, edited
@@ -78,7 +78,9 @@ class OverlayWriter:
             )
             if not any(method(move) for method in (methods if self.path else methods[2:3])):
                 problem = f"{move.address.owner} {move.address.path} cannot be set in {self.path or self.folder}"
-                raise UserError(f"{problem}; set it to {shown(move.address, move.after)!r} by hand, and commit it")
+                raise UserError(
+                    f"{problem}; set it to {mask_field_value(move.address, move.after)!r} by hand, and commit it"
+                )
         return {path: text for path, text in self.edited_files.items() if text != self._read(path)}
 
     # -- the files, as they are after the edits so far --

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.features.promote.moves import FieldMove, shown
+from argosy.features.promote.moves import FieldMove, mask_field_value
 from argosy.features.promote.releases import EnvironmentContents, FieldAddress
 from argosy.gitops.analysis.object_changes import KUSTOMIZE_HASH_SUFFIX
 
@@ -31,7 +31,7 @@ def find_unexpected_change(moves: Sequence[FieldMove], before: EnvironmentConten
             expected.pop(_address_key(address))
             continue
         if not _differs_only_by_hash(old, field.value):
-            return f"{address.owner} {address.path} would be {shown(address, field.value)!r}"
+            return f"{address.owner} {address.path} would be {mask_field_value(address, field.value)!r}"
     removed = next(iter(old_values), None)
     if removed is not None:
         return f"{removed[0]} {removed[1]} would be gone"

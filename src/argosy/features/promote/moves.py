@@ -178,7 +178,7 @@ def get_field_name(address: FieldAddress) -> str:
     return (steps[-2].element if is_value else None) or steps[-1].name
 
 
-def shown(address: FieldAddress, value: Any) -> Any:
+def mask_field_value(address: FieldAddress, value: Any) -> Any:
     """Mask values that look like secrets, for plans and commit messages."""
     return mask_value(get_field_name(address), value)
 
@@ -199,7 +199,9 @@ def describe_kept(stays: tuple[KeptDifference, ...]) -> Iterator[tuple[str, str]
         elif not path.startswith("metadata.") and stay.target is not None:
             yield (
                 get_field_name(stay.address),
-                _shorten_value(shown(stay.address, stay.target), shown(stay.address, stay.source)),
+                _shorten_value(
+                    mask_field_value(stay.address, stay.target), mask_field_value(stay.address, stay.source)
+                ),
             )
 
 

@@ -28,7 +28,7 @@ from argosy.features.promote.gates import (
     list_log_holds,
 )
 from argosy.features.promote.move_verification import find_unexpected_change
-from argosy.features.promote.moves import PromotionChanges, shown
+from argosy.features.promote.moves import PromotionChanges, mask_field_value
 from argosy.features.promote.next_steps import DeployedRelease, NextStep, find_next_step
 from argosy.features.promote.release_choice import ReleaseFinder
 from argosy.features.promote.releases import PROMOTED_KINDS, Release
@@ -334,10 +334,8 @@ class PromotionPlanner:
         notes = [f"{owner} exists only in {name}: add it to {path} by hand" for owner in changes.missing]
         for stay in changes.doubtful:
             difference = f"{stay.address.owner} {stay.address.path} differs and stays ({stay.reason})"
-            values = (
-                f"{shown(stay.address, stay.source)!r} in the source, {shown(stay.address, stay.target)!r} in "
-                "the target"
-            )
+            source, target = (mask_field_value(stay.address, value) for value in (stay.source, stay.target))
+            values = f"{source!r} in the source, {target!r} in the target"
             notes.append(f"{difference}: {values}")
         if replaced.is_by_hand:
             notes.append(

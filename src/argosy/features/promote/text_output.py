@@ -196,13 +196,13 @@ def render_plan(plan: PromotionPlan, screen: TerminalOutput) -> Iterator[str]:
 
 
 def _render_moves(moves: Sequence[FieldMove]) -> list[str]:
-    from argosy.features.promote.moves import shown
+    from argosy.features.promote.moves import mask_field_value
 
     rows = [
         (
             str(move.kind),
             _render_move_name(move),
-            *(_format_value(shown(move.address, value)) for value in (move.before, move.after)),
+            *(_format_value(mask_field_value(move.address, value)) for value in (move.before, move.after)),
         )
         for move in moves
     ]
@@ -313,7 +313,7 @@ def _deployed_to_wire(deployed: DeployedRelease | None) -> dict[str, Any] | None
 
 
 def plan_to_wire(plan: PromotionPlan) -> dict[str, Any]:
-    from argosy.features.promote.moves import shown
+    from argosy.features.promote.moves import mask_field_value
 
     return {
         "apiVersion": API_VERSION,
@@ -328,16 +328,16 @@ def plan_to_wire(plan: PromotionPlan) -> dict[str, Any]:
             {
                 "kind": item.kind.value,
                 **_address_to_wire(item.address),
-                "from": shown(item.address, item.before),
-                "to": shown(item.address, item.after),
+                "from": mask_field_value(item.address, item.before),
+                "to": mask_field_value(item.address, item.after),
             }
             for item in plan.changes.moves
         ],
         "stays": [
             {
                 **_address_to_wire(item.address),
-                "value": shown(item.address, item.target),
-                "there": shown(item.address, item.source),
+                "value": mask_field_value(item.address, item.target),
+                "there": mask_field_value(item.address, item.source),
             }
             for item in plan.changes.stays
         ],

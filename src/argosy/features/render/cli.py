@@ -33,7 +33,7 @@ See also: docs/guides/render.md
 OUTPUT_FORMATS = ("yaml", "json", "name", "jsonl")
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "render",
         help="print the manifests of folders and Applications",

@@ -27,7 +27,7 @@ See also: docs/guides/page.md
 LOGIN_LINK_NOTE = "one-time login link, valid for a minute; later: argosy open"
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "serve",
         help="run the web UI and the REST API of a cluster",

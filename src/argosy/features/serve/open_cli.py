@@ -18,7 +18,7 @@ See also: docs/guides/page.md
 """
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "open",
         help="open the local web UI in a browser",

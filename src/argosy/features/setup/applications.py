@@ -38,34 +38,36 @@ VERB_PAST_TENSES: Final = {
 }
 
 
-async def apply_applications(cluster: Cluster, manifests: Sequence[Manifest], tell: PrintStep) -> None:
+async def apply_applications(cluster: Cluster, manifests: Sequence[Manifest], print_step: PrintStep) -> None:
     """Apply the Applications and report their status; safe to repeat."""
     for line in build_banner("Applying Argo CD Applications"):
-        tell(line)
-    tell("\nStep 1: Checking the login...")
+        print_step(line)
+    print_step("\nStep 1: Checking the login...")
     user = await whoami(cluster)
-    tell(f"✓ Logged in{f' as {user}' if user else ''}")
+    print_step(f"✓ Logged in{f' as {user}' if user else ''}")
     namespaces = list(dict.fromkeys(key_of(item).namespace for item in manifests))
-    tell("\nStep 2: Checking that Argo CD is there...")
+    print_step("\nStep 2: Checking that Argo CD is there...")
     for name in namespaces:
         await _check_namespace(cluster, name)
-        tell(f"✓ Namespace {name} exists")
-    tell("\nStep 3: Applying the Applications...")
+        print_step(f"✓ Namespace {name} exists")
+    print_step("\nStep 3: Applying the Applications...")
     for manifest in manifests:
-        tell(f"✓ Application {key_of(manifest).name} {VERB_PAST_TENSES[await apply_application(cluster, manifest)]}")
+        print_step(
+            f"✓ Application {key_of(manifest).name} {VERB_PAST_TENSES[await apply_application(cluster, manifest)]}"
+        )
     are_compared = [await _wait_until_compared(cluster, manifests, name) for name in namespaces]
     if placeholder_names := _list_with_placeholder(manifests):
-        tell(f"⚠ {', '.join(placeholder_names)}: repoURL is still the placeholder {PLACEHOLDER_URL}")
-        tell("  Replace it with the URL of your repository, and run this again")
-    tell("")
+        print_step(f"⚠ {', '.join(placeholder_names)}: repoURL is still the placeholder {PLACEHOLDER_URL}")
+        print_step("  Replace it with the URL of your repository, and run this again")
+    print_step("")
     for line in build_banner("Current Application Status:"):
-        tell(line)
+        print_step(line)
     for name in namespaces:
         live_by_key = {key_of(item): item for item in await list_applications(cluster, name)}
-        tell(build_status_table([live_by_key[key] for item in manifests if (key := key_of(item)) in live_by_key]))
-        tell(f"\nURL: {await _find_url(cluster, name)}")
+        print_step(build_status_table([live_by_key[key] for item in manifests if (key := key_of(item)) in live_by_key]))
+        print_step(f"\nURL: {await _find_url(cluster, name)}")
     if not all(are_compared):
-        tell("⚠ The table is outdated: the new sources are not compared yet; check that a controller runs")
+        print_step("⚠ The table is outdated: the new sources are not compared yet; check that a controller runs")
 
 
 async def _wait_until_compared(cluster: ClusterReader, manifests: Sequence[Manifest], namespace: str) -> bool:

@@ -33,7 +33,7 @@ See also: docs/guides/environments.md, docs/reference/argosy-yaml.md
 """
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     help_text = "set up environments, permissions and Applications for an Argo CD"
     parser = _add_parser(commands, "setup", help_text)
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))

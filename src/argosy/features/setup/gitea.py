@@ -31,18 +31,18 @@ class GiteaCredentials:
         return f"Credentials({self.username!r})"
 
 
-async def write_credentials(cluster: Cluster, namespace: str, tell: PrintStep) -> None:
+async def write_credentials(cluster: Cluster, namespace: str, print_step: PrintStep) -> None:
     gitea = await find_object(cluster, GITEA_KEY)
     if gitea is None:
-        tell(f"- skipped: there is no {GITEA_KEY.kind} {GITEA_KEY.name} in namespace {GITEA_KEY.namespace}")
+        print_step(f"- skipped: there is no {GITEA_KEY.kind} {GITEA_KEY.name} in namespace {GITEA_KEY.namespace}")
         return
     credentials = read_credentials(gitea)
     if isinstance(credentials, str):
-        tell(f"- skipped: {credentials}")
+        print_step(f"- skipped: {credentials}")
         return
     for name, kind in SECRET_TYPES.items():
         result = await _write_secret(cluster, build_secret(name, namespace, kind, credentials))
-        tell(f"✓ Secret {name} in {namespace} {result}")
+        print_step(f"✓ Secret {name} in {namespace} {result}")
 
 
 def read_credentials(gitea: Manifest) -> GiteaCredentials | str:

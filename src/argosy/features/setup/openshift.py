@@ -44,33 +44,33 @@ class PreparationOptions:
     timeout_seconds: float = SERVER_TIMEOUT_SECONDS
 
 
-async def prepare_cluster(cluster: Cluster, options: PreparationOptions, tell: PrintStep) -> None:
+async def prepare_cluster(cluster: Cluster, options: PreparationOptions, print_step: PrintStep) -> None:
     """Run all steps; safe to repeat, because existing objects stay."""
     for line in build_banner("Setting up Argo CD"):
-        tell(line)
-    await _check_login(cluster, tell)
-    await _check_operator(cluster, tell)
-    await _wait_for_server(cluster, options.timeout_seconds, tell)
-    tell("\nStep 4: Creating the namespaces...")
+        print_step(line)
+    await _check_login(cluster, print_step)
+    await _check_operator(cluster, print_step)
+    await _wait_for_server(cluster, options.timeout_seconds, print_step)
+    print_step("\nStep 4: Creating the namespaces...")
     for name in options.namespaces:
-        tell(await _create_namespace(cluster, name))
-    tell("\nStep 5: Letting Argo CD administer them...")
+        print_step(await _create_namespace(cluster, name))
+    print_step("\nStep 5: Letting Argo CD administer them...")
     for name in options.namespaces:
-        tell(await _create_binding(cluster, name))
-    await _report_login(cluster, tell, shows_password=options.shows_password)
+        print_step(await _create_binding(cluster, name))
+    await _report_login(cluster, print_step, shows_password=options.shows_password)
 
 
-async def _check_login(cluster: Cluster, tell: PrintStep) -> None:
-    tell("\nStep 1: Checking the login...")
+async def _check_login(cluster: Cluster, print_step: PrintStep) -> None:
+    print_step("\nStep 1: Checking the login...")
     user = await whoami(cluster)
-    tell(f"✓ Logged in{f' as {user}' if user else ''}")
+    print_step(f"✓ Logged in{f' as {user}' if user else ''}")
 
 
-async def _check_operator(cluster: ClusterReader, tell: PrintStep) -> None:
-    tell("\nStep 2: Checking that the OpenShift GitOps operator is installed...")
+async def _check_operator(cluster: ClusterReader, print_step: PrintStep) -> None:
+    print_step("\nStep 2: Checking that the OpenShift GitOps operator is installed...")
     for namespace in OPERATOR_NAMESPACES:
         if await find_object(cluster, ResourceKey(*SUBSCRIPTION, namespace, OPERATOR_NAME)):
-            tell(f"✓ Subscription {OPERATOR_NAME} found in namespace {namespace}")
+            print_step(f"✓ Subscription {OPERATOR_NAME} found in namespace {namespace}")
             return
     problem = (
         f"the OpenShift GitOps operator is not installed: no Subscription {OPERATOR_NAME} in "
@@ -79,19 +79,21 @@ async def _check_operator(cluster: ClusterReader, tell: PrintStep) -> None:
     raise ArgoCDNotFound(f"{problem}; install it from OperatorHub, or use argosy setup apply for an Argo CD without it")
 
 
-async def _wait_for_server(cluster: ClusterReader, timeout_seconds: float, tell: PrintStep) -> None:
+async def _wait_for_server(cluster: ClusterReader, timeout_seconds: float, print_step: PrintStep) -> None:
     seconds = min(NAMESPACE_TIMEOUT_SECONDS, timeout_seconds)
-    tell(f"\nStep 3: Waiting for Argo CD (namespace at most {seconds:g} s, server at most {timeout_seconds:g} s)...")
+    print_step(
+        f"\nStep 3: Waiting for Argo CD (namespace at most {seconds:g} s, server at most {timeout_seconds:g} s)..."
+    )
     key = ResourceKey(*desired.NAMESPACE, "", OPENSHIFT_GITOPS)
     advice = "look at the operator with: kubectl get pods -n openshift-gitops-operator"
     if not await wait_for_object(cluster, key, lambda live: live is not None, seconds):
         raise ArgoCDNotReady(f"namespace {OPENSHIFT_GITOPS} did not appear within {seconds:g} s; {advice}")
-    tell(f"✓ Namespace {OPENSHIFT_GITOPS} exists")
+    print_step(f"✓ Namespace {OPENSHIFT_GITOPS} exists")
     if not await wait_for_object(
         cluster, ResourceKey(*DEPLOYMENT, OPENSHIFT_GITOPS, SERVER_DEPLOYMENT), is_available, timeout_seconds
     ):
         raise ArgoCDNotReady(f"Deployment {SERVER_DEPLOYMENT} was not available within {timeout_seconds:g} s; {advice}")
-    tell(f"✓ Deployment {SERVER_DEPLOYMENT} is available")
+    print_step(f"✓ Deployment {SERVER_DEPLOYMENT} is available")
 
 
 def is_available(deployment: Manifest | None) -> bool:
@@ -136,21 +138,21 @@ def _render_subject_flag(subject: dict[str, str]) -> str:
     return f"--serviceaccount={subject['namespace']}:{subject['name']}"
 
 
-async def _report_login(cluster: ClusterReader, tell: PrintStep, *, shows_password: bool) -> None:
-    tell("")
+async def _report_login(cluster: ClusterReader, print_step: PrintStep, *, shows_password: bool) -> None:
+    print_step("")
     for line in build_banner("Argo CD is ready"):
-        tell(line)
-    tell(f"URL:      {await find_argocd_url(cluster) or 'none: there is no Route ' + SERVER_DEPLOYMENT}")
-    tell("Username: admin")
+        print_step(line)
+    print_step(f"URL:      {await find_argocd_url(cluster) or 'none: there is no Route ' + SERVER_DEPLOYMENT}")
+    print_step("Username: admin")
     if shows_password and (password := await _load_password(cluster)):
-        tell(f"Password: {password}")
+        print_step(f"Password: {password}")
         return
     key = PASSWORD_FIELD.replace(".", "\\.")
     command = (
         f"kubectl -n {ADMIN_SECRET_KEY.namespace} get secret {ADMIN_SECRET_KEY.name} -o "
         f"jsonpath='{{.data.{key}}}' | base64 -d"
     )
-    tell(f"Password: {command}")
+    print_step(f"Password: {command}")
 
 
 async def find_argocd_url(

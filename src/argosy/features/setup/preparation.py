@@ -25,7 +25,7 @@ ClusterWork = Callable[[KubeCluster, str], Awaitable[None]]  # with the namespac
 def prepare_argocd(
     options: TargetOptions,
     folder: Path,
-    tell: PrintStep,
+    print_step: PrintStep,
     report_target: PrintStep,
     *,
     shows_password: bool,
@@ -33,19 +33,23 @@ def prepare_argocd(
 ) -> None:
     namespaces = applications.list_destination_namespaces(load_applications(folder))
     preparation = PreparationOptions(namespaces, shows_password, timeout_seconds)
-    _run_with_cluster(options, report_target, lambda cluster, _: openshift.prepare_cluster(cluster, preparation, tell))
-
-
-def apply_applications(options: TargetOptions, folder: Path, tell: PrintStep, report_target: PrintStep) -> None:
-    manifests = load_applications(folder)
     _run_with_cluster(
-        options, report_target, lambda cluster, _: applications.apply_applications(cluster, manifests, tell)
+        options, report_target, lambda cluster, _: openshift.prepare_cluster(cluster, preparation, print_step)
     )
 
 
-def write_gitea_credentials(options: TargetOptions, namespace: str, tell: PrintStep, report_target: PrintStep) -> None:
+def apply_applications(options: TargetOptions, folder: Path, print_step: PrintStep, report_target: PrintStep) -> None:
+    manifests = load_applications(folder)
     _run_with_cluster(
-        options, report_target, lambda cluster, usual: gitea.write_credentials(cluster, namespace or usual, tell)
+        options, report_target, lambda cluster, _: applications.apply_applications(cluster, manifests, print_step)
+    )
+
+
+def write_gitea_credentials(
+    options: TargetOptions, namespace: str, print_step: PrintStep, report_target: PrintStep
+) -> None:
+    _run_with_cluster(
+        options, report_target, lambda cluster, usual: gitea.write_credentials(cluster, namespace or usual, print_step)
     )
 
 

@@ -19,7 +19,7 @@ SANDBOX_PARTS = {
 }
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     epilog = "Examples:\n  argosy version\n  argosy version -o json"
     parser = commands.add_parser(
         "version",

@@ -90,7 +90,7 @@ class ClusterView:
         """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._informers.run(), name="lookout")
+                tasks.create_task(self._informers.run(), name="cluster-view")
                 tasks.create_task(self._check_reachability(), name="cluster-reachability")
                 await self._informers.wait_synced()
                 self._is_synced = True
@@ -253,7 +253,7 @@ async def open_cluster_view(
     own_repositories = repositories or Repositories(find_cache_folder(), SourceSettings())
     own_workers, pool = workers or build_render_pool(), WorkerPool()
     view = ClusterView(service, own_repositories, own_workers, pool)
-    task = asyncio.create_task(view.run(), name="lookout")
+    task = asyncio.create_task(view.run(), name="cluster-view")
     try:
         await _wait_or_fail(task, view.wait_until_synced())
         yield view

@@ -15,7 +15,7 @@ MILESTONES_PER_BOUND = 32  # history is compacted in pieces of about 1/32 of a b
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """History that is older than `age` seconds, or behind more revisions or bytes than this, is compacted.
+    """History that is older than `max_age_seconds`, or behind more revisions or bytes than this, is compacted.
 
     k8s: kube-apiserver compacts every five minutes, so a client may resume after five to ten.
     """

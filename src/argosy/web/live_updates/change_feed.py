@@ -39,14 +39,14 @@ class ChangeFeed:
         self, cluster_view: ClusterView, is_wanted: Callable[[CacheChange], bool], *, is_merged: bool = False
     ) -> None:
         """`is_merged`: keep only one change until it is taken."""
-        self._lookout, self._is_wanted, self._is_merged = cluster_view, is_wanted, is_merged
+        self._cluster_view, self._is_wanted, self._is_merged = cluster_view, is_wanted, is_merged
         self._buffer: deque[CacheChange] = deque()
         self._wake_event = asyncio.Event()
         self._stop: Callable[[], None] | None = None
         self.is_late = False
 
     def __enter__(self) -> Self:
-        self._stop = self._lookout.add_listener(self._on_change)
+        self._stop = self._cluster_view.add_listener(self._on_change)
         return self
 
     def __exit__(

@@ -59,7 +59,7 @@ class LivePageHub:
     """Belongs to one event loop. Its tasks run while there are readers."""
 
     def __init__(self, cluster_view: ClusterView, live_pages: Iterable[LivePage]) -> None:
-        self._lookout = cluster_view
+        self._cluster_view = cluster_view
         self._live_pages = {live_page.path: live_page for live_page in live_pages}
         self._tree = RouteTree([live_page.route for live_page in self._live_pages.values()])
         self._groups: dict[GroupKey, ViewerGroup] = {}
@@ -293,10 +293,10 @@ class LivePageHub:
     # -- freshness -----------------------------------------------------------------------------------------------
 
     def _is_up(self) -> bool:
-        return self._lookout.as_of.is_up
+        return self._cluster_view.as_of.is_up
 
     def _format_view_time(self) -> str:
-        return self._lookout.as_of.fresh_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._cluster_view.as_of.fresh_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _build_heartbeat(self, group: ViewerGroup) -> bytes:
         """Return a heartbeat. A page that cannot be rendered reports the time of its last render."""

@@ -54,7 +54,7 @@ def test_a_server_for_others_asks_no_model_of_its_own_machine(host: str, echo: s
 @pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "2852039166"])
 def test_nobody_asks_where_a_cloud_gives_credentials_away(host: str, is_local: bool) -> None:
     with pytest.raises(ArgosyError):
-        send_guarded_request(f"http://{host}/latest/meta-data", {"a": 1}, seconds=1.0, is_local=is_local)
+        send_guarded_request(f"http://{host}/latest/meta-data", {"a": 1}, timeout_seconds=1.0, is_local=is_local)
 
 
 def test_a_redirect_is_an_answer_and_is_not_followed(echo: str) -> None:

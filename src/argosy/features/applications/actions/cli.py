@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.client import ApplicationService
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "hold", "pause automated sync until it is released", run_hold,
         examples=("hold models", "hold models --reason 'incident 42'"),

@@ -28,7 +28,7 @@ API_VERSION = "cli.argosy.dev/v1"
 PAST_TENSES = {"adopt": "adopted", "hand-back": "handed back"}
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts,
         "adopt",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from argosy.kube.objects import Manifest
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "diff", "show differences between Git and the cluster; exits 1 if there are any", run_diff,
         outputs=("table", "diff", "name", "json", "yaml"),

@@ -28,7 +28,7 @@ FLAGS_WITHOUT_EFFECT = frozenset({
 })  # fmt: skip
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "create", "create an Application", run_create, name_count="none",
         examples=("create models --repo https://git.example/ml --path overlays/dev --dest-namespace ml",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ChangeManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "patch", "patch an Application", run_patch,
         examples=("""patch models --type merge --patch '{"spec":{"source":{"targetRevision":"v2"}}}'""",

@@ -92,10 +92,13 @@ async def render_settings_page(request: RequestContext) -> WebResponse:
 
 async def save_policy(request: RequestContext) -> WebResponse:
     form = await request.read_form()
-    policy_values = {name: name in form for name in ("automated", "prune", "heal")}
-    has_changed = await change_application(
-        build_service(request), get_application(request), lambda wire: set_automated_policy(wire, **policy_values)
-    )
+
+    def set_policy(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+        return set_automated_policy(
+            wire, automated="automated" in form, prune="prune" in form, self_heal="heal" in form
+        )
+
+    has_changed = await change_application(build_service(request), get_application(request), set_policy)
     return redirect_to_application(request, "saved" if has_changed else "no-change", "settings")
 
 

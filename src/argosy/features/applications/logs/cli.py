@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.resource_actions import ContainerLog, LogOptions
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "logs", "print logs of the Pods of an Application", run_logs,
         examples=("logs models", "logs models --kind Deployment --name predictor --tail 20 -f",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MERGE_PATCH = "application/merge-patch+json"
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "get-resource", "show live objects of an Application", run_get_resource,
         outputs=("wide", "json", "yaml"),

@@ -30,7 +30,7 @@ LIST_OUTPUT_FORMATS = ("table", "wide", "name", "json", "yaml")
 GET_OUTPUT_FORMATS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "list", "list Applications", run_list, name_count="none", outputs=LIST_OUTPUT_FORMATS,
         examples=("list", "list -o wide", "list -p ml -l env=prod -o name"),

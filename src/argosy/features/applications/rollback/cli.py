@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_PLAN_LINES = 24  # lines of a plan
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "rollback", "roll back to a previous deployment", run_rollback, outputs=OUTPUT_FORMATS,
         examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),

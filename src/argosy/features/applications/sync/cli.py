@@ -36,7 +36,7 @@ OUTPUT_FORMATS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 COMPARISON_TIMEOUT_SECONDS = 2.0  # wait for the comparison after a sync
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts,
         "sync",

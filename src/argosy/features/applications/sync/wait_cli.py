@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.watch import WaitConditions, WaitResult
 
 
-def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_app_subcommand(
         parts, "wait", "wait until Applications reach a status", run_wait, name_count="any", outputs=OUTPUT_FORMATS,
         examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),
