@@ -140,7 +140,7 @@ async def holes(world: World, table: Any, chosen: Any) -> list[str]:
         row = ROWS_BY_ROUTE[route.method, route.path]
         case = FILL[row.about](variant)
         headers, body = dict(world.callers[caller].headers), b""
-        if route.changes:
+        if route.is_mutating:
             body, headers = sent(route, case, headers)
         got = await ask(entry, route.method, address(route, case), headers, body)
         wanted, found = expected(row, world.callers[caller].name, case), outcome(route, got)

@@ -718,7 +718,7 @@ async def test_a_prune_that_must_be_confirmed_waits_for_somebody(cluster: Cluste
 async def test_a_shared_resource_fails_the_sync_where_that_is_asked_for(cluster: Cluster) -> None:
     more = {"shared_resource": "ConfigMap/a is part of applications demo and other"}
     state = await Stage(cluster, [config("a")], options=("FailOnSharedResource=true",), more=more).finish()
-    assert ends(state) == (OperationPhase.FAILED, f"Shared resource found: {more['shared']}")
+    assert ends(state) == (OperationPhase.FAILED, f"Shared resource found: {more['shared_resource']}")
     assert ends(await Stage(cluster, [config("a")], more=more).finish()) == ALL_RUN
 
 

@@ -282,4 +282,4 @@ async def _callers(cluster: Cluster, identities: Authenticator, now: int) -> dic
 
 
 def stubbed(routes: Any, answer: Any) -> list[Any]:
-    return [replace(route, answer=answer) for route in routes]
+    return [replace(route, handler=answer) for route in routes]
