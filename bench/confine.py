@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from argosy.isolation import CallLimits, WorkerPool
-from argosy.kube.names import split_api_version
+from argosy.kube.resource_key import split_api_version
 
-CALL, PAYLOAD = "argosy.kube.names:split_api_version", "serving.kserve.io/v1beta1"
+CALL, PAYLOAD = "argosy.kube.resource_key:split_api_version", "serving.kserve.io/v1beta1"
 
 
 def in_process(count: int) -> float:

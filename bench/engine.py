@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room
 
 ARGO_CD_A_MINUTE = 244

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
-from argosy.isolation.process_pool import ProcessPool
-from argosy.kube.names import ResourceKey
+from argosy.isolation.trusted_process_pool import ProcessPool
+from argosy.kube.resource_key import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room
 
 MAX_RATIO = 5.0

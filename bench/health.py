@@ -22,14 +22,14 @@ import orjson
 from lupa import luajit21
 
 from argosy.gitops.health.assess import EVALUATE_FUNCTION, HealthAssessor
-from argosy.gitops.health.bundled import load_bundled_rules
+from argosy.gitops.health.bundled_rules import load_bundled_rules
 from argosy.gitops.health.lua import run_health_script
 from argosy.gitops.health.lua.engine import shared_engine
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.health.settings_location import CUSTOMIZATIONS_PREFIX
+from argosy.gitops.health.settings_collection import CUSTOMIZATIONS_PREFIX
 from argosy.isolation import WorkerPool
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 ARGO_CD_MICROSECONDS = 115.0
 CONDITIONS = ("IngressReady", "PredictorReady", "Ready", "Stopped")

@@ -33,12 +33,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.features.serve.site_setup import open_site, session_cookie_name
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web import build_application
-from argosy.web.site import ServeOptions
+from argosy.web.site_services import ServeOptions
 from support.browser import chromium_here
 
 CONTROL = "argocd"

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 

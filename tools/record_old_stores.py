@@ -31,7 +31,7 @@ import asyncio, sys
 from pathlib import Path
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.control_plane import ControlPlaneFiles
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 def metadata(name, **more):
     return {"name": name, "namespace": "default", **more}

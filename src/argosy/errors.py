@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 
 class ArgosyError(Exception):

@@ -18,14 +18,14 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from argosy import __version__
+from argosy.cli.command_parser import ARGOCD, COMPAT, CommandParser
 from argosy.cli.error_messages import OutputClosed, report_error
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
-from argosy.cli.parser import ARGOCD, COMPAT, CommandParser
 from argosy.errors import ArgosyError, UserError
 from argosy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
-    from argosy.features.argocd_cli.named_server import NamedServer
+    from argosy.features.argocd_cli.named_server_check import NamedServer
 
 
 GC_THRESHOLDS = (
@@ -157,7 +157,7 @@ def _dispatch(arguments: list[str], *, is_compat: bool = False, server: NamedSer
         return EXIT_OK
     try:
         if os.environ.get("ARGOSY_CONFINE"):
-            from argosy.isolation.requirement import find_invalid_mode
+            from argosy.isolation.confinement_requirement import find_invalid_mode
 
             if refusal := find_invalid_mode():
                 raise UserError(refusal)
@@ -222,13 +222,13 @@ def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer |
         )
     args.compat, args.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
-        from argosy.features.argocd_cli.named_server import (
+        from argosy.features.argocd_cli.named_server_check import (
             check_server,  # late: only for argocd --server
         )
 
         check_server(args, server)
     if not is_compat:
-        from argosy.cli.target_flags import remember_target
+        from argosy.cli.cluster_flags import remember_target
 
         remember_target(args)
     exit_code: int = args.run(args)

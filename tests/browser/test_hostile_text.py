@@ -20,7 +20,7 @@ import pytest
 from minijinja import safe
 
 from argosy.features.serve.http_server import open_listener, serve_application
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support import model_manifests
 from support.model_site import MachinesWorld, machines_world
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy import annotations as names
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import Room, config_map
 from support.full_site import World, world
 from support.sample_applications import CONTROL, bulk, event, furnish

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.git_server import git_host
 from support.model_site import MachinesWorld, machines_world
 

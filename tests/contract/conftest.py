@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -6,8 +6,8 @@ import pytest
 
 from argosy.errors import ClusterError, Conflict, Forbidden, Invalid
 from argosy.kube.client import Cluster, PatchKind, User
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.contract_manifests import CONFIG_MAP, config, deployment, pod
 
 pytestmark = pytest.mark.anyio

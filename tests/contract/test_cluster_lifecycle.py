@@ -10,8 +10,8 @@ import pytest
 
 from argosy.errors import ClusterError, Invalid
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.contract_manifests import config, definition, eventually, owned_by, pod
 from support.deadlines import HANG_SECONDS
 

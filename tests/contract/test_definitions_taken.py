@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_manifests
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import list_definition_names, load_definitions
 from support.contract_manifests import eventually
 from support.real_server import REAL

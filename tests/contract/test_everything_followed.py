@@ -21,8 +21,8 @@ from argosy.gitops.live import (
 )
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache, InformerSet
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
 from support.real_server import REAL
 

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.errors import Invalid
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import key_of
+from argosy.kube.resource_key import GroupKind
 from support.contract_manifests import definition, eventually
 
 pytestmark = pytest.mark.anyio

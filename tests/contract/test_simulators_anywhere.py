@@ -11,8 +11,8 @@ import pytest
 from argosy.gitops.health.builtin import assess_builtin
 from argosy.kube.client import Cluster
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
 from support.real_server import REAL

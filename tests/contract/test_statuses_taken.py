@@ -21,12 +21,12 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus, Syn
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
-from argosy.gitops.status.operations import request_to_wire
+from argosy.gitops.status.operation_wire_format import request_to_wire
 from argosy.gitops.status.resources import ResourceStatus
 from argosy.gitops.status.status import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from support.contract_manifests import eventually
 

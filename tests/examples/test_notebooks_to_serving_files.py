@@ -12,7 +12,7 @@ from argosy.annotations import SYNC_WAVE
 from argosy.errors import TransientError
 from argosy.features.notebooks.files.lint import lint_notebook
 from argosy.features.notebooks.runner.run_request import ValidationConfig
-from argosy.http_client.plain_request import send_plain_request
+from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.objects import Manifest, get_annotation, read_manifests
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks-to-serving"

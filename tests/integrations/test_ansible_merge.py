@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks, merge_entries
-from argosy.kube.names import GroupKind
 from argosy.kube.patch import json_patch
+from argosy.kube.resource_key import GroupKind
 from support import proof_scale
 from support.ansible_playbooks import DEPLOY
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.gitops.health.bundled import load_bundled_rules, load_profile_rules
-from argosy.kube.names import GroupKind
+from argosy.gitops.health.bundled_rules import load_bundled_rules, load_profile_rules
+from argosy.kube.resource_key import GroupKind
 from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, argosy, sandbox
 from support.deadlines import HANG_SECONDS

@@ -13,9 +13,9 @@ import pytest
 
 from argosy.gitops.health import builtin
 from argosy.gitops.health.assess import assess_by_rule
-from argosy.gitops.health.bundled import HealthRule, RuleOrigin
-from argosy.kube.names import split_api_version
+from argosy.gitops.health.bundled_rules import HealthRule, RuleOrigin
 from argosy.kube.objects import read_yaml_documents
+from argosy.kube.resource_key import split_api_version
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-builtin"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Argo CD's cases are not here")

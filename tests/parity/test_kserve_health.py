@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.health.bundled import load_bundled_rules
+from argosy.gitops.health.bundled_rules import load_bundled_rules
 from argosy.gitops.health.lua import run_health_script
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import read_yaml
+from argosy.kube.resource_key import GroupKind
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-kserve"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of Argo CD are not here")

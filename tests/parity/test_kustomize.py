@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.render.kustomize import build
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree

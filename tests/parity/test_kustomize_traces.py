@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
+from argosy.gitops.render.field_origins import OriginNode
 from argosy.gitops.render.kustomize import build, trace_origins
-from argosy.gitops.render.origins import OriginNode
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.kube.names import ResourceKey, split_api_version
+from argosy.kube.resource_key import ResourceKey, split_api_version
 from support.file_trees import TextTree
 from support.tiers import IN_TEST_ALL
 

@@ -21,7 +21,7 @@ from argosy.web.request import RequestContext, build_csrf_token
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route
 from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
 from support.tenants import World, ask, guarded_world, stubbed
 

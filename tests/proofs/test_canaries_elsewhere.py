@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.redaction.redaction import LogMaskFilter
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
 from argosy.web.route_table import ROUTE_TABLE

@@ -20,8 +20,8 @@ import orjson
 import pytest
 
 from argosy.gitops.redaction.redaction import SecretMask
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import dump_yaml
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
@@ -221,7 +221,7 @@ async def test_the_search_finds_canaries_where_nothing_is_masked(
     in_no_secret = {"desired-text", "api-token", "session-cookie"}  # so that nothing knows that they must be hidden
     assert {leak.rpartition(": ")[2] for leak in leaks} == in_no_secret
     monkeypatch.setattr(
-        "argosy.web.middleware.response_body.serialize_masked", lambda document, names: orjson.dumps(document)
+        "argosy.web.middleware.response_serialization.serialize_masked", lambda document, names: orjson.dumps(document)
     )
     monkeypatch.setattr(SecretMask, "mask_media", lambda self, data, media, *_: data)
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])

@@ -18,7 +18,7 @@ import pytest
 
 from argosy.errors import ClusterError, UserError
 from argosy.sandbox.store import Store
-from argosy.sandbox.store import history as history_module
+from argosy.sandbox.store import history_table as history_module
 from argosy.sandbox.store import startup as opening_module
 from support.deadlines import HANG_SECONDS
 

@@ -21,7 +21,7 @@ import pytest
 from argosy.errors import TransientError, UserError
 from argosy.sandbox.store import Store
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store.history import HistoryTable
+from argosy.sandbox.store.history_table import HistoryTable
 from argosy.sandbox.store.sqlite_journal import SqliteJournal
 
 pytestmark = pytest.mark.tier("test", "prove")

@@ -129,7 +129,7 @@ def trust_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise KeyError
 
-    monkeypatch.setattr("argosy.gitops.render.kustomize.transformation_order.set_replicas", fail)
+    monkeypatch.setattr("argosy.gitops.render.kustomize.transformer_pipeline.set_replicas", fail)
 
 
 def trust_patches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ import pytest
 from argosy.gitops.redaction import secret_provenance
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.secret_provenance import SecretScope, build_scope
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump_yaml
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.middleware.echoed_input import NO_ECHO
 from argosy.web.route import Route

@@ -24,7 +24,7 @@ import pytest
 
 from argosy.features.notebooks.local_runs import run
 from argosy.features.notebooks.runner import execution
-from argosy.features.notebooks.runner.events import EventWriter
+from argosy.features.notebooks.runner.event_stream import EventWriter
 from argosy.features.notebooks.runner.run_request import RunRequest
 from argosy.isolation.restrictions import NOBODY_ID
 from support.deadlines import HANG_SECONDS

@@ -17,8 +17,8 @@ from argosy.features.notifications.subscriptions import NotificationDestination,
 from argosy.kube.objects import read_yaml
 from argosy.languages.expr import builtins, compile_expression
 from argosy.languages.go_templates import compile_template
+from argosy.languages.go_templates.compiled_nodes import FUNCTIONS
 from argosy.languages.go_templates.lexer import TemplateToken
-from argosy.languages.go_templates.nodes import FUNCTIONS
 from argosy.languages.notification_functions import build_namespaces
 from support.fuzzer import Found, feed, made_up, mutated
 
@@ -149,7 +149,7 @@ def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
 
 
 def trust_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.languages.expr.nodes.compile_pattern", re.compile)
+    monkeypatch.setattr("argosy.languages.expr.compiled_nodes.compile_pattern", re.compile)
 
 
 def trust_escapes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from hypothesis.strategies import one_of
 
 from argosy.errors import Conflict
 from argosy.web.api.openapi import build_openapi_document
-from argosy.web.middleware import error_responses, response_body
+from argosy.web.middleware import error_responses, response_serialization
 from argosy.web.route_table import ROUTE_TABLE
 from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
 from support.deadlines import HANG_SECONDS
@@ -190,11 +190,11 @@ def blame_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call_it_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_body, "JSON", "text/json")
+    monkeypatch.setattr(response_serialization, "JSON", "text/json")
 
 
 def wrap_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_body, "serialize_masked", lambda document, names: orjson.dumps([document]))
+    monkeypatch.setattr(response_serialization, "serialize_masked", lambda document, names: orjson.dumps([document]))
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.sandbox.store import Retention, Store, initialized_mark
-from argosy.sandbox.store import database as database_module
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import sqlite_setup as database_module
 
 pytestmark = pytest.mark.tier("test", "prove")
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.kube.names import split_api_version
+from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema import protobuf_reader
 from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.kube.schema.typed_json import decode

@@ -29,7 +29,7 @@ from argosy.gitops.live import (
     read_exclusions,
 )
 from argosy.gitops.policy import prune_policy
-from argosy.gitops.reconciler.permissions import build_permission_check, find_deletion_refusal
+from argosy.gitops.reconciler.object_permissions import build_permission_check, find_deletion_refusal
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
@@ -39,8 +39,8 @@ from argosy.gitops.sync.prune import find_prune_refusal
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.kube.client import KindInfo
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.tier("test", "prove")
 CONTROL, HERE, ELSEWHERE = "argocd", "ml", "prod"
@@ -247,9 +247,11 @@ def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
     monkeypatch: pytest.MonkeyPatch, rng: random.Random
 ) -> None:
     monkeypatch.setattr(prune_policy, "find_reason_to_keep", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.gitops.reconciler.permissions.find_reason_to_keep", lambda candidate, instance: "")
     monkeypatch.setattr(
-        "argosy.gitops.live.cache_reader.read_instance_name", lambda live, tracking: "models"
+        "argosy.gitops.reconciler.object_permissions.find_reason_to_keep", lambda candidate, instance: ""
+    )
+    monkeypatch.setattr(
+        "argosy.gitops.live.cache_indexes.read_instance_name", lambda live, tracking: "models"
     )  # in the index
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
     assert any(pruned(found) - found.own for found in worlds)

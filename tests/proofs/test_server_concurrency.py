@@ -17,11 +17,11 @@ import pytest
 
 from argosy.errors import ClusterError, Conflict, Invalid
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
-from argosy.kube.names import ResourceKey
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import json_patch
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.store import Store

@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 
 from argosy.errors import Gone
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.http import watch_stream
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.listing import SelectorMatcher

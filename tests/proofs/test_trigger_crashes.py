@@ -13,13 +13,13 @@ import pytest
 from argosy.features.notebooks.addon import CRD_NAME, STATUS_MUTATORS, list_result_hooks, list_start_hooks
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.job import KIND
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.triggers.trigger_execution import TriggerExecution
+from argosy.features.notebooks.notebook_validation_job import KIND
+from argosy.features.notebooks.on_success_triggers.execution_context import TriggerExecution
 from argosy.kube.controller import SYSTEM_CLOCK, ControllerContext, InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster

@@ -18,7 +18,7 @@ import pytest
 from argosy.errors import Gone
 from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Store, StoreEvent
 from argosy.sandbox.store import event_window as window_module
-from argosy.sandbox.store import history as history_module
+from argosy.sandbox.store import history_table as history_module
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
 from argosy.sandbox.store.checksums import compute_compacted_checksum
 from argosy.sandbox.store.event_window import BucketEventLog

@@ -27,8 +27,8 @@ from argosy.gitops.application_client import refresh_requests
 from argosy.gitops.application_client.refresh_requests import RefreshQueue
 from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated

@@ -12,8 +12,8 @@ import pytest
 
 from argosy.cli import prompts
 from argosy.features.backup import export_import_cli
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump_yaml, read_yaml_documents
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import Scene, scene, write_kubeconfig

@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from argosy.kube.client import AdmissionHandler, PatchKind
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_yaml
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.app_commands import HANG, Said, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, config_map, engine_room

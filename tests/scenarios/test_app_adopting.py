@@ -14,9 +14,9 @@ import pytest
 from argosy.cli import prompts
 from argosy.features.applications.adopt import cli
 from argosy.gitops.application import Application
-from argosy.gitops.application_client import adoption
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application_client import argocd_adoption
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, config_map
@@ -129,8 +129,8 @@ async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_as
         answers.append(adopting_is_busy(app))
         return answers[-1]
 
-    adopting_is_busy = adoption.is_busy
-    monkeypatch.setattr(adoption, "is_busy", is_busy)
+    adopting_is_busy = argocd_adoption.is_busy
+    monkeypatch.setattr(argocd_adoption, "is_busy", is_busy)
     waiting = asyncio.create_task(place.scene.argosy("app", "adopt", "models", "-y", "--timeout", HANG))
     await wait_until_async(lambda: True in answers, "it has seen the operation")
     await place.begin("Succeeded")

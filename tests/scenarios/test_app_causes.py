@@ -11,8 +11,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import AdmissionHandler
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -59,7 +59,7 @@ def deployment(label: str = "predictor", image: str = "predictor:1") -> Manifest
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
-        "argosy.gitops.application_client.difference_counts.TIMEOUT_SECONDS", HANG_SECONDS
+        "argosy.gitops.application_client.app_list_explanations.TIMEOUT_SECONDS", HANG_SECONDS
     )  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.application_client import watch
+from argosy.gitops.application_client import condition_wait
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import wait_for_object
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -29,7 +29,7 @@ WIDE = [
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
-        "argosy.gitops.application_client.difference_counts.TIMEOUT_SECONDS", HANG_SECONDS
+        "argosy.gitops.application_client.app_list_explanations.TIMEOUT_SECONDS", HANG_SECONDS
     )  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")})
@@ -121,7 +121,7 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
     await desk.deliver()
     await desk.until(out_of_sync)
     with monkeypatch.context() as patch:
-        patch.setattr(watch, "wait_for_object", until_a_hook_is_waited_for)
+        patch.setattr(condition_wait, "wait_for_object", until_a_hook_is_waited_for)
         said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 4, (said.out, said.err)
     assert f"has not finished after {HANG} s\nwhy: waiting for completion of hook" in said.err

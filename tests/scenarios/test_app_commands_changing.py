@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.features.applications.rollback import cli
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map

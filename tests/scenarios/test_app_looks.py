@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -32,7 +32,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_a_list_counts_the_fields_that_differ(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.gitops.application_client.difference_counts.TIMEOUT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr("argosy.gitops.application_client.app_list_explanations.TIMEOUT_SECONDS", HANG_SECONDS)
     await desk.deliver(syncPolicy={"automated": {}})
     await desk.until_synced()
     await desk.cluster.patch(SETTINGS, {"data": {"a": "x", "b": "y"}})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import Scene, scene
 from support.engine import config_map
 
@@ -31,8 +31,8 @@ NEVER = "600"  # seconds; a wait that does not end early would be noticed
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.gitops.application_client.watch.FAILURE_CONFIRM_SECONDS", 0.3)
-    monkeypatch.setattr("argosy.gitops.application_client.watch.CHECK_INTERVAL_SECONDS", 0.1)
+    monkeypatch.setattr("argosy.gitops.application_client.condition_wait.FAILURE_CONFIRM_SECONDS", 0.3)
+    monkeypatch.setattr("argosy.gitops.application_client.condition_wait.CHECK_INTERVAL_SECONDS", 0.1)
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")})
         yield found

@@ -13,11 +13,11 @@ import pytest
 from argosy import annotations as names
 from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import Application, SyncRequest, read_application
-from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, compute_finalizers
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster
 from support.sync_operations import (

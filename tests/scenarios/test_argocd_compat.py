@@ -11,7 +11,7 @@ import pytest
 
 from argosy import __version__
 from argosy.features.argocd_cli.cli import translate_arguments
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.main import main
 from support.app_commands import HANG, Said, Scene, scene
 from support.argocd_answers import Command, differences, play, recorded

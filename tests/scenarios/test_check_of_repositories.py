@@ -147,7 +147,7 @@ def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said
 def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_before_anybody_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from argosy.features.demo.stages_content import add_later_commits, create_stages_repository
+    from argosy.features.demo.stages_example_content import add_later_commits, create_stages_repository
 
     origin = create_stages_repository(tmp_path / "origin")
     add_later_commits(origin)

@@ -10,23 +10,28 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.connection import open_cluster
+from argosy.cli.service_connection import open_cluster
 from argosy.errors import PolicyError
 from argosy.features.serve.site_setup import open_site
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.adoption import AdoptionDirection, plan_moves
+from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.events import events_of
-from argosy.gitops.application_client.objects import delete_object, patch_object, read_objects, select_objects_to_change
+from argosy.gitops.application_client.event_list import events_of
+from argosy.gitops.application_client.object_operations import (
+    delete_object,
+    patch_object,
+    read_objects,
+    select_objects_to_change,
+)
+from argosy.gitops.application_client.project_permission_check import check_project_permits
 from argosy.gitops.application_client.reader import DestinationUnreadable, assess_or_empty, open_reader
 from argosy.gitops.application_client.resource_actions import ObjectSelector
-from argosy.gitops.application_client.validation import check_project_permits
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import Caller
 from argosy.web.caller_clients import build_reader
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.site import LOOPBACK_HOSTS, ServeOptions
+from argosy.web.site_services import LOOPBACK_HOSTS, ServeOptions
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import Far, far_cluster
 

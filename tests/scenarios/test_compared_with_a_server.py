@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from argosy.errors import ClusterError, ManifestError
 from argosy.gitops.application.step_results import AppComparison
 from argosy.gitops.diff import CrdShapes, DiffOptions, compare_manifests, list_differences
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of, read_manifests
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import APPLICATION, CONTROL, config_map

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application_client.client import utc_now
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from support.app_commands import Said, Scene, scene
 from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox

@@ -10,8 +10,8 @@ import pytest
 
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
 from argosy.kube.controller.sharding.leases import build_lease
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL

@@ -19,10 +19,10 @@ from argosy.gitops.health.assess import HealthAssessor
 from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import CustomHealthCheck, Customizations, read_manifests
-from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
+from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
 from argosy.isolation import WorkerPool
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import read_yaml
+from argosy.kube.resource_key import GroupKind
 from support.documented_health import (
     CELLS,
     CLAIM,

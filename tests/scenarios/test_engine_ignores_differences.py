@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map, engine_room
 from support.real_server import REAL

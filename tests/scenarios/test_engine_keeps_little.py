@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.real_server import REAL

@@ -16,8 +16,8 @@ import pytest
 from argosy.errors import Forbidden, SourceRefused, SourceUnreachable
 from argosy.gitops.reconciler.read_your_writes import WATCH_DELIVERY_SECONDS
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 

@@ -14,7 +14,7 @@ from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.kube.client import Cluster
 from argosy.kube.controller import informer
 from argosy.kube.controller.clock import Backoff
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 

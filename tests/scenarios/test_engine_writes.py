@@ -11,7 +11,7 @@ import pytest
 from argosy.gitops.application import Application
 from argosy.gitops.reconciler import Reconciler, ReconcileResult
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine_crashes import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
 from support.engine_histories import by_hand, drifts

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 

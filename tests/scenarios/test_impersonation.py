@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from support.engine import Room, conditions, config_map, engine_room
 from support.tiers import in_test_all
 

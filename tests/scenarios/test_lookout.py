@@ -12,7 +12,7 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.cluster_view import cluster_view as lookouts
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
@@ -20,8 +20,8 @@ from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.connection import open_cluster
+from argosy.cli.service_connection import open_cluster
 from argosy.features.clusters.service import fetch_state, find_cluster
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.reconciler.remote_cluster import RETRY_SECONDS
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller.log_context import get_log_fields
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.tls import ensure_certificates
 from support import prometheus_text
 from support.deadlines import HANG_SECONDS, wait_until_async

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.diff import DiffOptions, compare_manifests
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators import make
 from support.engine import Room, engine_room, furnish
 

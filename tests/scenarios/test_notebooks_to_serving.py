@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.features.models.trace import Tracer
+from argosy.features.models.lineage_lookup import Tracer
 from argosy.features.notebooks.addon import make as make_notebooks
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.http_client.plain_request import send_plain_request
+from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import read_manifests
 from argosy.sandbox.simulators import make as make_simulators

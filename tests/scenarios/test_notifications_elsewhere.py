@@ -11,10 +11,10 @@ import pytest
 from argosy.errors import Forbidden
 from argosy.features.notifications.addon import make
 from argosy.kube.client import User
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import run
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definition
 from support.clusters import sandbox
 from support.deadlines import HANG_SECONDS

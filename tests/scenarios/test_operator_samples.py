@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml, read_yaml_documents
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import wait_until, wait_until_async

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.addon import make as make_notebooks
-from argosy.http_client.plain_request import send_plain_request
+from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.sandbox.simulators import make as make_simulators

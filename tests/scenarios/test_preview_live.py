@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.engine import CONTROL, config_map
 

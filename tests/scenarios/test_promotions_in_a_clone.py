@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.connection import build_service_opener
+from argosy.cli.cluster_target import TargetOptions
+from argosy.cli.service_connection import build_service_opener
 from argosy.cli.tables import TerminalOutput
-from argosy.cli.target import TargetOptions
 from argosy.features.promote import service as sessions
 from argosy.features.promote.cluster_facts import EnvironmentClusterState
 from argosy.features.promote.gates import NotebookRun
@@ -293,7 +293,7 @@ def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_not
 
 
 def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    from argosy.cli.parser import UsageError
+    from argosy.cli.command_parser import UsageError
     from argosy.main import main
 
     with pytest.raises(UsageError):

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from argosy.features.promote.cluster_facts import EnvironmentClusterState
-from argosy.features.promote.environment_states import RepositorySnapshot
+from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.features.promote.gates import NotebookRun
 from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest
 from argosy.gitops.workspace.git_repository import GitRepository

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.passwords import PasswordHasher
-from argosy.web.auth.tokens import MAX_PARENTS
+from argosy.web.auth.signed_tokens import MAX_PARENTS
 from support.identities import CHEAP
 from support.rest_api import DENIED, World, rest_world
 

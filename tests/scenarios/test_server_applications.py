@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.api_with_engine import AT, CONTROL, LINES, SECRET_VALUE, ApiScene, a_folder, api_scene
 from support.deadlines import HANG_SECONDS
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.rest_api import World, rest_world
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ import pytest
 from argosy.errors import Forbidden
 from argosy.features.serve.process import WebServerOptions, serve_web
 from argosy.kube.client import User
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import read_manifests
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.main import build_parser
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import served

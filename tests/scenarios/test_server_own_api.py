@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.rest_api import World, code, denied, rest_world
 
 pytestmark = pytest.mark.anyio

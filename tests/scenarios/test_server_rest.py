@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.rest_api import World, code, denied, path, rest_world, secrets_of, value
 
 pytestmark = pytest.mark.anyio

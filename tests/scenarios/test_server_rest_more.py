@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.rest_api import World, code, denied, rest_world
 
 pytestmark = pytest.mark.anyio

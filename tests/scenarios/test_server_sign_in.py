@@ -17,7 +17,7 @@ import pytest
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.objects import dump_yaml
 from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.identities import NAMESPACE, Room, identity_room
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider

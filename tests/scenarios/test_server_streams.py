@@ -13,9 +13,9 @@ from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.features.serve.site_setup import open_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web import build_application
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.event_streams import Opened, opened
 

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.features.applications.webhook_api import MAX_BURST_DELIVERIES, WebhookReceiver
 from argosy.gitops.application_client import refresh_requests
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock
 from support.rest_api import World, rest_world

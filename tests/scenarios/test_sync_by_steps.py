@@ -18,10 +18,10 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.sync import retry
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -21,8 +21,8 @@ from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import OperationPhase, OperationState, SyncRequest
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster
 from support.proof_scale import is_full

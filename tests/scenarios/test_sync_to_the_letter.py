@@ -13,8 +13,8 @@ from argosy.errors import ClusterError
 from argosy.gitops.application import OperationPhase, SyncRequest
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.sync_operations import (
     LISTED,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.models.trace import find_storage_uri_path
-from argosy.kube.names import ResourceKey
+from argosy.features.models.lineage_lookup import find_storage_uri_path
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from support.app_commands import Scene, scene
 

@@ -17,14 +17,14 @@ from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
 from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 from unittest import mock
 
-from argosy.gitops.application_client import render_process
+from argosy.gitops.application_client import render_pool
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.objects import dump_yaml
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.main import main
@@ -80,7 +80,7 @@ class Scene(Room):
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
-        lent = mock.patch.object(render_process, "ProcessPool", Lent.take)
+        lent = mock.patch.object(render_pool, "ProcessPool", Lent.take)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
                 code = main(words, program=program)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import read_yaml
+from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Said, Scene
 from support.engine import config_map
 from support.paths import DATA

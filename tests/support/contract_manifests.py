@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from support.deadlines import HANG_SECONDS
 
 T = TypeVar("T")

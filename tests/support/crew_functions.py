@@ -12,7 +12,7 @@ from pathlib import Path
 from argosy.errors import Conflict, RenderError, UnknownRef
 from argosy.isolation import LimitExceeded
 from argosy.isolation.scratch_folders import create_scratch_folder
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 learned: list[object] = []
 

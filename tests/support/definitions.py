@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.features.demo.examples import LLMOPS
 from argosy.features.demo.process import DemoOptions, _build_inner_task
 from argosy.features.notebooks.addon import make as make_notebooks
 from argosy.features.notifications.addon import make as make_notifications
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import AddOn
 from argosy.kube.controller.addon_loader import run_addons

@@ -20,14 +20,14 @@ from typing import Any
 
 from argosy.errors import Conflict
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.sharding.membership import ShardMembership
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.https_server import serve_https

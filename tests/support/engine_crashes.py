@@ -22,8 +22,8 @@ from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml_documents, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import furnish

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.engine_crashes import APP, NAMESPACE, Scene, Theatre
 from support.sync_operations import WIDGET, config, definition, deployment, finish_jobs, job, manifest, roll_out
 

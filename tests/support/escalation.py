@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import Cluster, User
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 
 RBAC = "rbac.authorization.k8s.io"

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 
 from argosy.errors import SourceError
-from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.file_tree_protocol import TreeEntry
 
 
 class TextTree:

@@ -22,7 +22,7 @@ from argosy.gitops.source.settings import SourceSettings
 from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route_table import LIVE_PAGES, ROUTE_TABLE
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, shared_crew
 from support.page_site import KnownPeople, anything, nothing

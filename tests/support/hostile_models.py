@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support import promotion_repository
 from support.hostile_installation import WHEN, hostile
 from support.tenants import MODEL, NOTEBOOK, declared

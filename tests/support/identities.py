@@ -18,8 +18,8 @@ from argosy.errors import ClusterError
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.auth.accounts import decode_secret_data
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import BadCredential, Caller, RequestCredentials

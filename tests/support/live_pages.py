@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import quote
 
 from argosy.kube.objects import Manifest
-from argosy.web import object_lookup
+from argosy.web import application_lookup
 from argosy.web.auth.caller import Caller
 from argosy.web.live_updates.event_stream import ROUTES
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.live_updates.live_parts import LivePage
+from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.request import RequestContext
 from argosy.web.route import FilteredList, RequiresPermission
 from support.event_streams import Opened, opened
@@ -69,7 +69,7 @@ async def many(asked: RequestContext) -> Mapping[str, str]:
     parts = {}
     for manifest in asked.site.cluster_view.cache.list(("argoproj.io", "Application")):
         name = manifest["metadata"]["name"]
-        if asked.is_allowed("applications", "get", f"{object_lookup.read_project_name(manifest)}/{name}"):
+        if asked.is_allowed("applications", "get", f"{application_lookup.read_project_name(manifest)}/{name}"):
             parts[f"a-{name}"] = (
                 f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.get_text("pad") or 0)}'
             )
@@ -88,7 +88,7 @@ LIVES = (
     LivePage("/apps", FilteredList("applications", "get"), many, is_application),
     LivePage(
         "/apps/{ns}/{name}",
-        RequiresPermission("applications", "get", object_lookup.resolve_application),
+        RequiresPermission("applications", "get", application_lookup.resolve_application),
         one,
         is_application,
         is_this,
@@ -101,7 +101,7 @@ def permissions(self: KnownPeople, caller: Caller) -> Any:
 
 
 def drop(lookout: StillLookout, name: str) -> None:
-    dropped = lookout.cache.drop(object_lookup.ResourceKey("argoproj.io", "Application", CONTROL, name))
+    dropped = lookout.cache.drop(application_lookup.ResourceKey("argoproj.io", "Application", CONTROL, name))
     for listener in tuple(lookout._listeners):
         listener(dropped, None)
 

@@ -28,7 +28,7 @@ from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route_table import LIVE_PAGES, ROUTE_TABLE
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support import model_manifests, promotion_repository
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, shared_crew

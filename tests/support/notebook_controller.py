@@ -15,14 +15,14 @@ from argosy.errors import ArgosyError
 from argosy.features.notebooks.addon import ADMISSION_HANDLER, CRD_NAME
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.job import KIND, NotebookJob, read_job
 from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob, read_job
 from argosy.features.notebooks.pod_runs.pod import build_pod
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.kube.controller import AddOn, ControllerContext, run
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

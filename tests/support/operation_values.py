@@ -17,7 +17,7 @@ from argosy.gitops.application import (
     SyncRequest,
     read_source,
 )
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 WORDS = st.sampled_from(["", "web", "api", "größe", "a b"])
 NAMES = st.sampled_from(["web", "api", "db"])

@@ -21,13 +21,13 @@ from argosy.gitops.policy.rbac import RbacRequester
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.kube.controller.cache import InformerCache
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import BadCredential, Caller, RequestCredentials
-from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
+from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 
 CONTROL = "argocd"

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from argosy.kube.controller.sharding.leases import build_lease_key
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.engine import Repository
 from support.permissions import HOME, Scene, application
 

@@ -21,22 +21,22 @@ import pytest
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.features.controller.process import _create_crds_and_namespace
-from argosy.features.install.apply import execute_plan
 from argosy.features.install.live_state import load_install_state
 from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import build_install_plan
+from argosy.features.install.plan_execution import execute_plan
 from argosy.features.serve.process import WebServerOptions, serve_web
 from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.engine.sharded_engine import wait_for_no_leader
 from argosy.kube.client import Cluster
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller.sharding.leases import build_lease_key
 from argosy.kube.controller.sharding.membership import ShardMembership
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support import control_plane as realcluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.kube.names import GroupKind, split_api_version
+from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import columns
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)

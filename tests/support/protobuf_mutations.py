@@ -14,7 +14,7 @@ from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
-from argosy.kube.schema.protobuf_encoding import BYTES, VARINT, encode_bytes_field, encode_varint, split_fields
+from argosy.kube.schema.protobuf_wire_format import BYTES, VARINT, encode_bytes_field, encode_varint, split_fields
 from argosy.kube.schema.typed_json import decode
 
 SCALARS: dict[str, Any] = {

@@ -15,10 +15,10 @@ import pytest
 
 from argosy.errors import ClusterError
 from argosy.kube.client import Catalog, Cluster
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support import control_plane as realcluster
 from support.deadlines import HANG_SECONDS
 

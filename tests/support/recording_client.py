@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
 Right = tuple[str, str, str]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from argosy.kube.client import Cluster
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support import clusters
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, furnish

@@ -19,11 +19,11 @@ from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_vi
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket

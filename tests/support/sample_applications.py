@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.engine import CONTROL, Room, config_map
 
 WAVE = "argocd.argoproj.io/sync-wave"

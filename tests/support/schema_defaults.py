@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from argosy.kube.names import GroupKind, split_api_version
+from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import defaults
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from argosy.kube.names import split_api_version
+from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema import defaults, validation
-from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.api_resource import ApiResource
 
 CLUSTER_WIDE = {
     "Namespace", "Node", "PersistentVolume", "StorageClass", "PriorityClass", "ClusterRole", "ClusterRoleBinding",

@@ -13,8 +13,8 @@ from argosy.gitops.health.assess import assess_by_rule
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon
 from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made

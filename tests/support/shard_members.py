@@ -21,8 +21,8 @@ from argosy.kube.client import Listing, WatchEvent
 from argosy.kube.client.write_hook import BEFORE_WRITE
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from argosy.kube.controller.write_fence import run_write
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 KEYS = [f"argocd/app-{number}" for number in range(6)]
 TURNS = 14  # loop iterations until every woken task waits again

@@ -23,7 +23,7 @@ from argosy.web.auth.account_changes import AccountStore
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.auth.passwords import PasswordHasher
-from argosy.web.site import ServeOptions
+from argosy.web.site_services import ServeOptions
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from argosy.annotations import REFRESH, SKIP_RECONCILE
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MANAGER: Final = "argocd-application-controller"

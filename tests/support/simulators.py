@@ -14,8 +14,8 @@ from argosy.gitops.health.builtin import assess_builtin
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox import simulators
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -25,17 +25,17 @@ from argosy.gitops.application import (
     SyncRequest,
     read_application,
 )
-from argosy.gitops.application.hooks import is_hook
 from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, Pair
+from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.health import builtin
-from argosy.gitops.sync.advance import AdvanceResult, advance_operation
 from argosy.gitops.sync.client_side_patch import contains_desired
 from argosy.gitops.sync.operation_options import SyncSettings
+from argosy.gitops.sync.operation_state_machine import AdvanceResult, advance_operation
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan_tasks
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 NAMESPACE = "ml"
 STARTED = "2026-01-01T00:00:00Z"

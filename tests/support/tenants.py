@@ -21,14 +21,14 @@ from unittest.mock import patch
 from argosy.features.applications.streams import tree_api
 from argosy.features.serve.site_setup import open_site
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.web.auth.authenticator import Authenticator
-from argosy.web.auth.tokens import ISSUER, TokenClaims, sign_token
+from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
 from argosy.web.live_updates.change_feed import ChangeFeed
 from argosy.web.live_updates.viewer_group import PageViewer
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks, list_start_hooks
-from argosy.features.notebooks.job import KIND
 from argosy.features.notebooks.metrics import NotebookMetrics
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, leaping, world

@@ -20,7 +20,7 @@ from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.caller import Caller
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 from support.engine import CONTROL, furnish, shared_crew
 from support.page_site import KnownPeople, anything
 

@@ -12,7 +12,7 @@ import pytest
 
 import argosy
 from argosy.errors import ArgosyError, ClusterError, SourceError, UserError
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 for module in pkgutil.walk_packages(argosy.__path__, "argosy."):
     if not module.name.endswith("__main__"):

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from argosy.cli.cluster_flags import add_target_flags, add_target_flags_to_commands, read_target_options
 from argosy.cli.error_messages import report_error
 from argosy.cli.prompts import confirm as confirm
-from argosy.cli.target_flags import add_target_flags, add_target_flags_to_commands, read_target_options
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def run_with_client(
 def run_with_service(
     args: argparse.Namespace, work: Callable[[ApplicationService], Awaitable[int]], *, show_target: bool = False
 ) -> int:
-    from argosy.cli.connection import open_service
+    from argosy.cli.service_connection import open_service
 
     async def run() -> int:
         async with open_service(read_target_options(args), args.app_namespace) as service:

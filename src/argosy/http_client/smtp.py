@@ -12,8 +12,8 @@ from email.message import EmailMessage
 from typing import Final
 
 from argosy.errors import TransientError, UserError
+from argosy.http_client.allowed_host_request import DEFAULT_TIMEOUT_SECONDS, DeliveryUnknown, build_tls_context
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
-from argosy.http_client.checked_request import DEFAULT_TIMEOUT_SECONDS, DeliveryUnknown, build_tls_context
 
 SMTPS_PORT: Final = 465
 LOOPBACK_ADDRESSES: Final = ("127.0.0.1", "::1")

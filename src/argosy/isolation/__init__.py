@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from argosy.isolation.errors import ConfinedError, CrashError, LimitExceeded, NotConfinedError, RefusedError
     from argosy.isolation.limits import CallLimits, Confinement, ProgramLimits
-    from argosy.isolation.process_pool import ProcessPool
+    from argosy.isolation.trusted_process_pool import ProcessPool
     from argosy.isolation.worker_pool import WorkerPool
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 _LAZY_MODULES = {
     "Confinement": "limits",
     "CallLimits": "limits",
-    "ProcessPool": "process_pool",
+    "ProcessPool": "trusted_process_pool",
     "WorkerPool": "worker_pool",
     "ProgramLimits": "limits",
     "ConfinedError": "errors",

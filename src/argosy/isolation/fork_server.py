@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from argosy.isolation import cpu_priority, frames, landlock, requirement, restrictions, worker
+from argosy.isolation import confinement_requirement, cpu_priority, landlock, message_frames, restrictions, worker
 
 _MAX_CONTROL_BYTES = 1 << 20
 # Modules that the standard library imports late, during ordinary calls: a confined worker may not be able to read them.
@@ -50,7 +50,7 @@ class ForkServer:
 
     def __init__(self, control: socket.socket, *, is_confinement_required: bool) -> None:
         self._control, self._is_confinement_required = control, is_confinement_required
-        self._inbox = frames.FrameBuffer(_MAX_CONTROL_BYTES)
+        self._inbox = message_frames.FrameBuffer(_MAX_CONTROL_BYTES)
         self._workers: dict[int, int] = {}  # the parent's number for a worker → its pid
         self._readable = set(_SHARED_PATHS) | _list_own_folders()
         self._abi = landlock.find_abi_version()
@@ -92,7 +92,9 @@ class ForkServer:
             try:
                 module = import_module(name)
             except BaseException as problem:  # whatever a module raises during its import, the server continues
-                self._send({"failed": f"{name}: {type(problem).__name__}: {problem}"[: frames.MAX_ERROR_CHARACTERS]})
+                self._send(
+                    {"failed": f"{name}: {type(problem).__name__}: {problem}"[: message_frames.MAX_ERROR_CHARACTERS]}
+                )
                 return
             self._readable |= _list_module_paths(module)
         if self._rules is not None:
@@ -124,8 +126,8 @@ class ForkServer:
                 server, needs=order["needs"], rules=self._rules, abi=self._abi, offline=self._offline
             )
             _close_other_descriptors(channel.fileno())
-            if self._is_confinement_required and (lacking := requirement.find_missing_protections(report)):
-                worker.refuse_calls(channel, requirement.render_refusal(lacking))
+            if self._is_confinement_required and (lacking := confinement_requirement.find_missing_protections(report)):
+                worker.refuse_calls(channel, confinement_requirement.render_refusal(lacking))
             worker.serve_calls(channel, report)
         finally:
             os._exit(70)
@@ -157,7 +159,7 @@ class ForkServer:
 
     def _send(self, message: dict[str, Any], *descriptors: int) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent has ended; the loop notices next
-            socket.send_fds(self._control, [frames.pack_message(message)], list(descriptors))
+            socket.send_fds(self._control, [message_frames.pack_message(message)], list(descriptors))
 
 
 def _kill_leftovers(pid: int) -> None:
@@ -194,7 +196,7 @@ def _close_other_descriptors(kept_descriptor: int) -> None:
 def main(descriptor: int) -> None:
     """Entry point of the process; the first control frame contains the parent's pid and the module search path."""
     control = socket.socket(fileno=descriptor)
-    (length,) = frames.LENGTH.unpack(control.recv(4, socket.MSG_WAITALL))
+    (length,) = message_frames.LENGTH.unpack(control.recv(4, socket.MSG_WAITALL))
     hello = orjson.loads(control.recv(length, socket.MSG_WAITALL))
     restrictions.exit_with_parent(hello["parent"])
     os.environ.clear()

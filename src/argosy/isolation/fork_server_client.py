@@ -18,9 +18,9 @@ import orjson
 
 import argosy
 from argosy.errors import TransientError
-from argosy.isolation import frames
+from argosy.isolation import message_frames
+from argosy.isolation.confinement_requirement import is_required
 from argosy.isolation.errors import RefusedError
-from argosy.isolation.requirement import is_required
 
 _BOOT_CODE = (
     "import sys; sys.path.append(sys.argv[2]); from argosy.isolation.fork_server import main; main(int(sys.argv[1]))"
@@ -39,7 +39,7 @@ class ForkServerClient:
         with server_socket:
             self._process = _spawn(server_socket)
         self._control.setblocking(False)
-        self._inbox = frames.FrameBuffer(1 << 20)
+        self._inbox = message_frames.FrameBuffer(1 << 20)
         self._descriptors: deque[int] = deque()
         self._replies: deque[asyncio.Future[dict[str, Any]]] = deque()
         self._deaths: dict[int, asyncio.Future[int | None]] = {}
@@ -157,7 +157,7 @@ class ForkServerClient:
     def _write(self, message: dict[str, Any]) -> None:
         # A frame is far smaller than the socket buffer, and only a few per worker are in flight.
         try:
-            self._control.sendall(frames.pack_message(message))
+            self._control.sendall(message_frames.pack_message(message))
         except OSError:
             self._process.kill()  # the reader notices the end and informs all waiters
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from argosy.isolation import cgroup, cpu_priority, descendants, landlock, requirement, restrictions, rootfs
+from argosy.isolation import cgroup, confinement_requirement, cpu_priority, descendants, landlock, restrictions, rootfs
 
 TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
@@ -193,8 +193,8 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
         )  # fmt: skip
         force.update(own_root=order["own_root"], cgroup=order["is_in_cgroup"], scratch_tmpfs=order["has_memory_folder"])
         force["optional_missing"] = _find_optional_missing(order)
-        if order.get("required", True) and (lacking := requirement.find_missing_protections(force)):
-            raise _ConfinementMissing(requirement.render_refusal(lacking))
+        if order.get("required", True) and (lacking := confinement_requirement.find_missing_protections(force)):
+            raise _ConfinementMissing(confinement_requirement.render_refusal(lacking))
         os.chdir(order["folder"])
         _write_report(report, "confinement", force)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs would inherit that

@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 
-from argosy.isolation import landlock, rootfs, seccomp, syscalls
+from argosy.isolation import landlock, rootfs, seccomp, syscall_tables
 
 TYPE_CHECKING = False  # as in __init__: programs wait for the imports here
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def join_empty_keyring() -> bool:
     """Join an empty session keyring, so that keys of the parent and of other runs are not accessible."""
     if not seccomp.is_supported():
         return False
-    number = syscalls.NUMBERS["keyctl"][syscalls.MACHINES[os.uname().machine][0]]
+    number = syscall_tables.NUMBERS["keyctl"][syscall_tables.MACHINES[os.uname().machine][0]]
     return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)) >= 0
 
 

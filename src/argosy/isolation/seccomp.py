@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 
-from argosy.isolation import syscalls
+from argosy.isolation import syscall_tables
 
 TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def is_supported(machine: str = "") -> bool:
     `uname -m` is the kernel's architecture; a 32-bit process on it uses the calls of another architecture.
     """
     is_linux = sys.platform == "linux" and struct.calcsize("P") == 8
-    return is_linux and (machine or os.uname().machine) in syscalls.MACHINES
+    return is_linux and (machine or os.uname().machine) in syscall_tables.MACHINES
 
 
 def build_filter(*, sockets: frozenset[str], shares_ipc: bool, is_worker: bool = False, machine: str = "") -> bytes:
@@ -47,16 +47,16 @@ def build_filter(*, sockets: frozenset[str], shares_ipc: bool, is_worker: bool =
 
     `sockets` is a union of UNIX_SOCKETS and INTERNET_SOCKETS, or NO_SOCKETS.
     """
-    column, architecture = syscalls.MACHINES[machine or os.uname().machine]
+    column, architecture = syscall_tables.MACHINES[machine or os.uname().machine]
 
     def number(name: str) -> int:
-        return syscalls.NUMBERS[name][column]
+        return syscall_tables.NUMBERS[name][column]
 
-    refused = [*syscalls.REFUSED_CALLS, *(syscalls.REFUSED_WITH_SHARED_IPC if shares_ipc else ())]
+    refused = [*syscall_tables.REFUSED_CALLS, *(syscall_tables.REFUSED_WITH_SHARED_IPC if shares_ipc else ())]
     if is_worker:
-        refused += syscalls.REFUSED_IN_WORKERS
+        refused += syscall_tables.REFUSED_IN_WORKERS
     program = [_load(_ARCHITECTURE), *_unless_equal(architecture, [_refuse()])]
-    program += [_load(_NUMBER), *_if_above(syscalls.HIGHEST_KNOWN_NUMBER, [_refuse(errno.ENOSYS)])]
+    program += [_load(_NUMBER), *_if_above(syscall_tables.HIGHEST_KNOWN_NUMBER, [_refuse(errno.ENOSYS)])]
     # clone3 passes its flags in memory, which a filter cannot read; C libraries fall back to clone.
     program += _if_equal([number("clone3")], [_refuse(errno.ENOSYS)])
     for refused_number in sorted({number(name) for name in refused} - {-1}):

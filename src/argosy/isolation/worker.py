@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import orjson
 
 from argosy.errors import ArgosyError
-from argosy.isolation import frames
+from argosy.isolation import message_frames
 
 Function = Callable[[Any], Any]
 _LARGE_PAYLOAD_BYTES = 1 << 20
@@ -26,19 +26,19 @@ _LARGE_PAYLOAD_BYTES = 1 << 20
 
 def refuse_calls(channel: socket.socket, reason: str) -> NoReturn:
     """Report why this worker accepts no calls, and exit."""
-    channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps({"refused": reason})))
+    channel.sendall(message_frames.pack_answer(message_frames.READY, 0, orjson.dumps({"refused": reason})))
     os._exit(0)
 
 
 def serve_calls(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
     """Report the confinement in force, then answer calls until the socket closes, and exit."""
     sys.dont_write_bytecode = True
-    channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps(report)))
+    channel.sendall(message_frames.pack_answer(message_frames.READY, 0, orjson.dumps(report)))
     calls = channel.makefile("rb", buffering=1 << 16)
     memory = resource.getrlimit(resource.RLIMIT_AS)
     heads: dict[bytes, tuple[Function | str, float, int]] = {}
-    while prefix := calls.read(frames.CALL_HEADER.size):
-        length, serial, head_length = frames.CALL_HEADER.unpack(prefix)
+    while prefix := calls.read(message_frames.CALL_HEADER.size):
+        length, serial, head_length = message_frames.CALL_HEADER.unpack(prefix)
         head = calls.read(head_length)
         settings = heads.get(head)
         if settings is None:
@@ -48,9 +48,12 @@ def serve_calls(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
         # The default action of SIGPROF ends the process, even within C code.
         signal.setitimer(signal.ITIMER_PROF, cpu)
         kind, body = _run_call(
-            function, calls.read, length + frames.LENGTH.size - frames.CALL_HEADER.size - head_length, output
+            function,
+            calls.read,
+            length + message_frames.LENGTH.size - message_frames.CALL_HEADER.size - head_length,
+            output,
         )
-        channel.sendall(frames.pack_answer(kind, serial, body))
+        channel.sendall(message_frames.pack_answer(kind, serial, body))
         body = b""  # else a large answer would count as memory of the next call
     os._exit(0)
 
@@ -59,16 +62,16 @@ def _run_call(function: Function | str, read: Callable[[int], bytes], length: in
     try:
         payload = _decode(read(length))
         if isinstance(function, str):
-            return frames.UNKNOWN, function.encode()
+            return message_frames.UNKNOWN, function.encode()
         answer = function(payload)
         if _is_longer(answer, output):
-            return frames.TOO_LARGE, b""
+            return message_frames.TOO_LARGE, b""
         body = _encode(answer)
-        return (frames.DONE, body) if len(body) <= output else (frames.TOO_LARGE, b"")
+        return (message_frames.DONE, body) if len(body) <= output else (message_frames.TOO_LARGE, b"")
     except MemoryError:
-        return frames.NO_MEMORY, b""
+        return message_frames.NO_MEMORY, b""
     except BaseException as problem:  # including SystemExit: a function must not end the worker by raising
-        return frames.RAISED, _format_error(problem)
+        return message_frames.RAISED, _format_error(problem)
 
 
 def _limit_memory(soft_limit: int, hard_limit: int, function: Function) -> Function:
@@ -121,8 +124,8 @@ def _format_error(problem: BaseException) -> bytes:
         message = ""
     if not isinstance(problem, ArgosyError) or not message:
         message = f"{name}: {message}" if message else name
-    text = message[: frames.MAX_ERROR_CHARACTERS].encode("utf-8", "replace")
-    return text if len(message) <= frames.MAX_ERROR_CHARACTERS else text + " …".encode()
+    text = message[: message_frames.MAX_ERROR_CHARACTERS].encode("utf-8", "replace")
+    return text if len(message) <= message_frames.MAX_ERROR_CHARACTERS else text + " …".encode()
 
 
 def _find_function(name: str, memory: tuple[int, int]) -> Function | str:

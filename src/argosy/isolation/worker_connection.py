@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from argosy.errors import UserError
-from argosy.isolation import frames
+from argosy.isolation import message_frames
 from argosy.isolation.cpu_priority import LONG_SECONDS
 from argosy.isolation.errors import ConfinedError, NotConfinedError, RefusedError, build_limit_error
 from argosy.isolation.limits import CallLimits
@@ -58,7 +58,7 @@ class CallBatch:
         self.answers: list[Any] = [None] * len(payloads)
         self.first_unanswered = 0
         self._payloads = payloads
-        self._head = frames.pack_head(function, limits.cpu, limits.output)
+        self._head = message_frames.pack_head(function, limits.cpu, limits.output)
         self.rewind()
 
     def rewind(self) -> None:
@@ -81,7 +81,7 @@ class CallBatch:
                 continue
             self._sizes_in_flight[index] = len(payload)
             self._bytes_in_flight += len(payload)
-            packed.append(frames.pack_call(serial + index, self._head, payload))
+            packed.append(message_frames.pack_call(serial + index, self._head, payload))
         return b"".join(packed)
 
     def record_answer(self, value: Any) -> None:
@@ -123,7 +123,7 @@ class ConfinedWorker:
         self.tenant = ""
         self._loop = asyncio.get_running_loop()
         self._channel = channel
-        self._inbox = frames.FrameBuffer(1 << 20)
+        self._inbox = message_frames.FrameBuffer(1 << 20)
         self._unsent = memoryview(b"")
         self._is_writing = False
         self._serial = 0
@@ -167,7 +167,9 @@ class ConfinedWorker:
             return ConversationEnd.COMPLETE
         self.is_fresh = self._calls == 0
         self._batch = batch
-        self._inbox.limit = max(batch.limits.output, frames.MIN_ANSWER_LIMIT_BYTES) + frames.ANSWER_HEADER_BYTES
+        self._inbox.limit = (
+            max(batch.limits.output, message_frames.MIN_ANSWER_LIMIT_BYTES) + message_frames.ANSWER_HEADER_BYTES
+        )
         ending = self._start_conversation()
         self._answer_started_at = self._loop.time()
         self._timer = self._loop.call_later(batch.limits.wall, self._check_deadline)
@@ -262,19 +264,19 @@ class ConfinedWorker:
         try:
             for frame in self._inbox.read_frames():
                 self._handle_frame(frame)
-        except frames.FrameTooLarge:
+        except message_frames.FrameTooLarge:
             self._end_conversation(ConversationEnd.ANSWER_TOO_LARGE)
 
     def _handle_frame(self, frame: bytes) -> None:
         batch = self._batch
-        if self._report is None and frame[:1] == frames.READY:
-            self._report = frame[frames.ANSWER_HEADER_BYTES :]
+        if self._report is None and frame[:1] == message_frames.READY:
+            self._report = frame[message_frames.ANSWER_HEADER_BYTES :]
             self._end_conversation(ConversationEnd.COMPLETE)
             return
         if (
             batch is None
             or batch.is_complete()
-            or not frames.is_answer_to(frame, self._serial + batch.first_unanswered)
+            or not message_frames.is_answer_to(frame, self._serial + batch.first_unanswered)
         ):
             self._end_conversation(ConversationEnd.PROTOCOL_ERROR)
             return
@@ -283,7 +285,7 @@ class ConfinedWorker:
         self._answer_started_at = now
         self._calls += 1
         batch.record_answer(_decode_answer(frame, batch))
-        if frame[:1] == frames.NO_MEMORY:
+        if frame[:1] == message_frames.NO_MEMORY:
             self._end_conversation(ConversationEnd.EXHAUSTED)
         elif batch.is_complete():
             self._end_conversation(ConversationEnd.COMPLETE)
@@ -297,18 +299,18 @@ class ConfinedWorker:
 
 def _decode_answer(frame: bytes, batch: CallBatch) -> Any:
     """Decode the value or the error of an answer."""
-    kind, body = frame[:1], frame[frames.ANSWER_HEADER_BYTES :]
+    kind, body = frame[:1], frame[message_frames.ANSWER_HEADER_BYTES :]
     try:
-        if kind == frames.DONE:
+        if kind == message_frames.DONE:
             return orjson.loads(body)
-        if kind == frames.RAISED:
+        if kind == message_frames.RAISED:
             return ConfinedError(body.decode("utf-8", "replace"), where="")
     except orjson.JSONDecodeError:
         return ConfinedError("the worker's answer is not JSON", where=batch.function)
-    if kind == frames.NO_MEMORY:
+    if kind == message_frames.NO_MEMORY:
         return build_limit_error("memory", batch.limits, batch.function)
-    if kind == frames.TOO_LARGE:
+    if kind == message_frames.TOO_LARGE:
         return build_limit_error("output", batch.limits, batch.function)
-    if kind == frames.UNKNOWN:
+    if kind == message_frames.UNKNOWN:
         return RefusedError(body.decode("utf-8", "replace"))
     return ConfinedError("the worker broke the protocol", where=batch.function)

@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol
 import orjson
 
 from argosy.errors import ArgosyError, TransientError
-from argosy.isolation.backoff import ScriptBackoff
 from argosy.isolation.limits import CallLimits
-from argosy.languages.jq import TOO_EXPENSIVE_MESSAGE, format_jq_error, format_too_expensive_error
+from argosy.isolation.script_backoff import ScriptBackoff
+from argosy.languages.jq_path_expressions import TOO_EXPENSIVE_MESSAGE, format_jq_error, format_too_expensive_error
 
 DELETE_PATHS_FUNCTION: Final = "argosy.languages.jq_worker:delete_paths"
 DeletionRequest = tuple[bytes, tuple[str, ...]]

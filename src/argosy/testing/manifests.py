@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.analysis.repository_view import ManifestWithLocations
 from argosy.kube.objects import Manifest
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argosy.testing.manifests import Manifests
     from argosy.testing.repository import Repo
     from argosy.testing.sandbox import Sandbox
-    from argosy.testing.workshop import Workshop
+    from argosy.testing.session_resources import Workshop
 
 SHOP: pytest.StashKey[Workshop] = pytest.StashKey()
 COLLECTED = (".yaml", ".yml", ".json", ".ipynb")
@@ -49,7 +49,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if not file_path.name.endswith(COLLECTED) or not _is_collecting(parent.config):
         return None
-    from argosy.testing.items import file_of
+    from argosy.testing.pytest_items import file_of
 
     return file_of(file_path, parent, _shop(parent.config))
 
@@ -103,7 +103,7 @@ def _root(config: pytest.Config) -> Path:
 def _shop(config: pytest.Config) -> Workshop:
     if SHOP not in config.stash:
         from argosy.errors import UserError
-        from argosy.testing.workshop import Workshop
+        from argosy.testing.session_resources import Workshop
 
         try:
             config.stash[SHOP] = Workshop(_root(config), str(config.getini("argosy_addons")))

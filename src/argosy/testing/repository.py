@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.errors import UserError
-from argosy.features.check.rendering import FolderRenderer
+from argosy.features.check.folder_renderer import FolderRenderer
 from argosy.features.check.repository_model import RepositoryScanner
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.repository import RenderedSource, RenderFailure, RepositoryView
+from argosy.gitops.analysis.repository_view import RenderedSource, RenderFailure, RepositoryView
 from argosy.gitops.analysis.violation import FileLocation, Severity
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.workspace.checkouts import CheckoutCache

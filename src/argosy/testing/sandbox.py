@@ -15,19 +15,19 @@ from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.operations import OperationPhase
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
-from argosy.gitops.application_client.summary import is_busy, read_health_status, read_sync_status
+from argosy.gitops.application_client.status_summary import is_busy, read_health_status, read_sync_status
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.wire_format import as_mappings
+from argosy.gitops.status.shared_wire_fields import as_mappings
 from argosy.kube.client import PatchKind
-from argosy.kube.client.resource_names import parse_resource_arguments
-from argosy.kube.names import ResourceKey
+from argosy.kube.client.resource_arguments import parse_resource_arguments
 from argosy.kube.objects import Manifest, key_of, read_manifests
-from argosy.testing.background import Background, Held
-from argosy.testing.cluster.stage import ADDONS, Stage, open_stage
+from argosy.kube.resource_key import ResourceKey
+from argosy.testing.background_event_loop import Background, Held
+from argosy.testing.cluster.in_memory_cluster import ADDONS, Stage, open_stage
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:
-    from argosy.isolation.process_pool import ProcessPool
+    from argosy.isolation.trusted_process_pool import ProcessPool
     from argosy.testing.repository import Repo
 
 DEFAULT: Final = "default"
@@ -142,7 +142,7 @@ class Sandbox:
     async def _deliver(
         self, manifest: Manifest, homes: Mapping[str, Path], seconds: float
     ) -> tuple[Application, Sequence[str]]:
-        from argosy.gitops.application_client.unmet_conditions import list_unmet_conditions
+        from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unmet_conditions
 
         key = key_of(await self._stage.deliver(manifest, homes))
         now = asyncio.get_running_loop().time

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argosy.web.middleware.asgi import WebApplication
-    from argosy.web.site import Site
+    from argosy.web.site_services import Site
 
 
 def build_application(site: Site) -> WebApplication:

@@ -14,7 +14,7 @@ from typing import Final
 
 from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application_client.client import utc_now
-from argosy.gitops.application_client.events import EVENT
+from argosy.gitops.application_client.event_list import EVENT
 from argosy.kube.objects import Manifest
 from argosy.web.request import RequestContext
 

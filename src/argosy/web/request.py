@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from argosy.errors import UserError
 from argosy.kube.objects import read_json
 from argosy.web.auth.caller import Caller
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 
 MAX_QUERY_FIELDS: Final = 1000
 TRUE_WORDS: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: values that its gateway parses as true

@@ -81,7 +81,7 @@ class Route:
     handler: Callable[[RequestContext], Awaitable[WebResponse]]
     summary: str = ""
     query: tuple[QueryParameter | str, ...] = ()
-    request_schema: Mapping[str, Any] | str | None = None  # schema of the request body, or its name in api/schemas.py
+    request_schema: Mapping[str, Any] | str | None = None  # request body, or a name in api/component_schemas.py
     response_schema: Mapping[str, Any] | str | None = None  # schema of the response
     response_media_types: tuple[str, ...] = ("application/json",)  # media types of the response
     is_change: bool | None = None  # None: derived from the method

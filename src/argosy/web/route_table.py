@@ -9,7 +9,7 @@ import importlib
 from typing import Final
 
 from argosy import feature_table
-from argosy.web.live_updates.live_parts import LivePage
+from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.route import Route
 
 _MODULES: Final = [importlib.import_module(name) for name in feature_table.ROUTES]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.kube.names import GroupKind
-from argosy.web.object_lookup import PROJECT
-from argosy.web.owned_objects import ALL_APPLICATIONS
+from argosy.kube.resource_key import GroupKind
+from argosy.web.application_lookup import PROJECT
+from argosy.web.owned_object_lookup import ALL_APPLICATIONS
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from argosy.http_client.checked_request import DeliveryUnknown, OutboundRequest, send_request
+from argosy.http_client.allowed_host_request import DeliveryUnknown, OutboundRequest, send_request
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
 

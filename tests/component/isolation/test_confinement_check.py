@@ -13,9 +13,9 @@ import pytest
 from argosy.errors import TransientError
 from argosy.gitops.engine.metrics import collect_confinement_metrics
 from argosy.isolation import Confinement, landlock, seccomp
-from argosy.isolation.health_report import ConfinementCheck
+from argosy.isolation.confinement_health import ConfinementCheck
+from argosy.isolation.confinement_requirement import POD_VARIABLE, VARIABLE
 from argosy.isolation.program import probe_confinement
-from argosy.isolation.requirement import POD_VARIABLE, VARIABLE
 from argosy.observability.metrics import render_families
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
@@ -26,7 +26,7 @@ needs_both = pytest.mark.skipif(
 )
 CHECK = """
 import asyncio, json, logging, sys
-from argosy.isolation.health_report import ConfinementCheck
+from argosy.isolation.confinement_health import ConfinementCheck
 logging.basicConfig(stream=sys.stderr, level="WARNING")
 check = ConfinementCheck()
 asyncio.run(check.run())

@@ -17,7 +17,7 @@ import argosy
 from argosy.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation import LimitExceeded, ProcessPool
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support import crew_functions
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
 from support.own_process import run_in_own_process
@@ -276,7 +276,7 @@ def test_workers_beyond_the_usual_number_end_when_they_have_nothing_to_do(tmp_pa
         stuck.cancel()
         await asyncio.gather(stuck, return_exceptions=True)
 
-    monkeypatch.setattr("argosy.isolation.process_pool.SURPLUS_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("argosy.isolation.trusted_process_pool.SURPLUS_IDLE_SECONDS", 0.01)
     play(scene, workers=1, seconds=2 * HANG_SECONDS)
 
 

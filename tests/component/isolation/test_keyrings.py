@@ -21,13 +21,13 @@ pytestmark = pytest.mark.skipif(not seccomp.is_supported(), reason="keyrings are
 # Adds a key to its session keyring, then looks for it: itself, and as a run does after it left the keyrings.
 TWO_RUNS = """
 import ctypes, json, os, sys
-from argosy.isolation import restrictions, syscalls
+from argosy.isolation import restrictions, syscall_tables
 libc = ctypes.CDLL(None, use_errno=True)
-column = syscalls.MACHINES[os.uname().machine][0]
+column = syscall_tables.MACHINES[os.uname().machine][0]
 NEW, SESSION, SEARCH = 1, ctypes.c_long(-3), 10
 
 def call(name, *arguments):
-    return libc.syscall(ctypes.c_long(syscalls.NUMBERS[name][column]), *arguments)
+    return libc.syscall(ctypes.c_long(syscall_tables.NUMBERS[name][column]), *arguments)
 
 def look():
     return call("keyctl", ctypes.c_long(SEARCH), SESSION, b"user", b"argosy-canary", ctypes.c_long(0)) >= 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.fair_share import Tenant, charge_work_to
-from argosy.isolation import CallLimits, WorkerPool, frames, worker_connection
+from argosy.isolation import CallLimits, WorkerPool, message_frames, worker_connection
 from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.long_running_program import start_program
 from argosy.isolation.program import list_python_paths
@@ -84,7 +84,7 @@ async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monk
             await turns()
             clock.leap(0.6 * HANG_SECONDS)
             await turns()
-            theirs.send(frames.pack_answer(frames.DONE, serial, b"null"))
+            theirs.send(message_frames.pack_answer(message_frames.DONE, serial, b"null"))
             await wait_until_async(
                 lambda serial=serial: batch.first_unanswered == serial + 1, "the answer has been read"
             )
@@ -92,7 +92,7 @@ async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monk
         clock.leap(HANG_SECONDS)
         await wait_until_async(lambda: noticed == ["long"], "the long call is noticed")
         assert not worker.has_priority
-        theirs.send(frames.pack_answer(frames.DONE, 3, b"null"))
+        theirs.send(message_frames.pack_answer(message_frames.DONE, 3, b"null"))
         assert await conversation_ends is ConversationEnd.COMPLETE
         assert noticed == ["long"]
         worker.close()

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from argosy.isolation import landlock, seccomp
-from argosy.isolation.requirement import BEST_EFFORT, POD_VARIABLE, REQUIRED, VARIABLE, read_mode
+from argosy.isolation.confinement_requirement import BEST_EFFORT, POD_VARIABLE, REQUIRED, VARIABLE, read_mode
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 
@@ -39,7 +39,7 @@ def program():
 async def worker():
     pool = WorkerPool(workers=1)
     try:
-        answer = await pool.run("argosy.kube.names:split_api_version", "apps/v1")
+        answer = await pool.run("argosy.kube.resource_key:split_api_version", "apps/v1")
         return {"said": answer, **dataclasses.asdict(pool.get_confinement())}
     except RefusedError as problem:
         return {"refused": str(problem)}

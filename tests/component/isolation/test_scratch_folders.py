@@ -23,9 +23,9 @@ import argosy
 from argosy.errors import LimitError
 from argosy.gitops.render.tree_export import export_tree
 from argosy.isolation import scratch_folders
-from argosy.isolation.process_pool import ProcessPool
 from argosy.isolation.program import create_work_folders
 from argosy.isolation.scratch_folders import LOCK_FILE_NAME, PREFIXES, create_scratch_folder, sweep_scratch_folders
+from argosy.isolation.trusted_process_pool import ProcessPool
 from support.crew_functions import hold_scratch_folder
 from support.deadlines import HANG_SECONDS, wait_until
 from support.file_trees import TextTree
@@ -258,7 +258,7 @@ def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> 
     with holder() as (killed, left):
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
-    script = "import asyncio, operator\nfrom argosy.isolation.process_pool import ProcessPool\n"
+    script = "import asyncio, operator\nfrom argosy.isolation.trusted_process_pool import ProcessPool\n"
     script += "async def work():\n    crew = ProcessPool(workers=1)\n    await crew.run(operator.add, 1, 1)\n"
     script += "    await crew.close()\nasyncio.run(work())"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=HANG_SECONDS)
@@ -269,7 +269,7 @@ WORK = """
 import asyncio, sys
 sys.path.insert(0, {tests!r})
 from argosy.cli.termination import raise_on_sigterm
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from support.crew_functions import hold_scratch_folder
 
 async def work():

@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from argosy.errors import Conflict, UserError
-from argosy.web import build_application, object_lookup
+from argosy.web import application_lookup, build_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse, PageResponse, StreamResponse
 from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn
@@ -55,20 +55,20 @@ async def write(asked: RequestContext) -> JsonResponse:
     return JsonResponse(await asked.read_json())
 
 
-OF_APP = RequiresPermission("applications", "get", object_lookup.resolve_application)
+OF_APP = RequiresPermission("applications", "get", application_lookup.resolve_application)
 ROUTES = (
     Route("GET", "/api/v1/applications", FilteredList("applications", "get"), tell),
     Route("GET", "/api/v1/applications/{name}", OF_APP, tell, query=(QueryParameter("project"),)),
     Route(
         "POST",
         "/api/v1/applications/{name}/sync",
-        RequiresPermission("applications", "sync", object_lookup.resolve_application),
+        RequiresPermission("applications", "sync", application_lookup.resolve_application),
         tell,
     ),
     Route(
         "POST",
         "/api/v1/applications/{name}/write",
-        RequiresPermission("applications", "update", object_lookup.resolve_application),
+        RequiresPermission("applications", "update", application_lookup.resolve_application),
         write,
     ),
     Route("GET", "/api/v1/applications/{name}/logs", SignedIn(), ticking),
@@ -77,7 +77,7 @@ ROUTES = (
     Route(
         "POST",
         "/apps/{ns}/{name}/sync",
-        RequiresPermission("applications", "sync", object_lookup.resolve_application),
+        RequiresPermission("applications", "sync", application_lookup.resolve_application),
         tell,
     ),
     Route("GET", "/api/bad/user", Public("a test"), failing(UserError("wrong; write it right", where="field"))),

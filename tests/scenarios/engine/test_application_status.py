@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

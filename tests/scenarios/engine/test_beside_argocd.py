@@ -14,8 +14,8 @@ from argosy.errors import Conflict
 from argosy.gitops.coexistence.argocd_detection import REMOVAL_GRACE_SECONDS
 from argosy.gitops.policy.delivery_engine import Deliverer
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.crashing_client import CrashingCluster
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, config_map, engine_room

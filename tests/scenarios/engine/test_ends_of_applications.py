@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map
 from support.sync_operations import finish_jobs, job

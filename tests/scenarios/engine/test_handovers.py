@@ -27,7 +27,7 @@ ADOPTED = {"annotations": {"argosy.dev/engine": "argosy", "argocd.argoproj.io/sk
 @pytest.fixture(autouse=True)
 def nobody_tells_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a repository elsewhere: it is asked every two minutes."""
-    monkeypatch.setattr("argosy.gitops.engine.local_repositories.LOCAL_POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("argosy.gitops.engine.local_repository_poller.LOCAL_POLL_SECONDS", 3600.0)
 
 
 def delivered_by_another(revision: str, room: Room) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

@@ -10,13 +10,13 @@ import pytest
 from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.job import KIND
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.controller import run
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump_yaml
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from support.engine import Room, config_map
 from support.sync_operations import deployment, finish_jobs, job
 from support.tiers import in_test_all

@@ -12,8 +12,8 @@ import pytest
 from argosy.errors import LimitError
 from argosy.fair_share import Budget
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.delays import describe_delays
-from argosy.isolation.process_pool import ProcessPool
+from argosy.gitops.application_client.delay_reasons import describe_delays
+from argosy.isolation.trusted_process_pool import ProcessPool
 from support.deadlines import wait_until_async
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import far_cluster

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import Conflict
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

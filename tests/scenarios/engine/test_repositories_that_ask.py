@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import CONTROL, Room, config_map
 from support.git_server import git_host
 

@@ -12,7 +12,7 @@ from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import open_reader
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 from support.sync_operations import job
 from support.tiers import IN_TEST_ALL

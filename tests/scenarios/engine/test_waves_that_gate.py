@@ -10,8 +10,8 @@ import pytest
 
 from argosy.kube.client import Cluster
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, RunningInstance, get_state_folder
-from argosy.cli.running_instances import select_folder
-from argosy.cli.target import TargetOptions, find_target
+from argosy.cli.cluster_target import TargetOptions, find_target
+from argosy.cli.running_sandbox_selection import select_folder
+from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, get_state_folder
 from argosy.kube.objects import dump_yaml
 
 

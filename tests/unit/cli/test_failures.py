@@ -18,7 +18,7 @@ from argosy.errors import (
 )
 from argosy.feature_table import COMMANDS
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.main import main
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application.step_results import FieldDifference
-from argosy.gitops.application_client.differences import DifferingObject, summarize_differences
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application_client.diff_presentation import DifferingObject, summarize_differences
+from argosy.kube.resource_key import ResourceKey
 from argosy.main import main
 
 

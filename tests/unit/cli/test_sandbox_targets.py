@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, RunningInstance, get_state_folder
 from argosy.cli.exit_codes import EXIT_ERROR
+from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, get_state_folder
 from argosy.features.serve.local_login import write_state_file
 from argosy.kube.objects import dump_yaml
 from argosy.main import main

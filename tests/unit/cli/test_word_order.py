@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from argosy.cli.cluster_flags import add_target_flags_to_commands, remember_target
 from argosy.cli.error_messages import print_failure
 from argosy.cli.leading_flags import (
     CLUSTER_FLAGS,
@@ -15,7 +16,6 @@ from argosy.cli.leading_flags import (
     drop_flags_without_cluster,
     move_leading_flags,
 )
-from argosy.cli.target_flags import add_target_flags_to_commands, remember_target
 from argosy.errors import UserError
 from argosy.feature_table import COMMANDS
 from argosy.features.argocd_cli.cli import translate_arguments

@@ -7,7 +7,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.models.cli import _build_query_rows
 from argosy.gitops.live.inference_service import ServedModel
-from argosy.http_client.plain_request import send_plain_request
+from argosy.http_client.anonymous_request import send_plain_request
 
 MALFORMED = [
     "",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.fair_share import Tenant, charge_work_to
-from argosy.isolation.backoff import FIRST_SECONDS, MAX_SECONDS, ScriptBackoff
 from argosy.isolation.errors import LimitExceeded
+from argosy.isolation.script_backoff import FIRST_SECONDS, MAX_SECONDS, ScriptBackoff
 from argosy.languages.jq_pool import MAX_BATCH_DOCUMENTS, delete_paths_confined
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,11 @@ import struct
 
 import pytest
 
-from argosy.isolation import restrictions, seccomp, syscalls
+from argosy.isolation import restrictions, seccomp, syscall_tables
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 LOAD, AND, EQUAL, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
-MACHINES = list(syscalls.MACHINES)
+MACHINES = list(syscall_tables.MACHINES)
 BOTH = seccomp.UNIX_SOCKETS | seccomp.INTERNET_SOCKETS
 SOCKETS = (seccomp.NO_SOCKETS, seccomp.UNIX_SOCKETS, seccomp.INTERNET_SOCKETS, BOTH)
 EPERM, ENOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
@@ -40,15 +40,15 @@ def verdict(instructions: bytes, number: int, architecture: int, arguments: tupl
 def judge(
     machine: str, name: str, *arguments: int, sockets: frozenset[str] = seccomp.UNIX_SOCKETS, **options: bool
 ) -> int:
-    column, architecture = syscalls.MACHINES[machine]
+    column, architecture = syscall_tables.MACHINES[machine]
     instructions = seccomp.build_filter(machine=machine, sockets=sockets, **{"shares_ipc": False, **options})
-    return verdict(instructions, syscalls.NUMBERS[name][column], architecture, arguments)
+    return verdict(instructions, syscall_tables.NUMBERS[name][column], architecture, arguments)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", syscalls.REFUSED_CALLS)
+@pytest.mark.parametrize("name", syscall_tables.REFUSED_CALLS)
 def test_every_refused_call_is_refused(machine, name):
-    if syscalls.NUMBERS[name][MACHINES.index(machine)] != -1:
+    if syscall_tables.NUMBERS[name][MACHINES.index(machine)] != -1:
         assert judge(machine, name) == EPERM
 
 
@@ -58,7 +58,7 @@ def test_a_call_of_another_architecture_is_refused_whatever_its_number(machine, 
     instructions = seccomp.build_filter(
         machine=machine, sockets=seccomp.UNIX_SOCKETS, shares_ipc=False, is_worker=is_worker
     )
-    known = syscalls.MACHINES[machine][1]
+    known = syscall_tables.MACHINES[machine][1]
     for architecture in (0x40000003, 0x40000028, 0xC000003E, 0xC00000B7, 0):
         if architecture != known:
             assert {verdict(instructions, number, architecture) for number in range(500)} == {EPERM}
@@ -67,10 +67,10 @@ def test_a_call_of_another_architecture_is_refused_whatever_its_number(machine, 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_call_that_the_table_does_not_know_does_not_exist(machine):
     instructions = seccomp.build_filter(machine=machine, sockets=seccomp.UNIX_SOCKETS, shares_ipc=False)
-    architecture = syscalls.MACHINES[machine][1]
-    for number in (syscalls.HIGHEST_KNOWN_NUMBER + 1, 1000, 0x40000000 | 39, 0xFFFFFFFF):  # the third is of x32
+    architecture = syscall_tables.MACHINES[machine][1]
+    for number in (syscall_tables.HIGHEST_KNOWN_NUMBER + 1, 1000, 0x40000000 | 39, 0xFFFFFFFF):  # the third is of x32
         assert verdict(instructions, number, architecture) == ENOSYS
-    assert verdict(instructions, syscalls.HIGHEST_KNOWN_NUMBER, architecture) == ALLOW
+    assert verdict(instructions, syscall_tables.HIGHEST_KNOWN_NUMBER, architecture) == ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -127,7 +127,7 @@ def test_no_connection_is_opened_by_sending(machine, name, place):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_shared_memory_is_refused_where_others_have_the_same(machine):
-    for name in syscalls.REFUSED_WITH_SHARED_IPC:
+    for name in syscall_tables.REFUSED_WITH_SHARED_IPC:
         assert judge(machine, name, shares_ipc=True) == EPERM
         assert judge(machine, name, shares_ipc=False) == ALLOW
 
@@ -188,8 +188,8 @@ def test_the_kernel_numbers_of_everyday_calls_are_allowed(machine, architecture,
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("sockets", SOCKETS)
 def test_an_ordinary_call_is_allowed(machine, sockets):
-    known = {numbers[MACHINES.index(machine)] for numbers in syscalls.NUMBERS.values()}
+    known = {numbers[MACHINES.index(machine)] for numbers in syscall_tables.NUMBERS.values()}
     instructions = seccomp.build_filter(machine=machine, sockets=sockets, shares_ipc=False)
-    architecture = syscalls.MACHINES[machine][1]
-    others = set(range(syscalls.HIGHEST_KNOWN_NUMBER + 1)) - known
+    architecture = syscall_tables.MACHINES[machine][1]
+    others = set(range(syscall_tables.HIGHEST_KNOWN_NUMBER + 1)) - known
     assert {verdict(instructions, number, architecture) for number in others} == {ALLOW}

@@ -11,8 +11,8 @@ from argosy.gitops.diff.comparison import compare_manifests
 from argosy.gitops.diff.diff_options import DiffOptions
 from argosy.gitops.diff.ignored_fields import JqResults, combine_rules
 from argosy.kube.objects import key_of
-from argosy.languages.jq import compile_jq
 from argosy.languages.jq_evaluator import JqTooExpensiveError
+from argosy.languages.jq_path_expressions import compile_jq
 
 MANY = 60_000
 LARGE = {"x": list(range(MANY)), "names": {str(number): number for number in range(20_000)}, "text": "a" * 1_000_000}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.languages.jq import compile_jq
 from argosy.languages.jq_evaluator import JqTooExpensiveError
+from argosy.languages.jq_path_expressions import compile_jq
 from support.examples import examples
 
 jq = pytest.importorskip("jq", reason="the real jq is not installed")

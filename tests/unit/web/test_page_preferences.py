@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import NOBODY
+from argosy.web.display_preferences import save_preferences
 from argosy.web.middleware.page_context import build_frame_values
-from argosy.web.preferences_page import save_preferences
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import RedirectResponse
-from argosy.web.site import ServeOptions
+from argosy.web.site_services import ServeOptions
 
 pytestmark = pytest.mark.anyio
 

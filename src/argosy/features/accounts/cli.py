@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.cluster_flags import add_target_flags
 from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
-from argosy.cli.target_flags import add_target_flags
 from argosy.errors import UserError
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityFilter
-from argosy.features.activity.visible_events import iterate_visible_entries
+from argosy.features.activity.visible_activity import iterate_visible_entries
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
+from argosy.web.application_lookup import PROJECT
 from argosy.web.event_cache import list_all_events
-from argosy.web.live_updates.live_parts import LivePage, build_kind_predicate
-from argosy.web.object_lookup import PROJECT
-from argosy.web.owned_objects import NOTEBOOK_JOB
+from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
+from argosy.web.owned_object_lookup import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse

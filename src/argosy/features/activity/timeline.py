@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.features.promote.board import HistoryEvent
-from argosy.gitops.status.rollback import find_restored_ids
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.status.rollback_detection import find_restored_ids
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")

@@ -11,18 +11,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import keep_exit_code, report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommands import print_document, print_message
 from argosy.cli.tables import format_count
-from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from argosy.features.align.application_files import WorkingTreeEdits
     from argosy.features.align.service import Alignment
+    from argosy.features.align.working_tree_edits import WorkingTreeEdits
     from argosy.gitops.application import Application
     from argosy.gitops.source.settings import SourceSettings
 
@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
     """Load the working tree; None without one, and then align only proposes and proves."""
-    from argosy.features.align.application_files import WorkingTreeEdits
-    from argosy.gitops.workspace.paths import find_enclosing_repository
+    from argosy.features.align.working_tree_edits import WorkingTreeEdits
+    from argosy.gitops.workspace.path_resolution import find_enclosing_repository
 
     if not args.repo and find_enclosing_repository(os.path.realpath(os.curdir)) is None:
         if args.write or args.patch or args.branch:
@@ -108,7 +108,7 @@ def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
 
 
 async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits | None) -> Alignment:
-    from argosy.cli.connection import open_service
+    from argosy.cli.service_connection import open_service
     from argosy.features.align.proposals import AlignOptions
     from argosy.features.align.service import align_applications
     from argosy.gitops.application_client.reader import open_reader

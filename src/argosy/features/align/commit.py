@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from argosy.errors import UserError
-from argosy.features.align.application_files import WorkingTreeEdits
+from argosy.features.align.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.workspace.git_repository import GitRepository
 
 

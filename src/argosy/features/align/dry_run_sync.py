@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from argosy.annotations import FIELD_MANAGER, SYNC_OPTIONS
 from argosy.errors import ArgosyError, ClusterError
-from argosy.gitops.analysis.alignment.observation import RECREATE_OPTIONS, RESPECT_OPTION
-from argosy.gitops.analysis.evidence import read_rejected_fields
+from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS, RESPECT_OPTION
+from argosy.gitops.analysis.object_versions import read_rejected_fields
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.diff import build_diff_options, compare_manifests, list_jq_questions
 from argosy.gitops.live import is_self_referenced, normalize_tracking
 from argosy.gitops.reconciler.app_state import AppState, evaluate_jq
-from argosy.gitops.reconciler.operation import keep_ignored_fields
+from argosy.gitops.reconciler.operation_runner import keep_ignored_fields
 from argosy.gitops.sync.client_side_patch import add_last_applied, build_apply_patch, find_manifest_type, set_namespace
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge
+from argosy.kube.resource_key import ResourceKey
 
 MAX_CONCURRENT_REQUESTS: Final = 8
 MAX_REASON_CHARACTERS: Final = 160

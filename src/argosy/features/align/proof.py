@@ -12,15 +12,15 @@ from argosy.errors import ArgosyError
 from argosy.features.align.dry_run_sync import DryRunSyncResult, run_dry_run_sync
 from argosy.features.align.proposals import observe_application
 from argosy.features.align.trial import ApplicationTrial, compare_trial
-from argosy.gitops.analysis.alignment.observation import list_contested_fields
-from argosy.gitops.analysis.alignment.report import ApplicationStatus
+from argosy.gitops.analysis.alignment.observed_application import list_contested_fields
+from argosy.gitops.analysis.alignment.status_counts import ApplicationStatus
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus, SyncStatus
 from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
-from argosy.gitops.application_client.summary import read_health_status, read_sync_status
+from argosy.gitops.application_client.status_summary import read_health_status, read_sync_status
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.wire_format import as_mappings
+from argosy.gitops.status.shared_wire_fields import as_mappings
 
 _RECHECKED_CONDITIONS = (
     ConditionType.COMPARISON_ERROR.value,

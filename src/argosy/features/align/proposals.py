@@ -12,21 +12,25 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.features.align.trial import ApplicationTrial, apply_proposals, compare_trial, load_kustomizations
-from argosy.gitops.analysis.alignment.documented_rules import propose_documented
-from argosy.gitops.analysis.alignment.observation import ObservedApplication, ObservedObject, count_unresolved_fields
+from argosy.gitops.analysis.alignment.observed_application import (
+    ObservedApplication,
+    ObservedObject,
+    count_unresolved_fields,
+)
 from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.proposals import build_proposals
+from argosy.gitops.analysis.alignment.repair_guide_proposals import propose_documented
 from argosy.gitops.analysis.cause import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.application_client.difference_causes import explain_differences, render_default_branch
-from argosy.gitops.application_client.differences import list_differing_objects
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.wire_format import as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mappings
 from argosy.kube.objects import key_of
+from argosy.kube.resource_key import ResourceKey
 
 MAX_TRIAL_ROUNDS: Final = 4
 _REFUSED_CAUSES: Final = frozenset({CauseKind.IMMUTABLE, CauseKind.REFUSED})

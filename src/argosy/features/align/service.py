@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.align.application_files import WorkingTreeEdits
 from argosy.features.align.proof import AlignmentProof, prove_trial
 from argosy.features.align.proposals import AlignOptions, TrialResult, find_best_trial
 from argosy.features.align.trial import ApplicationTrial, load_tree
+from argosy.features.align.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.report import AlignmentTally, count_statuses
+from argosy.gitops.analysis.alignment.status_counts import AlignmentTally, count_statuses
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.reader import ApplicationReader
 

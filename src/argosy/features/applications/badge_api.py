@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.step_results import HealthStatus
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.web.object_lookup import is_in_allowed_namespace, read_project_name
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.web.application_lookup import is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import TextResponse, WebResponse
 from argosy.web.route import Public, QueryParameter, Route

@@ -14,7 +14,7 @@ from argosy.features.applications.list import page as list_page
 from argosy.features.applications.logs import page as logs_page
 from argosy.features.applications.objects import actions_page
 from argosy.features.applications.objects import page as resource_page
-from argosy.features.applications.page_parts.addresses import application_path
+from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.features.applications.parameters import page as parameters_page
 from argosy.features.applications.rollback import page as history_page
 from argosy.features.applications.sync import operation_page

@@ -12,17 +12,17 @@ from argosy.features.applications.diff.page import render_diff_parts
 from argosy.features.applications.events.page import render_events_parts
 from argosy.features.applications.list.page import render_list_parts
 from argosy.features.applications.objects.page import render_resource_parts
-from argosy.features.applications.page_parts.frame import render_head_parts
+from argosy.features.applications.page_parts.shared_page_values import render_head_parts
 from argosy.features.applications.rollback.page import render_history_parts
 from argosy.features.applications.sync.operation_page import render_operation_parts
 from argosy.features.applications.tree.page import render_tree_parts
 from argosy.features.applications.tree.resources_page import render_resources_parts
 from argosy.gitops.application import Application
-from argosy.gitops.application_client import summary
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application_client import status_summary
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.live_updates.live_parts import Fragments, LivePage
-from argosy.web.object_lookup import resolve_application
+from argosy.kube.resource_key import ResourceKey
+from argosy.web.application_lookup import resolve_application
+from argosy.web.live_updates.live_page_definitions import Fragments, LivePage
 from argosy.web.request import RequestContext
 from argosy.web.route import FilteredList, RequiresPermission
 
@@ -95,7 +95,7 @@ def _object_scope(app: Application, version: str) -> ObjectScope:
 @lru_cache(maxsize=256)
 def _cached_object_scope(versioned: _VersionedApplication) -> ObjectScope:
     app = versioned.app
-    keys = [row.key for row in summary.list_rows(app)]
+    keys = [row.key for row in status_summary.list_rows(app)]
     namespaces = {key.namespace for key in keys} | {app.destination.namespace, app.namespace}
     return frozenset(namespaces - {""}), frozenset(key for key in keys if not key.namespace)
 

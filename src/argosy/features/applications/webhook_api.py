@@ -17,9 +17,9 @@ from argosy.errors import SourceRefused, UserError
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.refresh_requests import RefreshQueue
 from argosy.gitops.source.webhooks import Push, affects_source, read_pushes, repository_identity
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.api import json_schemas as schema
 from argosy.web.middleware.request_limits import RequestLimitExceeded
 from argosy.web.request import RequestContext

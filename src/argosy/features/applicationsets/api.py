@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.applications.streams.api import APPLICATION_SET, get_project
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.not_implemented import build_not_implemented
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.object_lookup import get_application_rbac_name, is_in_allowed_namespace
+from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.subcommands import print_document, print_message, run_with_service
-from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.features.accounts.cli import add_verbs
 from argosy.features.clusters.cli import add_verbs as add_clusters
 
@@ -132,8 +132,8 @@ def run_user(args: argparse.Namespace) -> int:
 
 def run_context(args: argparse.Namespace) -> int:
     """argo: Lists contexts of its own file; argosy has only the current kubeconfig context."""
+    from argosy.cli.cluster_target import find_target
     from argosy.cli.tables import format_aligned_columns
-    from argosy.cli.target import find_target
     from argosy.errors import UserError
 
     connection = find_target(read_target_options(args)).connection
@@ -151,7 +151,7 @@ def run_context(args: argparse.Namespace) -> int:
 def run_login(args: argparse.Namespace) -> int:
     """Refuse a server of another installation, because later commands would not use it."""
     if args.command == "login" and args.asked and not args.is_direct:
-        from argosy.features.argocd_cli.named_server import NamedServer, check_server
+        from argosy.features.argocd_cli.named_server_check import NamedServer, check_server
 
         check_server(args, NamedServer(args.asked[0]))
     print_message(f"argosy: {NO_LOGIN_MESSAGE}")

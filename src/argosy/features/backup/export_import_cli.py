@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags
 from argosy.cli.exit_codes import EXIT_REFUSED
 from argosy.cli.prompts import confirm_plan
 from argosy.cli.subcommands import (
@@ -21,7 +22,6 @@ from argosy.cli.subcommands import (
     run_with_service,
 )
 from argosy.cli.tables import drop_control_characters
-from argosy.cli.target_flags import add_target_flags
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _split_words(text: str) -> tuple[str, ...]:
 
 def run_export(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.features.backup.file_format import manifest_to_export, render_stream
+        from argosy.features.backup.export_format import manifest_to_export, render_stream
         from argosy.features.backup.installation_objects import list_installation_objects
 
         scope = _build_scope(args, app_service)
@@ -160,7 +160,7 @@ def run_import(args: argparse.Namespace) -> int:
         from argosy.features.backup.import_plan import ImportOptions
         from argosy.features.backup.import_service import plan_import, read_import_file
         from argosy.gitops.application_client.client import current_timestamp
-        from argosy.gitops.status.hold import SyncHold
+        from argosy.gitops.status.sync_hold import SyncHold
 
         hold = SyncHold("imported", await app_service.find_user(), current_timestamp(), "") if args.hold else None
         options = ImportOptions(

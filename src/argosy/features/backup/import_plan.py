@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.errors import UserError
-from argosy.features.backup.file_format import (
+from argosy.features.backup.export_format import (
     ADDON_ANNOTATIONS,
     COMPLETED_PHASES,
     USER_DECISION_ANNOTATIONS,
@@ -23,12 +23,12 @@ from argosy.features.backup.file_format import (
 from argosy.features.backup.installation_objects import EXPORTED_KINDS, BackupScope
 from argosy.gitops.diff.secret_masks import mask_secrets
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
-from argosy.gitops.status.hold import SyncHold, hold_to_annotation
-from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
+from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch import merge_patch
 from argosy.kube.patch.change_summary import describe_changes
+from argosy.kube.resource_key import ResourceKey
 
 KIND_ORDER: Final = {group_kind.kind: index for index, group_kind in enumerate(EXPORTED_KINDS)}
 OPERATION_RUNNING_REASON: Final = "an operation is in progress: wait until it completes, or pass --stop-operation"

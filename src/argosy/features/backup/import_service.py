@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import ClusterError, Conflict, TransientError, UserError
-from argosy.features.backup.file_format import find_invalid_field, is_complete
+from argosy.features.backup.export_format import find_invalid_field, is_complete
 from argosy.features.backup.import_plan import (
     ImportChange,
     ImportOptions,
@@ -30,8 +30,8 @@ from argosy.features.backup.installation_objects import (
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 from argosy.gitops.reconciler.app_state import CRD_KIND
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_manifests
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.schema.defaults.core import default_secret
 

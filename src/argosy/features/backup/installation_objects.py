@@ -12,8 +12,8 @@ from typing import Final
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 CONFIG_MAP, SECRET = GroupKind("", "ConfigMap"), GroupKind("", "Secret")
 PROJECT, APPLICATION, APPLICATION_SET = (

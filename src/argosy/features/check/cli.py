@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from argosy.cli.error_messages import keep_exit_code
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
-from argosy.cli.progress import show_progress_if_slow
+from argosy.cli.slow_step_progress import show_progress_if_slow
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.errors import UserError
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.check.extra_findings import list_extra_violations
-from argosy.features.check.kubeconfigs import TrackedFiles, find_kubeconfigs
-from argosy.features.check.rendering import FolderRenderer
-from argosy.gitops.analysis.repository import (
+from argosy.features.check.additional_linters import list_extra_violations
+from argosy.features.check.committed_kubeconfigs import TrackedFiles, find_kubeconfigs
+from argosy.features.check.folder_renderer import FolderRenderer
+from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,
     ManifestWithLocations,
@@ -28,9 +28,9 @@ from argosy.gitops.analysis.repository import (
 from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import Application, Source, read_application, read_source
 from argosy.gitops.render.tool_detection import CHART_FILE
-from argosy.gitops.workspace.kustomize_bases import find_root_with_bases
+from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases
 from argosy.gitops.workspace.manifest_files import YamlFile, find_top_folder, load_manifest_files, relative_path
-from argosy.gitops.workspace.paths import load_remotes
+from argosy.gitops.workspace.path_resolution import load_remotes
 from argosy.gitops.workspace.render_request import is_repository_url
 from argosy.kube.objects import Manifest
 

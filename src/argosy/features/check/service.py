@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from argosy.errors import UserError
 from argosy.features.check.fixes import FixedFinding, UnfixedFinding, apply_fixes
-from argosy.features.check.previous_state import list_history_violations
+from argosy.features.check.folder_renderer import FolderRenderer
+from argosy.features.check.previous_state_rules import list_history_violations
 from argosy.features.check.remote_refs import FetchRefs, RemoteRefs
-from argosy.features.check.rendering import FolderRenderer
 from argosy.features.check.repository_model import RepositoryScanner
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.repository import DeclaredEnvironment, RepositoryView
+from argosy.gitops.analysis.repository_view import DeclaredEnvironment, RepositoryView
 from argosy.gitops.analysis.rules import check_repository
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.gitops.analysis.suppressions import (

@@ -14,15 +14,7 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.account_token import (
-    SYSTEM_NAMESPACE,
-    check_token,
-    create_token,
-    read_token_claims,
-    revoke_old_token,
-    write_token,
-)
-from argosy.features.clusters.cluster_account import (
+from argosy.features.clusters.cluster_service_account import (
     MANAGER_ACCOUNT,
     WHOLE_CLUSTER,
     AccessNamespaces,
@@ -31,14 +23,22 @@ from argosy.features.clusters.cluster_account import (
     ensure_manager_account,
     find_surplus_bindings,
 )
+from argosy.features.clusters.service_account_token import (
+    SYSTEM_NAMESPACE,
+    check_token,
+    create_token,
+    read_token_claims,
+    revoke_old_token,
+    write_token,
+)
+from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
 from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
-from argosy.gitops.application_client.declared_objects import DeclaredSecret
 from argosy.gitops.clusters.cluster_secret import check_server_address
 from argosy.kube.client import Cluster
-from argosy.kube.client.connection import Connection
-from argosy.kube.names import ResourceKey
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects import read_yaml
 from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.resource_key import ResourceKey
 
 # Authentication without a service account.
 CREDENTIAL_PROVIDERS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.subcommands import confirm, is_compat, is_interactive, print_message, run_with_service
-from argosy.cli.target_flags import read_target_options
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
+    from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
     from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.application_client.declared_objects import DeclaredSecret
-    from argosy.kube.client.connection import Connection
+    from argosy.kube.client.connection_settings import Connection
 
 MAX_LISTED_APPLICATIONS = 10  # Applications listed before a cluster is removed
 
@@ -49,7 +49,7 @@ def run_add(args: argparse.Namespace) -> int:
 
 
 def _load_context(args: argparse.Namespace) -> Connection:
-    from argosy.cli.connection import load_context_connection
+    from argosy.cli.service_connection import load_context_connection
 
     try:
         return load_context_connection(args.asked, args.context_kubeconfig or read_target_options(args).kubeconfig)
@@ -181,8 +181,8 @@ async def _remove_cluster(
 
 def run_rotate(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.features.clusters.account_token import rotate_token
         from argosy.features.clusters.service import get_cluster
+        from argosy.features.clusters.service_account_token import rotate_token
 
         declared = await get_cluster(app_service, args.asked)
         assert app_service.opener is not None

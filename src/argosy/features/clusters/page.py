@@ -9,9 +9,9 @@ import asyncio
 from typing import Any
 
 from argosy.features.clusters import service
-from argosy.gitops.application_client.declared_objects import DeclaredSecret
+from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
 from argosy.web.caller_clients import build_service
-from argosy.web.owned_objects import count_applications_by_server
+from argosy.web.owned_object_lookup import count_applications_by_server
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import FilteredList, Route

@@ -11,8 +11,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from argosy.errors import ArgosyError, Conflict, Invalid, UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.account_token import ServiceAccountClaims, read_token_claims
-from argosy.features.clusters.cluster_account import (
+from argosy.features.clusters.cluster_service_account import (
     MANAGER_ACCOUNT,
     MANAGER_BINDING,
     MANAGER_ROLE,
@@ -25,11 +24,12 @@ from argosy.features.clusters.cluster_account import (
     render_delete_command,
     render_recreated_message,
 )
+from argosy.features.clusters.service_account_token import ServiceAccountClaims, read_token_claims
+from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
 from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
-from argosy.gitops.application_client.declared_objects import DeclaredSecret
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 
 async def remove_cluster(

@@ -18,8 +18,7 @@ from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, ConnectionState
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
-from argosy.gitops.application_client.client import ApplicationService, current_timestamp
-from argosy.gitops.application_client.declared_objects import (
+from argosy.gitops.application_client.argocd_config_objects import (
     SECRET,
     DeclaredSecret,
     build_secret_name,
@@ -29,12 +28,13 @@ from argosy.gitops.application_client.declared_objects import (
     load_config_map_data,
     replace_declared_secret,
 )
+from argosy.gitops.application_client.client import ApplicationService, current_timestamp
 from argosy.gitops.clusters.cluster_secret import build_connection, check_server_address, read_exec_programs
 from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
 from argosy.kube.client import Cluster, VersionedCluster
-from argosy.kube.client.connection import Connection
-from argosy.kube.names import ResourceKey
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.resource_key import ResourceKey
 
 IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER
 SECRET_TYPE_CLUSTER: Final = "cluster"

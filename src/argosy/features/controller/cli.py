@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.durations import parse_seconds
 from argosy.cli.log_flags import add_log_flags, print_line, start_logging
-from argosy.cli.ports import check_port
-from argosy.cli.target_flags import add_target_flags, read_target_options
+from argosy.cli.port_validation import check_port
 
 if TYPE_CHECKING:
-    from argosy.cli.target import ClusterTarget
+    from argosy.cli.cluster_target import ClusterTarget
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 

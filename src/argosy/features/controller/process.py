@@ -15,20 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.data_folder import get_state_folder
-from argosy.cli.target import ClusterTarget, TargetOptions, find_target
+from argosy.cli.cluster_target import ClusterTarget, TargetOptions, find_target
+from argosy.cli.sandbox_data_folder import get_state_folder
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
 from argosy.gitops.engine.liveness import STUCK_SECONDS, ControllerHealth
 from argosy.gitops.engine.start import run_leading_engine, run_sharded_engine
 from argosy.kube.client import Cluster
-from argosy.kube.client.connection import load_in_cluster_connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import load_in_cluster_connection
 from argosy.kube.client.kubeconfig import list_environment_paths
-from argosy.kube.client.reachability import ReachabilityLog
+from argosy.kube.client.reachability_log import ReachabilityLog
 from argosy.kube.controller import addon_leadership
-from argosy.kube.controller.retry import retry_until_reachable
+from argosy.kube.controller.startup_retry import retry_until_reachable
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.observability.probe_server import (
     ALL_ADDRESSES,

@@ -10,10 +10,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from argosy.cli.data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.cluster_flags import parse_path
 from argosy.cli.log_flags import add_log_flags, print_line
-from argosy.cli.ports import check_port
-from argosy.cli.target_flags import parse_path
+from argosy.cli.port_validation import check_port
+from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -170,7 +170,7 @@ def _list_next_commands(commands: Sequence[str], has_engine: bool, is_continued:
 
 def _find_folder(args: argparse.Namespace) -> DataFolder:
     """Data folder of the selected demo; a running sandbox is not a demo."""
-    from argosy.cli.running_instances import select_folder
+    from argosy.cli.running_sandbox_selection import select_folder
 
     folder = select_folder(args.data_dir, DEMO_NAME)
     run = folder.find_running_instance()

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.annotations import BEFORE_BREAK
-from argosy.cli.data_folder import RunningInstance
-from argosy.cli.target import TargetOptions, open_target
+from argosy.cli.cluster_target import TargetOptions, open_target
+from argosy.cli.sandbox_data_folder import RunningInstance
 from argosy.errors import UserError
 from argosy.features.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_PATCH, STAGING, STAGING_OVERLAY
 from argosy.features.demo.examples import find_example
@@ -24,8 +24,8 @@ from argosy.gitops.application_client.control_namespace import find_control_name
 from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
 from argosy.gitops.workspace.new_repository import RepositoryFile
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 COMMIT_TRAILER: Final = "Demo-Break: "
 MODEL_NAME: Final = "staging-qwen25-05b-instruct"

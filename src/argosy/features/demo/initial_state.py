@@ -25,8 +25,8 @@ from argosy.gitops.source.settings import CONFIG_MAP as SETTINGS
 from argosy.gitops.source.settings import MIRRORS_SETTING
 from argosy.gitops.workspace.bare_repository import BareRepository
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 FIELD_MANAGER: Final = "argosy-demo"
 WAIT_TIMEOUT_SECONDS: Final = 60.0

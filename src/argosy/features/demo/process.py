@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.data_folder import DEMO_NAME, DataFolder, get_state_folder
+from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, get_state_folder
 from argosy.errors import UserError
 from argosy.features.demo.command_stubs import write_command_stubs
 from argosy.features.demo.examples import DemoExample, choose_example

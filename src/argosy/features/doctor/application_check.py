@@ -15,18 +15,18 @@ from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.diff_presentation import DifferingObject, list_differing_objects
 from argosy.gitops.application_client.difference_causes import explain_differences, render_default_branch
-from argosy.gitops.application_client.differences import DifferingObject, list_differing_objects
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.summary import list_rows
-from argosy.gitops.application_client.unmet_conditions import list_unhealthy_objects
+from argosy.gitops.application_client.status_summary import list_rows
+from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unhealthy_objects
 from argosy.gitops.diff import format_pointer
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.gitops.source.git.refs import SHORT_COMMIT_ID
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 SECRET: Final = GroupKind("", "Secret")
 HEALTHY_STATES: Final = ("Healthy", "Suspended")

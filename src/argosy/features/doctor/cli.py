@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags, add_target_flags_to_commands, read_target_options
 from argosy.cli.durations import parse_seconds
 from argosy.cli.error_messages import keep_exit_code, report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK, EXIT_REFUSED
 from argosy.cli.subcommands import confirm, is_interactive, print_document, print_message
 from argosy.cli.tables import drop_control_characters
-from argosy.cli.target_flags import add_target_flags, add_target_flags_to_commands, read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.doctor.report import DoctorReport
+    from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import Examination
     from argosy.gitops.application_client.client import ApplicationService
 
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    from argosy.cli.connection import open_service
-    from argosy.features.doctor.report import DoctorReport
+    from argosy.cli.service_connection import open_service
+    from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation, find_readable_namespace
     from argosy.gitops.application_client.reader import open_reader
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.features.align.application_files import find_owner
+from argosy.features.align.working_tree_edits import find_owner
 from argosy.features.doctor.remedies import ProvenRemedy
 from argosy.features.doctor.service import Examination
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
@@ -20,15 +20,15 @@ from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_e
 from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.rules.live.health_checks import BROWSER_ADVICE, REFRESH_ADVICE
 from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTATION
+from argosy.gitops.application_client.application_actions import refresh_and_wait
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.small_changes import refresh_and_wait
-from argosy.gitops.application_client.summary import read_health_status
-from argosy.gitops.coexistence.argocd_settings import ARGOCD_KIND, CONFIG_MAP, SETTINGS_CONFIG_MAP_NAME
-from argosy.gitops.health.kind_keys import render_key_kind
+from argosy.gitops.application_client.status_summary import read_health_status
+from argosy.gitops.coexistence.argocd_settings_location import ARGOCD_KIND, CONFIG_MAP, SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.health.setting_kind_names import render_key_kind
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch
+from argosy.kube.resource_key import ResourceKey
 
 REFRESH_TIMEOUT_SECONDS: Final = 30.0
 TOUCH_TIMEOUT_SECONDS: Final = 15.0

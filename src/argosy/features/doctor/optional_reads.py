@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Catalog, Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 MAX_CONCURRENT_REQUESTS: Final = 12
 MAX_NAMESPACES_LISTED_SEPARATELY: Final = 20  # more are listed with one cluster-wide request

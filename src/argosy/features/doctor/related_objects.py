@@ -19,8 +19,8 @@ from argosy.gitops.analysis.rules.live.workloads import BUILD, CLAIM, CLASS, MOD
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.live.inference_service import read_served_model
 from argosy.gitops.source.credentials import read_credentials
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 PROBE_SECONDS: Final = 2.0
 SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")

@@ -22,8 +22,8 @@ from argosy.features.doctor.application_check import (
     is_settled,
     read_status,
 )
-from argosy.features.doctor.headline import CheckState, InstallationCheck, run_installation_checks
-from argosy.features.doctor.installation_check import (
+from argosy.features.doctor.installation_checks import CheckState, InstallationCheck, run_installation_checks
+from argosy.features.doctor.installation_state import (
     InstallationState,
     fetch_controller_errors,
     list_setting_violations,
@@ -42,13 +42,13 @@ from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.projects import SHALLOW_DENIAL_RULE, find_live_denials
-from argosy.gitops.analysis.wave_gates import WaveWait, find_wave_wait
+from argosy.gitops.analysis.wave_wait import WaveWait, find_wave_wait
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import ApplicationService, utc_now
-from argosy.gitops.application_client.delays import load_budget_uses
+from argosy.gitops.application_client.delay_reasons import load_budget_uses
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.coexistence.argocd_settings import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.coexistence.argocd_settings_location import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 DEFAULT_TIMEOUT_SECONDS: Final = 9.0  # for all comparisons and proofs together
 MAX_COMPARISON_SHARE: Final = 0.6  # of the time limit

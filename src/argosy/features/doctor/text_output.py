@@ -9,7 +9,7 @@ from argosy.cli.tables import CAUSE_COLUMN, TerminalOutput, drop_control_charact
 from argosy.gitops.analysis.violation import Severity
 
 if TYPE_CHECKING:
-    from argosy.features.doctor.report import DoctorReport
+    from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.gitops.analysis.diagnosis import DiagnosisLine
 
 # Which of the screen's marks a state has

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import TransientError, UserError
-from argosy.features.doctor.report import DoctorReport
+from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.web.caller_clients import build_reader, build_service
 from argosy.web.middleware.application_masks import ApplicationMasks, get_masks
-from argosy.web.owned_objects import can_see_all_applications, list_visible_applications
+from argosy.web.owned_object_lookup import can_see_all_applications, list_visible_applications
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 
 MAX_PATTERN_CHARACTERS: Final = 64  # of the `match` parameter

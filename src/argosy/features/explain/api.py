@@ -10,24 +10,24 @@ from typing import Any, Final
 from argosy.errors import RenderError, UnknownRef, UserError
 from argosy.features.doctor.application_check import read_status
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.wave_gates import find_wave_wait
+from argosy.gitops.analysis.wave_wait import find_wave_wait
 from argosy.gitops.application import Application
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
+from argosy.gitops.application_client.application_actions import hold_automated_sync, release_hold
 from argosy.gitops.application_client.client import utc_now
-from argosy.gitops.application_client.delays import describe_delay
-from argosy.gitops.application_client.difference_causes import explain_differences, explain_render_error
-from argosy.gitops.application_client.differences import (
+from argosy.gitops.application_client.delay_reasons import describe_delay
+from argosy.gitops.application_client.diff_presentation import (
     add_locations,
     differences_to_wire,
     list_differing_objects,
     with_causes,
 )
+from argosy.gitops.application_client.difference_causes import explain_differences, explain_render_error
 from argosy.gitops.application_client.object_explanation import explain_object, find_object
-from argosy.gitops.application_client.small_changes import hold_automated_sync, release_hold
-from argosy.gitops.application_client.summary import ManagedObjectRow, list_rows
-from argosy.gitops.application_client.unmet_conditions import list_unhealthy_objects
-from argosy.gitops.status.hold import SyncHold, read_hold
-from argosy.gitops.status.wire_format import key_to_wire, omit_empty
+from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
+from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unhealthy_objects
+from argosy.gitops.status.shared_wire_fields import key_to_wire, omit_empty
+from argosy.gitops.status.sync_hold import SyncHold, read_hold
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.json_schemas import (
     BOOLEAN_SCHEMA,
@@ -36,8 +36,8 @@ from argosy.web.api.json_schemas import (
     build_array_schema,
     build_object_schema,
 )
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader, build_service, wait_until_visible
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
@@ -49,10 +49,10 @@ async def why(request: RequestContext) -> JsonResponse:
     app: Application = request.subject
     cluster_view = request.site.cluster_view
     delay = describe_delay(app, cluster_view.rules, cluster_view.cache.get, cluster_view.engines, utc_now())
-    statuses = {"sync": summary.read_sync_status(app), "health": summary.read_health_status(app)}
+    statuses = {"sync": status_summary.read_sync_status(app), "health": status_summary.read_health_status(app)}
     response = {"application": app.name, "namespace": app.namespace, **statuses}
     response |= {
-        "why": summary.describe_problem(app, delay=delay),
+        "why": status_summary.describe_problem(app, delay=delay),
         "next": find_next_command(app, is_delayed=bool(delay)),
     }
     is_unhealthy = statuses["health"] not in ("Healthy", "Unknown") and app.destination.is_in_cluster
@@ -66,7 +66,7 @@ def find_next_command(app: Application, *, is_delayed: bool = False) -> str:
     name = app.name
     if is_delayed:
         return f"argosy doctor {name}"
-    if summary.is_busy(app):
+    if status_summary.is_busy(app):
         return f"argosy app wait {name} --operation"
     if not app.status:
         return "argosy controller"
@@ -74,10 +74,12 @@ def find_next_command(app: Application, *, is_delayed: bool = False) -> str:
         return f"argosy app release {name}"
     if any(str(condition.get("type")).endswith("Error") for condition in app.status.get("conditions") or ()):
         return f"argosy doctor {name}"
-    if summary.read_sync_status(app) == "OutOfSync":
+    if status_summary.read_sync_status(app) == "OutOfSync":
         return f"argosy app diff {name}"
     return (
-        f"argosy app tree {name}" if summary.read_health_status(app) not in ("Healthy", "Unknown", "Suspended") else ""
+        f"argosy app tree {name}"
+        if status_summary.read_health_status(app) not in ("Healthy", "Unknown", "Suspended")
+        else ""
     )
 
 

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.error_messages import report_error
 from argosy.cli.subcommands import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters
-from argosy.cli.target_flags import read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.doctor.report import DoctorReport
+    from argosy.features.doctor.examination_summary import DoctorReport
 
 APPLICATION_KIND_NAMES: Final = (
     "app",
@@ -59,8 +59,8 @@ def explain_application(args: argparse.Namespace, name: str, hint: str = "") -> 
 
 
 async def _build_report(args: argparse.Namespace, name: str) -> DoctorReport:
-    from argosy.cli.connection import open_service
-    from argosy.features.doctor.report import DoctorReport
+    from argosy.cli.service_connection import open_service
+    from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation
     from argosy.gitops.application_client.reader import open_reader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from argosy.cli.target_flags import add_target_flags
+from argosy.cli.cluster_flags import add_target_flags
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.error_messages import report_error
 from argosy.cli.subcommands import print_document
 from argosy.cli.tables import TerminalOutput, drop_control_characters
-from argosy.cli.target_flags import read_target_options
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def explain_object(args: argparse.Namespace) -> int:
 
 
 async def _load_explanation(args: argparse.Namespace) -> ObjectExplanation:
-    from argosy.cli.connection import open_service
+    from argosy.cli.service_connection import open_service
     from argosy.gitops.application_client.object_explanation import explain_object, find_object
     from argosy.gitops.application_client.reader import open_reader
 

@@ -111,7 +111,7 @@ def _add_command(
 
 
 def run_wait_for_image(args: argparse.Namespace) -> int:
-    from argosy.features.generate.service import ImageWait
+    from argosy.features.generate.manifest_output import ImageWait
 
     wait = ImageWait(
         name=args.name,
@@ -129,7 +129,7 @@ def run_wait_for_image(args: argparse.Namespace) -> int:
 
 
 def run_wait_for_notebook(args: argparse.Namespace) -> int:
-    from argosy.features.generate.service import NotebookWait
+    from argosy.features.generate.manifest_output import NotebookWait
 
     wait = NotebookWait(
         name=args.name,
@@ -146,7 +146,7 @@ def run_wait_for_notebook(args: argparse.Namespace) -> int:
 
 
 def run_notifications(args: argparse.Namespace) -> int:
-    from argosy.features.generate.service import render_manifests
+    from argosy.features.generate.manifest_output import render_manifests
     from argosy.features.notifications.service import build_export
 
     manifest = build_export(args.namespace, args.subscribe, is_operated=args.operator)
@@ -157,7 +157,7 @@ def run_notifications(args: argparse.Namespace) -> int:
 
 
 def _print_manifests(wait: ImageWait | NotebookWait, rbac_hint: str, output: str) -> int:
-    from argosy.features.generate.service import render_manifests, render_missing_rules
+    from argosy.features.generate.manifest_output import render_manifests, render_missing_rules
 
     print(render_manifests(wait.build_manifests(), output), end="")
     print(render_missing_rules(wait, rbac_hint), end="", file=sys.stderr)

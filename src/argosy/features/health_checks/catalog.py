@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.health_checks.kinds import find_kind, list_known_kinds, parse_kind_pattern
-from argosy.gitops.health.bundled import (
+from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds, parse_kind_pattern
+from argosy.gitops.health.bundled_rules import (
     HealthRule,
     RuleOrigin,
     list_profiles,
     list_profiles_of_kind,
     load_profile_rules,
 )
-from argosy.gitops.health.kind_keys import has_wildcard, render_kind
 from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.setting_kind_names import has_wildcard, render_kind
 from argosy.gitops.health.settings import CustomHealthCheck, Customizations
-from argosy.gitops.health.settings_location import CUSTOMIZATIONS_KEY
-from argosy.kube.names import GroupKind
+from argosy.gitops.health.settings_collection import CUSTOMIZATIONS_KEY
+from argosy.kube.resource_key import GroupKind
 
 ARGOCD_KIND: Final = "ArgoCD"
 BUILTIN_RULE_TEXTS: Final[Mapping[str, str]] = {

@@ -129,13 +129,13 @@ def _run_test(args: argparse.Namespace) -> int:
 
 
 def _run_lint(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.review_cli import run_lint
+    from argosy.features.health_checks.lint_diff_cli import run_lint
 
     return run_lint(args)
 
 
 def _run_diff(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.review_cli import run_diff
+    from argosy.features.health_checks.lint_diff_cli import run_diff
 
     return run_diff(args)
 
@@ -162,7 +162,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_show(args: argparse.Namespace) -> int:
     from argosy.features.health_checks.catalog import find_rule, find_rule_source, render_rule, render_rule_name
-    from argosy.gitops.health.bundled import list_profiles_of_kind
+    from argosy.gitops.health.bundled_rules import list_profiles_of_kind
 
     group_kind, rule = find_rule(args.kind, load_settings(args.filename), args.profile or "")
     if args.output != "text":
@@ -187,7 +187,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 def load_settings(files: list[Path]) -> Customizations:
     """Load the settings in the files and print a warning for each error in them."""
-    from argosy.features.health_checks.inputs import load_settings
+    from argosy.features.health_checks.input_files import load_settings
 
     settings = load_settings(files)
     warn(settings.faults)

@@ -105,13 +105,13 @@ def _add_argocd_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cluster_flags(parser: argparse.ArgumentParser) -> None:
-    from argosy.cli.target_flags import add_target_flags
+    from argosy.cli.cluster_flags import add_target_flags
 
     add_target_flags(parser)
 
 
 def run_apply(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
+    from argosy.cli.cluster_flags import read_target_options
     from argosy.features.health_checks.install_service import ApplyOutcome, ArgoCDNotFound, apply_checks
 
     options = _read_options(args)
@@ -123,8 +123,8 @@ def run_apply(args: argparse.Namespace) -> int:
 
 
 def run_verify(args: argparse.Namespace) -> int:
+    from argosy.cli.cluster_flags import read_target_options
     from argosy.cli.output import print_data
-    from argosy.cli.target_flags import read_target_options
     from argosy.features.health_checks.install_service import ArgoCDNotFound, render_verification, verify_checks
 
     try:

@@ -9,8 +9,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from argosy.cli.target import TargetOptions, open_target
+from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.errors import UserError
+from argosy.features.health_checks.argocd_install.apply_steps import (
+    ApplyOutcome,
+    HealthApplyRequest,
+    apply_health_checks,
+)
 from argosy.features.health_checks.argocd_install.export import render_export
 from argosy.features.health_checks.argocd_install.merge import (
     DEFAULT_KINDS,
@@ -18,18 +23,17 @@ from argosy.features.health_checks.argocd_install.merge import (
     RequestedHealthCheck,
     build_requested_checks,
 )
-from argosy.features.health_checks.argocd_install.steps import ApplyOutcome, HealthApplyRequest, apply_health_checks
 from argosy.features.health_checks.argocd_install.verification import (
     HealthVerification,
     render_verification,
     verify_health_checks,
 )
-from argosy.features.health_checks.kinds import find_kind, list_known_kinds
-from argosy.gitops.coexistence.argocd_settings import ArgoCDNotFound
-from argosy.gitops.coexistence.step_messages import AskUser, PrintStep, StepOutput
-from argosy.gitops.health.bundled import DEFAULT_INSTALL_PROFILE
+from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDNotFound
+from argosy.gitops.coexistence.step_output_types import AskUser, PrintStep, StepOutput
+from argosy.gitops.health.bundled_rules import DEFAULT_INSTALL_PROFILE
 from argosy.gitops.health.settings import Customizations
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 __all__ = [
     "ApplyOutcome",

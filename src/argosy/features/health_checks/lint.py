@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.features.health_checks.inputs import (
+from argosy.features.health_checks.input_files import (
     MANIFEST_SUFFIXES,
     STDIN_PATH,
     is_rule_tree,
@@ -17,17 +17,17 @@ from argosy.features.health_checks.inputs import (
     load_text,
     render_file_name,
 )
+from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
 from argosy.features.health_checks.schema_lint import lint_schema_values, read_kind_from_path
-from argosy.features.health_checks.sources import LocatedManifest, ManifestText
-from argosy.gitops.health.kind_keys import has_wildcard
 from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lint.finding import ScriptPurpose
 from argosy.gitops.health.setting_error import SettingFault, SettingLocation
+from argosy.gitops.health.setting_kind_names import has_wildcard
 from argosy.gitops.health.settings import DISCOVERY_FIELD, CustomActions, Customizations, read_manifests
-from argosy.gitops.health.settings_location import has_settings
-from argosy.gitops.health.table_rules import table_to_lua
-from argosy.kube.names import GroupKind
+from argosy.gitops.health.settings_collection import has_settings
+from argosy.gitops.health.table_rule_compiler import table_to_lua
 from argosy.kube.objects import read_yaml
+from argosy.kube.resource_key import GroupKind
 
 ERROR_SEVERITY: Final = "error"
 CONFLICT_RULE: Final = "AGY405"

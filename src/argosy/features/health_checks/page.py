@@ -11,8 +11,8 @@ from argosy.errors import ArgosyError
 from argosy.features.health_checks import page_data
 from argosy.features.health_checks.page_data import HealthTrialResult
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from argosy.gitops.health.bundled import list_profiles_of_kind, load_profile_rules
+from argosy.gitops.health.bundled_rules import list_profiles_of_kind, load_profile_rules
 from argosy.gitops.health.lint.finding import LintFinding
 from argosy.gitops.health.lint.schema_values import check_schema_values, find_enum, list_fields_read
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import list_definition_names, load_definition
 
 

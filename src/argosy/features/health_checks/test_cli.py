@@ -17,8 +17,8 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters, format_co
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.report import HealthTestReport
-    from argosy.features.health_checks.service import HealthTestRunner, ObjectHealth
+    from argosy.features.health_checks.confined_test_runner import HealthTestRunner, ObjectHealth
+    from argosy.features.health_checks.test_report import HealthTestReport
     from argosy.features.health_checks.test_run import HealthTestRequest
     from argosy.gitops.health.test_suite import CaseResult
 
@@ -35,7 +35,7 @@ def run_test(args: argparse.Namespace) -> int:
 
 
 def _run_test(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.service import HealthTestRunner
+    from argosy.features.health_checks.confined_test_runner import HealthTestRunner
     from argosy.features.health_checks.test_run import HealthTestRequest
 
     request = HealthTestRequest(
@@ -90,7 +90,7 @@ def _print_report(report: HealthTestReport, output: str) -> None:
 
 
 def _render_report(report: HealthTestReport, screen: TerminalOutput) -> Iterator[str]:
-    from argosy.features.health_checks.review_cli import render_remark
+    from argosy.features.health_checks.lint_diff_cli import render_remark
     from argosy.gitops.health.test_suite import render_line
 
     if report.tests:
@@ -141,7 +141,7 @@ def _print_failure(report: HealthTestReport, failed_outcomes: Sequence[CaseResul
 def _find_reason(report: HealthTestReport, failed_outcomes: Sequence[CaseResult], name: str) -> tuple[str, str]:
     if any(not outcome.ok for outcome in report.tests):
         return f"the first is {name}", "fix the rule or its test; -o json prints expected and actual values"
-    from argosy.features.health_checks.service import insert_script_name
+    from argosy.features.health_checks.confined_test_runner import insert_script_name
 
     for verdict in report.verdicts:
         if verdict.fault and verdict.is_builtin_rule:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.health_checks.catalog import build_script_settings, select_profile
-from argosy.features.health_checks.inputs import (
+from argosy.features.health_checks.confined_test_runner import HealthTestRunner, ObjectHealth
+from argosy.features.health_checks.input_files import (
     STDIN_PATH,
     HealthInputs,
     load_facts,
@@ -17,17 +18,16 @@ from argosy.features.health_checks.inputs import (
     load_text,
     render_file_name,
 )
-from argosy.features.health_checks.kinds import list_known_kinds
+from argosy.features.health_checks.kind_name_lookup import list_known_kinds
 from argosy.features.health_checks.lint import LintResult, lint_settings
-from argosy.features.health_checks.profile_notes import describe_profiles
-from argosy.features.health_checks.report import HealthTestReport
-from argosy.features.health_checks.service import HealthTestRunner, ObjectHealth
+from argosy.features.health_checks.rule_profile_notes import describe_profiles
+from argosy.features.health_checks.test_report import HealthTestReport
 from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.health.kind_patterns import matches_kind_pattern
 from argosy.gitops.health.setting_error import SettingFault, find_similar_word
 from argosy.gitops.health.settings import Customizations
 from argosy.gitops.health.test_suite import CaseResult, RuleTestSuite, collect_cases
-from argosy.kube.names import GroupKind, split_api_version
+from argosy.kube.resource_key import GroupKind, split_api_version
 
 FACT_NAMES: Final = ("storageClasses", "defaultStorageClass")
 _SIMILARITY_CUTOFF: Final = 0.75

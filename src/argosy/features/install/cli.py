@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.prompts import confirm_plan
-from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import UserError
 
 if TYPE_CHECKING:

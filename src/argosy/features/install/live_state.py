@@ -18,8 +18,8 @@ from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.leases import LEASE_NAME_PREFIX
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
 LEASE: Final = GroupKind("coordination.k8s.io", "Lease")

@@ -13,8 +13,8 @@ from argosy.features.install.options import InstallOptions
 from argosy.features.install.roles import build_login_objects, build_rbac
 from argosy.features.install.workloads import build_workloads
 from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, PART_OF_ARGOSY, PART_OF_LABEL
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 
 CRD_NAMES: Final = ("applications.argoproj.io", "appprojects.argoproj.io")

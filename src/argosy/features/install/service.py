@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from argosy.cli.target import TargetOptions, open_target
-from argosy.features.install.apply import OnStepDone, execute_plan
+from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.features.install.live_state import load_install_state, load_uninstall_state
 from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import DEFAULT_IMAGE, InstallOptions
 from argosy.features.install.plan import InstallPlan, InstallStep, build_install_plan
-from argosy.features.install.removal import build_uninstall_plan
+from argosy.features.install.plan_execution import OnStepDone, execute_plan
+from argosy.features.install.uninstall_plan import build_uninstall_plan
 from argosy.features.setup.delivery.plan import ChangeVerb
 from argosy.gitops.application.install_labels import DEFAULT_INSTALL_NAMESPACE
 from argosy.gitops.coexistence.argocd_detection import detect_engines, detect_engines_or_unknown

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.features.install.options import InstallOptions
 from argosy.gitops.application.install_labels import CONTROLLER_NAME, SERVER_NAME, build_labels, build_selector
-from argosy.isolation.requirement import REQUIRED, VARIABLE
+from argosy.isolation.confinement_requirement import REQUIRED, VARIABLE
 from argosy.kube.objects import Manifest
 
 # Sharding also for one replica: it hands over to the next version, and replicas can be added at any time.

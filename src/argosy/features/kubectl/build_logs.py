@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.features.kubectl.session import KubectlError, KubectlSession, get_field
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 GROUP: Final = "build.openshift.io"
 BUILD: Final = GroupKind(GROUP, "Build")

@@ -13,15 +13,15 @@ from argosy.errors import ClusterError, TransientError, UserError
 
 if TYPE_CHECKING:
     from argosy.features.kubectl.session import KubectlSession
-    from argosy.kube.client.connection import Connection
+    from argosy.kube.client.connection_settings import Connection
 
 NAMES: Final = ("kubectl", "oc")
 EXIT_FAILED: Final = 1  # k8s: exit code of every error
 OC_VERBS_MODULE: Final = "argosy.features.kubectl.oc_verbs"
 READ_VERBS_MODULE: Final = "argosy.features.kubectl.read_verbs"
 WRITE_VERBS_MODULE: Final = "argosy.features.kubectl.write_verbs"
-WAIT_VERBS_MODULE: Final = "argosy.features.kubectl.wait_verbs"
-CLUSTER_VERBS_MODULE: Final = "argosy.features.kubectl.cluster_verbs"
+WAIT_VERBS_MODULE: Final = "argosy.features.kubectl.wait_logs_verbs"
+CLUSTER_VERBS_MODULE: Final = "argosy.features.kubectl.discovery_verbs"
 OC_ONLY_VERBS: Final = {
     "whoami": OC_VERBS_MODULE, "extract": OC_VERBS_MODULE, "start-build": OC_VERBS_MODULE, "project": OC_VERBS_MODULE,
     "new-project": OC_VERBS_MODULE, "login": OC_VERBS_MODULE,
@@ -145,8 +145,8 @@ def _choose_context(verb: str, arguments: Sequence[str]) -> tuple[str, dict[str,
     names = {flag.partition("=")[0] for flag in flags}
     if _selects_cluster(flags):
         return "", environment
-    from argosy.cli.running_instances import select_folder
-    from argosy.cli.target import add_variable_to_error
+    from argosy.cli.cluster_target import add_variable_to_error
+    from argosy.cli.running_sandbox_selection import select_folder
     from argosy.kube.client.kubeconfig import check_context, list_contexts, list_environment_paths
 
     needs_cluster = verb not in OFFLINE_VERBS and not names & OFFLINE_FLAGS and "--dry-run=client" not in flags
@@ -196,7 +196,7 @@ def _run_builtin(name: str, verb: str, arguments: Sequence[str]) -> int:
 
 async def _run_verb(args: argparse.Namespace, run_verb: Callable[[KubectlSession], Awaitable[int]]) -> int:
     from argosy.features.kubectl.session import KubectlSession
-    from argosy.kube.client.http import connect
+    from argosy.kube.client.cluster_client import connect
 
     connection = _find_connection(args)
     async with await connect(connection) as cluster:
@@ -207,7 +207,7 @@ async def _run_verb(args: argparse.Namespace, run_verb: Callable[[KubectlSession
 def _find_connection(args: argparse.Namespace) -> Connection:
     from pathlib import Path
 
-    from argosy.cli.target import TargetOptions, find_target
+    from argosy.cli.cluster_target import TargetOptions, find_target
 
     kubeconfig = Path(args.kubeconfig) if args.kubeconfig else None
     return find_target(TargetOptions(args.context, kubeconfig)).connection

@@ -16,9 +16,9 @@ from argosy.errors import ClusterError
 from argosy.features.kubectl.session import KubectlError, KubectlSession, get_field, print_lines
 from argosy.features.kubectl.write_verbs import FIELD_MANAGER, POLL_INTERVAL_SECONDS
 from argosy.gitops.coexistence.argocd_server_addresses import is_same_address
-from argosy.kube.client.resource_names import NamedResources
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 BUILD_CONFIG: Final = GroupKind("build.openshift.io", "BuildConfig")
 BUILD_START_TIMEOUT_SECONDS: Final = 30.0

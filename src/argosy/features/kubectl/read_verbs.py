@@ -13,7 +13,7 @@ from typing import Any
 from argosy.errors import ClusterError, UserError
 from argosy.features.kubectl.jsonpath import format_value, render_template
 from argosy.features.kubectl.session import KubectlError, KubectlSession, build_not_found_error, print_lines
-from argosy.kube.client.resource_names import NamedResources
+from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.schema.jsonpath import compile_path
 
@@ -240,7 +240,7 @@ async def describe(session: KubectlSession) -> int:
 
 
 async def _print_events(session: KubectlSession, manifest: Manifest) -> None:
-    from argosy.kube.names import GroupKind
+    from argosy.kube.resource_key import GroupKind
 
     fields = f"involvedObject.uid={manifest['metadata'].get('uid')}"
     namespace = manifest["metadata"].get("namespace") or "default"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from argosy.errors import ClusterError, UserError
-from argosy.kube.client.resource_names import NamedResources, parse_resource_arguments
+from argosy.kube.client.resource_arguments import NamedResources, parse_resource_arguments
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.kube.client.http import KubeCluster
+    from argosy.kube.client.cluster_client import KubeCluster
 
 
 class KubectlError(UserError):

@@ -15,9 +15,9 @@ from typing import Any, Final
 from argosy.errors import ClusterError
 from argosy.features.kubectl.session import KubectlError, KubectlSession, print_lines
 from argosy.kube.client import PatchKind, Propagation
-from argosy.kube.client.resource_names import NamedResources, format_resource_name
-from argosy.kube.names import GroupKind
+from argosy.kube.client.resource_arguments import NamedResources, format_resource_name
 from argosy.kube.objects import Manifest, key_of, read_manifests, read_yaml
+from argosy.kube.resource_key import GroupKind
 
 FIELD_MANAGER: Final = "argosy-kubectl"
 PATCH_KINDS: Final = {"strategic": PatchKind.STRATEGIC, "merge": PatchKind.MERGE, "json": PatchKind.JSON}

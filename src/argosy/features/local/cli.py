@@ -8,10 +8,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
-from argosy.cli.ports import check_port
+from argosy.cli.cluster_flags import parse_path
+from argosy.cli.port_validation import check_port
 from argosy.cli.prompts import read_line
-from argosy.cli.target_flags import parse_path
+from argosy.cli.sandbox_data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -145,7 +145,7 @@ def _print_ready(run: RunningInstance) -> None:
 
 
 def _find_folder(args: argparse.Namespace) -> DataFolder:
-    from argosy.cli.running_instances import select_folder  # late: to start one needs no kubeconfig
+    from argosy.cli.running_sandbox_selection import select_folder  # late: to start one needs no kubeconfig
 
     return select_folder(args.data_dir, DEFAULT_NAME)
 
@@ -216,7 +216,7 @@ def run_kubeconfig(args: argparse.Namespace) -> int:
 
 def _print_target(folder: DataFolder) -> None:
     """Print to stderr whose kubeconfig it is, and which other cluster the environment selects."""
-    from argosy.cli.target import describe_other_target, describe_run
+    from argosy.cli.cluster_target import describe_other_target, describe_run
 
     run = folder.find_running_instance()
     target_name = describe_run(folder, run) if run else f"the sandbox in {folder.root}, which is not running"
@@ -227,7 +227,7 @@ def _print_target(folder: DataFolder) -> None:
 
 def _find_running_sandbox(args: argparse.Namespace) -> DataFolder:
     """Return the folder of the running sandbox, and print its name to stderr."""
-    from argosy.cli.target import describe_run, find_sandbox
+    from argosy.cli.cluster_target import describe_run, find_sandbox
 
     folder, run = find_sandbox(args.data_dir)
     print(f"target: {describe_run(folder, run)}", file=sys.stderr, flush=True)

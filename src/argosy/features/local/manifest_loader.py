@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli.data_folder import DataFolder, RunningInstance
-from argosy.cli.running_instances import build_admin_connection, require_running_instance
+from argosy.cli.running_sandbox_selection import build_admin_connection, require_running_instance
+from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
 from argosy.errors import ClusterError, UserError
 from argosy.kube.objects import Manifest, key_of, read_manifests
 
 if TYPE_CHECKING:
-    from argosy.kube.client.http import KubeCluster
+    from argosy.kube.client.cluster_client import KubeCluster
 
 FIELD_MANAGER = "argosy-sandbox"
 STDIN_PATH = Path("-")
@@ -73,7 +73,7 @@ class _ManifestLoader:
 
     @classmethod
     async def open(cls, folder: DataFolder, run: RunningInstance) -> _ManifestLoader:
-        from argosy.kube.client.http import connect
+        from argosy.kube.client.cluster_client import connect
 
         return cls(await connect(build_admin_connection(folder, run)))
 

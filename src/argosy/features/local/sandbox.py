@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.data_folder import DataFolder, RunningInstance, write_private_text
+from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, write_private_text
 from argosy.features.local import kubeconfig
 from argosy.features.local.component_logs import ComponentLogs
 from argosy.features.local.pod_logs import PodLogDispatcher

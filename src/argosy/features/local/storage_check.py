@@ -9,7 +9,7 @@ import http.client
 import ssl
 from urllib.parse import urlsplit
 
-from argosy.cli.data_folder import DataFolder
+from argosy.cli.sandbox_data_folder import DataFolder
 
 TIMEOUT_SECONDS = 3.0
 STORE_FAILED_PREFIX = "[-]store failed: "

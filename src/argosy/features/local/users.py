@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.cli.data_folder import DataFolder
-from argosy.cli.running_instances import build_admin_connection, require_running_instance
+from argosy.cli.running_sandbox_selection import build_admin_connection, require_running_instance
+from argosy.cli.sandbox_data_folder import DataFolder
 from argosy.errors import UserError
 from argosy.features.local import kubeconfig
 from argosy.kube.objects import Manifest, dump_yaml
@@ -18,7 +18,7 @@ from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAME
 from argosy.sandbox.apiserver.registry_call import ADMIN
 
 if TYPE_CHECKING:
-    from argosy.kube.client.connection import Connection
+    from argosy.kube.client.connection_settings import Connection
 
 RESERVED_PREFIXES = ("system:", "argosy:")
 
@@ -51,7 +51,7 @@ def _build_user_secret(name: str, groups: Sequence[str], token: str) -> Manifest
 
 
 async def _store_secret(admin: Connection, secret: Manifest) -> None:
-    from argosy.kube.client.http import connect
+    from argosy.kube.client.cluster_client import connect
 
     async with await connect(admin) as cluster:
         await cluster.apply(secret, manager="argosy-sandbox", force=True)

@@ -12,16 +12,16 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.models import model_views
+from argosy.features.models.inference_payloads import describe_error_response, summarize_answer
 from argosy.features.models.model_views import ModelRow
-from argosy.features.models.requests import describe_error_response, summarize_answer
-from argosy.features.models.server_requests import send_guarded_request
 from argosy.features.models.service import ModelService
+from argosy.features.models.ssrf_guarded_requests import send_guarded_request
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE, read_served_model
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
 from argosy.web.caller_clients import build_service
-from argosy.web.owned_objects import (
+from argosy.web.owned_object_lookup import (
     RESTART_ACTION,
     TRY_ACTION,
     build_impersonating_cluster,

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_NEGATIVE, get_exit_code
 from argosy.cli.subcommands import add_subcommand, print_document, print_message, run_with_client
-from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import TransientError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.models.requests import InferenceRequest
+    from argosy.features.models.inference_payloads import InferenceRequest
     from argosy.features.models.service import ModelService
     from argosy.gitops.live.inference_service import ServedModel
 
@@ -156,8 +156,8 @@ def _build_origin_rows(model: ServedModel) -> list[tuple[str, str]]:
 
 def _build_query_rows(model: ServedModel) -> list[tuple[str, str]]:
     """Commands that query the model from this machine."""
-    from argosy.features.models.requests import build_inference_request, render_curl_command
-    from argosy.http_client.plain_request import LOCALHOST_SUFFIX, LOOPBACK, is_resolvable
+    from argosy.features.models.inference_payloads import build_inference_request, render_curl_command
+    from argosy.http_client.anonymous_request import LOCALHOST_SUFFIX, LOOPBACK, is_resolvable
 
     input_text = "Hello" if model.is_text else "[[1, 2]]"
     question = build_inference_request(model, input_text)
@@ -181,7 +181,7 @@ def _require_url(model: ServedModel) -> None:
 
 
 async def _run_try(service: ModelService, args: argparse.Namespace) -> int:
-    from argosy.features.models.requests import describe_error_response, summarize_answer
+    from argosy.features.models.inference_payloads import describe_error_response, summarize_answer
     from argosy.gitops.live.inference_service import read_served_model
 
     model = read_served_model(await service.get_model(args.name, args.namespace))
@@ -209,7 +209,7 @@ async def _run_try(service: ModelService, args: argparse.Namespace) -> int:
 
 
 def _print_curl_hint(model: ServedModel, question: InferenceRequest, seconds: float, *, insecure: bool) -> None:
-    from argosy.features.models.requests import render_curl_command
+    from argosy.features.models.inference_payloads import render_curl_command
 
     print_message(f"{seconds * 1000:.0f} ms, {model.namespace}/{model.name}; as a curl command:")
     print_message(f"  {render_curl_command(model.url.rstrip('/'), question, insecure=insecure)}")

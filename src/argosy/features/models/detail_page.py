@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
 from argosy.features.models import model_views
+from argosy.features.models.inference_payloads import describe_error_response, render_curl_command, summarize_answer
 from argosy.features.models.list_page import AFFECTED_KINDS
-from argosy.features.models.requests import describe_error_response, render_curl_command, summarize_answer
-from argosy.features.models.server_requests import send_guarded_request
 from argosy.features.models.service import ModelService
+from argosy.features.models.ssrf_guarded_requests import send_guarded_request
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.kube.objects import key_of
 from argosy.web.caller_clients import build_service
-from argosy.web.live_updates.live_parts import LivePage, is_in_namespace
-from argosy.web.owned_objects import (
+from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
+from argosy.web.owned_object_lookup import (
     RESTART_ACTION,
     TRY_ACTION,
     build_impersonating_cluster,

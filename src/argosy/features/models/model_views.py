@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.features.models.inference_payloads import InferenceRequest, build_inference_request, render_curl_command
 from argosy.features.models.lineage import Lineage, LineageRun, trace_model
 from argosy.features.models.readiness import ReadinessStep, build_readiness_steps
-from argosy.features.models.requests import InferenceRequest, build_inference_request, render_curl_command
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 SERVICE_LABEL: Final = "serving.kserve.io/inferenceservice"
 NOTEBOOK_JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

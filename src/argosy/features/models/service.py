@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from argosy.cli.target import TargetOptions, open_target
+from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.features.models.requests import MODELS_PATH, InferenceRequest, build_inference_request, health_paths
+from argosy.features.models.inference_payloads import (
+    MODELS_PATH,
+    InferenceRequest,
+    build_inference_request,
+    health_paths,
+)
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE, ServedModel, read_served_model
-from argosy.http_client.plain_request import PlainResponse, send_plain_request
+from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
 from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 RESTARTED_ANNOTATION: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")

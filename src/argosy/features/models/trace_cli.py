@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE
 from argosy.cli.subcommands import print_document, print_message
-from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from argosy.features.models.trace import open_tracer
+    from argosy.features.models.lineage_lookup import open_tracer
 
     async def run() -> int:
         async with open_tracer(read_target_options(args)) as tracer:

@@ -8,23 +8,23 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.notebooks import wave_annotations
+from argosy.features.notebooks import wave_result_annotations
 from argosy.features.notebooks.controller import JobHook, NotebookJobController, StatusMutator
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.job import KIND, NotebookJob
 from argosy.features.notebooks.local_runs import LocalRuns
 from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPodController
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob
+from argosy.features.notebooks.on_success_triggers import TriggerHook, add_triggers, delete_trial_pods
 from argosy.features.notebooks.pod_runs import PodRuns
 from argosy.features.notebooks.run_backend import NotebookRunState, RunBackend, RunKey
 from argosy.features.notebooks.spec_validation import list_warnings
 from argosy.features.notebooks.summary_controller import NotebookSummaryController
-from argosy.features.notebooks.triggers import TriggerHook, add_triggers, delete_trial_pods
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.controller import AddOn, ControllerContext
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 
 NAME: Final = "notebooks"
@@ -67,12 +67,12 @@ def build_controller(backend: RunBackend) -> NotebookJobController:
 
 def list_start_hooks(metrics: NotebookMetrics) -> tuple[JobHook, ...]:
     """Hooks that run before a run starts, in this order."""
-    return (wave_annotations.clear_annotations, delete_trial_pods)
+    return (wave_result_annotations.clear_annotations, delete_trial_pods)
 
 
 def list_result_hooks(metrics: NotebookMetrics) -> tuple[JobHook, ...]:
     """Hooks that run after a result is stored, in this order."""
-    return (wave_annotations.write_annotations, TriggerHook(metrics))
+    return (wave_result_annotations.write_annotations, TriggerHook(metrics))
 
 
 def _keep_unchanged(manifest: Manifest, previous: Manifest | None) -> Manifest:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError
-from argosy.features.notebooks.cell_outputs import DisplayCell, list_source_cells
 from argosy.features.notebooks.job_views import RunView
-from argosy.gitops.application.file_tree import FileTree
+from argosy.features.notebooks.sanitized_cells import DisplayCell, list_source_cells
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.git.refs import COMMIT_ID
 from argosy.gitops.source.repositories import Repositories
-from argosy.web.object_lookup import read_project_name
-from argosy.web.owned_objects import find_owning_application
+from argosy.web.application_lookup import read_project_name
+from argosy.web.owned_object_lookup import find_owning_application
 from argosy.web.request import RequestContext
 
 PAGE_WAIT_SECONDS: Final = 2.0

@@ -6,8 +6,8 @@ import argparse
 import importlib
 from pathlib import Path
 
+from argosy.cli.cluster_flags import add_target_flags
 from argosy.cli.error_messages import report_error
-from argosy.cli.target_flags import add_target_flags
 from argosy.errors import ArgosyError
 
 SubParsers = argparse._SubParsersAction  # argparse has no public name for this type
@@ -25,7 +25,7 @@ See also: docs/reference/notebooks.md
 """
 RUN_MODULE, READ_MODULE, JOBS_MODULE = (
     "argosy.features.notebooks.files.run_cli",
-    "argosy.features.notebooks.files.read_cli",
+    "argosy.features.notebooks.files.lint_diff_cli",
     "argosy.features.notebooks.jobs_cli",
 )
 COMMAND_MODULES = {

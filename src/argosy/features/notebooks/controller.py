@@ -13,16 +13,16 @@ from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import ArgosyError, Conflict
 from argosy.features.notebooks import deadlines, events, metric_updates, state_machine
-from argosy.features.notebooks.job import KIND, NotebookJob, read_job
 from argosy.features.notebooks.metrics import NotebookMetrics
+from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob, read_job
 from argosy.features.notebooks.run_backend import RunBackend, RunKey
-from argosy.features.notebooks.secret_values import load_secret_values, redact_run_state
+from argosy.features.notebooks.run_state_redaction import load_secret_values, redact_run_state
 from argosy.features.notebooks.spec_validation import find_problems
 from argosy.features.notebooks.state_machine import BuildState, JobStep
 from argosy.features.notebooks.statuses import BUILD_COMPLETE, BUILDING, INITIALIZING, TERMINAL, Status
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"

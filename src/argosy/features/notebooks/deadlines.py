@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.statuses import Status
 from argosy.kube.objects.timestamps import remaining_delay
 

@@ -10,16 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.features.notebooks import job_views
-from argosy.features.notebooks.cell_outputs import DisplayCell, DisplayOutput, find_html, list_display_cells
 from argosy.features.notebooks.cell_sources import SourceCells, load_run_sources
 from argosy.features.notebooks.executed_notebook import load_executed_notebook
-from argosy.features.notebooks.job_client import NotebookJobClient
 from argosy.features.notebooks.job_views import RunView, StoredCellResult, StoredFinding
 from argosy.features.notebooks.list_page import TOUCHES_JOBS
+from argosy.features.notebooks.sanitized_cells import DisplayCell, DisplayOutput, find_html, list_display_cells
+from argosy.features.notebooks.validation_job_client import NotebookJobClient
 from argosy.gitops.application_client.client import utc_now
-from argosy.web.live_updates.live_parts import LivePage, is_in_namespace
+from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
 from argosy.web.middleware.response_headers import FRAME_SECURITY_POLICY
-from argosy.web.owned_objects import RUN_ACTION, build_impersonating_cluster, get_owner_page_path, resolve_notebook_job
+from argosy.web.owned_object_lookup import (
+    RUN_ACTION,
+    build_impersonating_cluster,
+    get_owner_page_path,
+    resolve_notebook_job,
+)
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, TextResponse

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.features.notebooks import durations
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks import go_durations
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 
 WORKSPACE: Final = "/workspace"
 _VALIDATION_FLAGS: Final = {
@@ -55,7 +55,7 @@ def _build_model_variables(job: NotebookJob) -> dict[str, str]:
         "TARGET_MODELS_ORIGINAL": ",".join(models.models),
         "TARGET_NAMESPACES": ",".join(dict.fromkeys(model_name.partition("/")[0] for model_name in qualified_names)),
         "PREDICTION_ENABLED": _format_flag(models.prediction is not None),
-        "TIMEOUT": durations.format_duration(models.timeout),
+        "TIMEOUT": go_durations.format_duration(models.timeout),
     }
     variables_by_name |= {
         f"PREDICTION_{name}": str(prediction[key]) for key, name in _PREDICTION_FIELDS.items() if prediction.get(key)

@@ -16,9 +16,9 @@ from argosy.errors import (
     SourceUnreachable,
     UserError,
 )  # fmt: skip
-from argosy.features.notebooks.requirements import PackagesNotInstalled
+from argosy.features.notebooks.jupyter_package_check import PackagesNotInstalled
 from argosy.features.notebooks.run_backend import RunOutcome
-from argosy.features.notebooks.runner import categories
+from argosy.features.notebooks.runner import failure_categories
 
 
 def find_outcome(error: ArgosyError) -> RunOutcome | None:
@@ -26,19 +26,19 @@ def find_outcome(error: ArgosyError) -> RunOutcome | None:
     if isinstance(error, UserError):
         return build_refused_outcome(error)
     if isinstance(error, Forbidden | Invalid) or (isinstance(error, ClusterError) and error.code == 400):
-        return RunOutcome(False, str(error), categories.CREATION)
+        return RunOutcome(False, str(error), failure_categories.CREATION)
     return None
 
 
 def build_refused_outcome(error: UserError) -> RunOutcome:
     if isinstance(error, PackagesNotInstalled):
-        return RunOutcome(False, str(error), categories.ENVIRONMENT)
+        return RunOutcome(False, str(error), failure_categories.ENVIRONMENT)
     if isinstance(error, SourceUnreachable):
-        return RunOutcome(False, str(error), categories.CLONE, retriable=True)
+        return RunOutcome(False, str(error), failure_categories.CLONE, retriable=True)
     if isinstance(error, AddressRefused):
-        return RunOutcome(False, str(error), categories.CONFIGURATION)
+        return RunOutcome(False, str(error), failure_categories.CONFIGURATION)
     if isinstance(error, SourceRefused):
-        return RunOutcome(False, str(error), categories.CREDENTIALS)
+        return RunOutcome(False, str(error), failure_categories.CREDENTIALS)
     if isinstance(error, SourceError):
-        return RunOutcome(False, str(error), categories.CLONE)
-    return RunOutcome(False, str(error), categories.CONFIGURATION)
+        return RunOutcome(False, str(error), failure_categories.CLONE)
+    return RunOutcome(False, str(error), failure_categories.CONFIGURATION)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from argosy.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
 from argosy.errors import ArgosyError
-from argosy.features.notebooks import deadlines, durations
-from argosy.features.notebooks.job import API_VERSION, KIND, NotebookJob
+from argosy.features.notebooks import deadlines, go_durations
+from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.statuses import (
     BUILD_COMPLETE,
@@ -98,7 +98,7 @@ def _build_result_message(job: NotebookJob, status: Status, reason: str) -> str:
         "Sync Wave": job.annotations.get(SYNC_WAVE),
         "Application": job.labels.get(PART_OF),
         "Retries": status.get("retryCount"),
-        "Duration": durations.format_duration(seconds),
+        "Duration": go_durations.format_duration(seconds),
         "Timestamp": status.get("completionTime"),
         "Namespace": job.namespace,
     }

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.annotations import RE_RUN
-from argosy.features.notebooks.cell_outputs import truncate
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.features.notebooks.sanitized_cells import truncate
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest, get_annotation
 
 TERMINAL: Final = ("Succeeded", "Failed")

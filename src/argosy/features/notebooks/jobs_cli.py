@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.exit_codes import EXIT_NEGATIVE
 from argosy.cli.subcommands import print_document, print_message, run_with_client
 from argosy.cli.tables import format_table
-from argosy.cli.target_flags import read_target_options
-from argosy.features.notebooks.job_client import NotebookJobClient, is_over, open_jobs
-from argosy.features.notebooks.log_lines import format_cell_result, format_result
+from argosy.features.notebooks.result_log_lines import format_cell_result, format_result
+from argosy.features.notebooks.validation_job_client import NotebookJobClient, is_over, open_jobs
 from argosy.kube.objects import Manifest
 
 Fields = dict[str, Any]

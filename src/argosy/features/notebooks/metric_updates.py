@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.features.notebooks import deadlines
-from argosy.features.notebooks.job import NotebookJob
 from argosy.features.notebooks.metrics import PREFIX, RUN_BUCKETS, NotebookMetrics
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.statuses import TERMINAL, Status
 
 RECONCILE_DURATION_METRIC: Final = f"{PREFIX}reconciliation_duration_seconds"

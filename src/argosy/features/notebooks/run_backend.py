@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.kube.controller import ControllerContext
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 RunPhase = Literal["absent", "waiting", "running", "ended", "lost"]
 MAX_JOB_NAME_CHARACTERS: Final = 200

@@ -15,9 +15,9 @@ from typing import Any, Final, Literal
 from argosy.errors import (
     ArgosyError,
 )  # fmt: skip
-from argosy.features.notebooks import deadlines, durations, statuses
+from argosy.features.notebooks import deadlines, go_durations, statuses
 from argosy.features.notebooks.error_categories import find_outcome
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.spec_validation import SpecProblem
 from argosy.features.notebooks.statuses import (
@@ -148,7 +148,7 @@ def update_build(job: NotebookJob, status: Status, build: BuildState, now: datet
         return JobStep(step, requeue_seconds=min(BUILD_POLL_SECONDS, max(seconds_left, 0.05)))
     reason, category = build.message, "build_failed"
     if build.state in ("absent", "running"):
-        reason, category = f"not done within {durations.format_duration(job.build.timeout)}", "build_timeout"
+        reason, category = f"not done within {go_durations.format_duration(job.build.timeout)}", "build_timeout"
     elif build.state == "complete":
         reason = "the build is complete but reports no image"
     message = f"Build failed: {reason.strip() or statuses.NO_REASON}"
@@ -161,7 +161,7 @@ def update_build(job: NotebookJob, status: Status, build: BuildState, now: datet
 
 def _build_end_fields(started: datetime, now: datetime) -> Fields:
     seconds = max((now - started).total_seconds(), 0.0)
-    return {"completionTime": format_timestamp(now), "duration": durations.format_duration(seconds)}
+    return {"completionTime": format_timestamp(now), "duration": go_durations.format_duration(seconds)}
 
 
 # -- checking models ---------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def update_models(job: NotebookJob, status: Status, result: Mapping[str, Any], n
 def wait_for_dependency(job: NotebookJob, status: Status, message: str, now: datetime) -> JobStep:
     """Wait for a missing dependency, at most as long as the job's timeout."""
     if (now - deadlines.get_running_since(status, now)).total_seconds() > job.timeout:
-        timeout_message = f"{message}, for more than {durations.format_duration(job.timeout)}"
+        timeout_message = f"{message}, for more than {go_durations.format_duration(job.timeout)}"
         return fail(job, status, RunOutcome(False, timeout_message, "configuration_error"), now)
     return JobStep(
         _set_phase(job, status, RUNNING, "WaitingForDependency", statuses.get_first_line(message), now),
@@ -232,7 +232,7 @@ def update_run(job: NotebookJob, status: Status, run_state: NotebookRunState, no
 
 
 def stop_overdue_run(job: NotebookJob, status: Status, run_state: NotebookRunState, now: datetime) -> JobStep:
-    message = f"not done within {durations.format_duration(job.timeout)}"
+    message = f"not done within {go_durations.format_duration(job.timeout)}"
     step = _finish_run(job, status, run_state, RunOutcome(False, message, "notebook_timeout"), now)
     attempts = [*step.status["attempts"][:-1], {**step.status["attempts"][-1], "reason": OVERDUE_REASON}]
     return JobStep({**step.status, "attempts": attempts}, stops_run=True)
@@ -244,7 +244,7 @@ def handle_failed_start(job: NotebookJob, status: Status, error: ArgosyError, no
     if outcome is None:
         if (now - deadlines.get_running_since(status, now)).total_seconds() <= job.timeout:
             raise error
-        timeout_message = f"the run could not be started within {durations.format_duration(job.timeout)}: {error}"
+        timeout_message = f"the run could not be started within {go_durations.format_duration(job.timeout)}: {error}"
         outcome = RunOutcome(False, timeout_message, "pod_creation_failed")
     return _finish_run(job, status, NotebookRunState("absent"), outcome, now)
 
@@ -283,7 +283,7 @@ def _finish_run(
     closed_fields = _close_attempt(fields, FAILED, statuses.choose_reason(outcome), message, now)
     retry_fields = {**closed_fields, "retryCount": retry_count + 1, "lastRetryTime": format_timestamp(now)}
     status_message = statuses.get_first_line(
-        f"{message}; retry {retry_count + 1}/{job.retry.max_retries} in {durations.format_duration(delay_seconds)}"
+        f"{message}; retry {retry_count + 1}/{job.retry.max_retries} in {go_durations.format_duration(delay_seconds)}"
     )
     return JobStep(
         _set_phase(job, retry_fields, RUNNING, "ValidationPending", status_message, now), requeue_seconds=delay_seconds

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.features.notebooks import durations
+from argosy.features.notebooks import go_durations
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import RunOutcome
 from argosy.features.notebooks.runner.parameters import is_undeclared
@@ -155,7 +155,7 @@ def build_results(cells: Iterable[Mapping[str, Any]]) -> list[Fields]:
 def _build_result(cell: Mapping[str, Any], max_characters: int) -> Fields:
     result: Fields = {"cellIndex": int(cell.get("cell", 0)), "status": cell.get("status") or "Skipped"}
     if result["status"] != "Skipped":
-        result["executionTime"] = durations.format_duration(float(cell.get("seconds") or 0.0))
+        result["executionTime"] = go_durations.format_duration(float(cell.get("seconds") or 0.0))
     for field in ("output", "errorMessage"):
         if text := redact(str(cell.get(field) or ""))[:max_characters]:
             result[field] = text

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import NOTEBOOK_STATUS, NOTEBOOK_SUMMARY
 from argosy.errors import ClusterError
-from argosy.features.notebooks import summaries
-from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks import application_summary
+from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.controller import ControllerContext, Requeue, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, get_annotation
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
@@ -37,7 +37,7 @@ class NotebookSummaryController:
     """Writes the first change at once and batches the following ones."""
 
     name = "notebook summaries"
-    watches = (Watch(KIND, summaries.list_application_keys),)
+    watches = (Watch(KIND, application_summary.list_application_keys),)
 
     def __init__(self) -> None:
         self._written_at: dict[ResourceKey, float] = {}
@@ -45,8 +45,8 @@ class NotebookSummaryController:
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Called for every finished cell; unchanged counts cause no API request."""
-        jobs = [job for job in context.cache.list(KIND) if key in summaries.list_application_keys(job)]
-        counts, uids = summaries.count_jobs(jobs), frozenset(str(job["metadata"].get("uid")) for job in jobs)
+        jobs = [job for job in context.cache.list(KIND) if key in application_summary.list_application_keys(job)]
+        counts, uids = application_summary.count_jobs(jobs), frozenset(str(job["metadata"].get("uid")) for job in jobs)
         checked, now = self._checked.get(key), context.clock.monotonic()
         if checked is not None and checked[:2] == (counts, uids) and now < checked.until:
             return Requeue(checked.until - now)
@@ -76,10 +76,10 @@ class NotebookSummaryController:
     ) -> float:
         """Write the annotations if they changed; returns seconds to wait, 0 if done."""
         counts, stored_counts = (
-            summaries.count_jobs(jobs),
-            summaries.counts_from_json(get_annotation(app, NOTEBOOK_STATUS)),
+            application_summary.count_jobs(jobs),
+            application_summary.counts_from_json(get_annotation(app, NOTEBOOK_STATUS)),
         )
-        summary_text = summaries.render_summary(counts)
+        summary_text = application_summary.render_summary(counts)
         if (not jobs and stored_counts is None) or (
             counts == stored_counts and get_annotation(app, NOTEBOOK_SUMMARY) == summary_text
         ):
@@ -87,14 +87,14 @@ class NotebookSummaryController:
         now = context.clock.monotonic()
         pause = (
             PROGRESS_WRITE_INTERVAL_SECONDS
-            if summaries.get_urgent_counts(counts) == summaries.get_urgent_counts(stored_counts)
+            if application_summary.get_urgent_counts(counts) == application_summary.get_urgent_counts(stored_counts)
             else RESULT_WRITE_INTERVAL_SECONDS
         )
         if (wait := self._written_at.get(key, now - pause) + pause - now) > 0:
             return wait
         # Patch only two annotations: the controller of the Application writes the rest all the time.
         annotations = {
-            NOTEBOOK_STATUS: summaries.counts_to_json(counts, context.clock.now()),
+            NOTEBOOK_STATUS: application_summary.counts_to_json(counts, context.clock.now()),
             NOTEBOOK_SUMMARY: summary_text,
         }
         await context.cluster.patch(key, {"metadata": {"annotations": annotations}}, manager=MANAGER)
@@ -114,7 +114,7 @@ async def _get_application(key: ResourceKey, context: ControllerContext) -> Mani
 
 async def _has_precedence(job: Manifest, key: ResourceKey, context: ControllerContext) -> bool:
     """True if no Application with higher precedence exists for this job."""
-    candidates = summaries.list_application_keys(job)
+    candidates = application_summary.list_application_keys(job)
     for candidate in candidates[: candidates.index(key)]:
         if await _get_application(candidate, context) is not None:
             return False

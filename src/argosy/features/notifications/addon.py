@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.controller import NotificationController
 from argosy.features.notifications.settings_cache import NotificationSettingsCache
@@ -43,7 +43,8 @@ def make(variant: str) -> AddOn:
         "notifications",
         description="sends notifications about Applications and notebooks, as configured in argocd-notifications-cm",
         controllers=[
-            NotificationController(opened_pool, pool, loader, commits) for opened_pool in (names.APPLICATION, names.JOB)
+            NotificationController(opened_pool, pool, loader, commits)
+            for opened_pool in (constants.APPLICATION, constants.JOB)
         ],
         definitions=[load_definition("applications.argoproj.io")],
         background=run_beside,

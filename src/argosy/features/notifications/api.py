@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
 from argosy.web.request import RequestContext

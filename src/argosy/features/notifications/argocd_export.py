@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.default_templates import load_bundled_entries
 from argosy.kube.objects import Manifest, dump_yaml
 
@@ -49,7 +49,7 @@ def build_export(namespace: str, recipients: Sequence[str] = (), *, is_operated:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": names.SETTINGS_CONFIG_MAP, "namespace": namespace},
+        "metadata": {"name": constants.SETTINGS_CONFIG_MAP, "namespace": namespace},
         "data": {**triggers, **templates, **settings},
     }
 

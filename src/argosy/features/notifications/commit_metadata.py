@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ArgosyError
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import read_source_settings
 from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 COMMIT_METADATA_FUNCTION: Final = "GetCommitMetadata"
@@ -68,10 +68,10 @@ class CommitMetadataReader:
         return metadata_by_revision
 
     async def _open_repositories(self, namespace: str, cluster: ClusterReader) -> Repositories:
-        secrets = await cluster.list(names.SECRET, namespace=namespace, labels=SECRET_TYPE)
+        secrets = await cluster.list(constants.SECRET, namespace=namespace, labels=SECRET_TYPE)
         settings, known_hosts, authorities = [
-            ((await cluster.get(ResourceKey(*names.CONFIG_MAP, namespace, name))) or {}).get("data") or {}
-            for name in (names.ARGOSY_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP)
+            ((await cluster.get(ResourceKey(*constants.CONFIG_MAP, namespace, name))) or {}).get("data") or {}
+            for name in (constants.ARGOSY_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP)
         ]
         trust = HostTrust(str(known_hosts.get("ssh_known_hosts") or ""), authorities)
         return Repositories(

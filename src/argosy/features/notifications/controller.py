@@ -15,27 +15,27 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from argosy.errors import ArgosyError, TransientError, UserError
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.drift_lookup import load_drift
-from argosy.features.notifications.messages import (
+from argosy.features.notifications.receiver_backoff import ReceiverBackoff
+from argosy.features.notifications.reconcile_state import DueMessage, NotificationPass
+from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
+from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs
+from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
+from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
+from argosy.features.notifications.template_evaluation import (
     ConditionResult,
     ConfinedPool,
     collect_texts,
     evaluate_conditions,
     render_notification,
 )
-from argosy.features.notifications.notification_pass import DueMessage, NotificationPass
-from argosy.features.notifications.receiver_backoff import ReceiverBackoff
-from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
-from argosy.features.notifications.services import MessageDelivery, deliver
-from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs
-from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
-from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
-from argosy.http_client.checked_request import DeliveryUnknown
+from argosy.http_client.allowed_host_request import DeliveryUnknown
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 TIME_CONDITION_INTERVAL_SECONDS: Final = 30.0  # seconds until a condition that uses time.Now is evaluated again
@@ -70,8 +70,8 @@ class NotificationController:
     def watches(self) -> Sequence[Watch]:
         return (
             Watch(self.kind, itself),
-            Watch(names.CONFIG_MAP, _map_settings_to_keys, metadata_only=True),
-            Watch(names.SECRET, _map_settings_to_keys, metadata_only=True),
+            Watch(constants.CONFIG_MAP, _map_settings_to_keys, metadata_only=True),
+            Watch(constants.SECRET, _map_settings_to_keys, metadata_only=True),
         )
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
@@ -114,7 +114,7 @@ class NotificationController:
         self, manifest: Manifest, settings: NotificationSettings
     ) -> dict[str, list[NotificationDestination]]:
         destinations_by_trigger = list_destinations(manifest, settings)
-        is_for_jobs = self.kind == names.JOB
+        is_for_jobs = self.kind == constants.JOB
         return {
             trigger: trigger_destinations
             for trigger, trigger_destinations in destinations_by_trigger.items()
@@ -138,7 +138,7 @@ class NotificationController:
                 "the sending process stopped before it finished; not sent again, check whether the message arrived"
             )
             target = (str(claim.get("trigger")), str(claim.get("to")))
-            await notification_pass.record_event(context.cluster, names.UNCLEAR_REASON, *target, message)
+            await notification_pass.record_event(context.cluster, constants.UNCLEAR_REASON, *target, message)
 
     async def _send_due_messages(
         self,
@@ -244,7 +244,7 @@ class NotificationController:
             self._record_finished(notification_pass, due_message, is_accepted=True)
             reason = notification_pass.settings.mask_secrets(str(error))
             await notification_pass.record_event(
-                context.cluster, names.UNCLEAR_REASON, trigger, destination_text, reason
+                context.cluster, constants.UNCLEAR_REASON, trigger, destination_text, reason
             )
         except TransientError as error:
             self._record_finished(notification_pass, due_message, is_accepted=False)
@@ -256,7 +256,7 @@ class NotificationController:
         else:
             first_line = notification_pass.settings.mask_secrets((delivery.message.strip().splitlines() or ["sent"])[0])
             await notification_pass.record_event(
-                context.cluster, names.SENT_REASON, trigger, destination_text, first_line
+                context.cluster, constants.SENT_REASON, trigger, destination_text, first_line
             )
 
     async def _fetch_commits(
@@ -270,9 +270,8 @@ class NotificationController:
         service = notification_pass.settings.services.get(due_message.destination.service)
         if service is None:
             service_name = due_message.destination.service
-            raise UserError(
-                f"service {service_name} not found; add service.<type>.{service_name} to {names.SETTINGS_CONFIG_MAP}"
-            )
+            config_map = constants.SETTINGS_CONFIG_MAP
+            raise UserError(f"service {service_name} not found; add service.<type>.{service_name} to {config_map}")
         template_names = due_message.condition_result.condition.send
         notification = await render_notification(
             self._pool(),
@@ -333,7 +332,7 @@ class NotificationController:
             f"{error}; failed {failures_text}, again in {delay_seconds:.0f} s"
         )
         await notification_pass.record_event(
-            context.cluster, names.DELAYED_REASON, due_message.condition_result.trigger, destination_text, reason
+            context.cluster, constants.DELAYED_REASON, due_message.condition_result.trigger, destination_text, reason
         )
 
     async def _record_failure(
@@ -350,7 +349,7 @@ class NotificationController:
         self._failed_messages[notification_pass.key, due_message.state_key] = notification_pass.versions
         reason = notification_pass.settings.mask_secrets(str(error))
         await notification_pass.record_event(
-            context.cluster, names.FAILED_REASON, due_message.condition_result.trigger, destination_text, reason
+            context.cluster, constants.FAILED_REASON, due_message.condition_result.trigger, destination_text, reason
         )
 
 
@@ -362,5 +361,6 @@ def _get_occurrence_id(notification_pass: NotificationPass, due_message: DueMess
 
 
 def _map_settings_to_keys(manifest: Manifest) -> Iterable[ResourceKey]:
-    if manifest["metadata"]["name"] in (names.SETTINGS_CONFIG_MAP, names.SETTINGS_SECRET, names.ARGOSY_CONFIG_MAP):
+    settings = (constants.SETTINGS_CONFIG_MAP, constants.SETTINGS_SECRET, constants.ARGOSY_CONFIG_MAP)
+    if manifest["metadata"]["name"] in settings:
         yield key_of(manifest)

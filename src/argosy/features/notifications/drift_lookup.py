@@ -6,12 +6,12 @@ In: an Application, a cluster. Out: drift data for expressions and templates. Ne
 from __future__ import annotations
 
 from argosy.errors import ClusterError
-from argosy.features.notifications.drift import build_drift, list_drifted_keys
-from argosy.features.notifications.messages import DriftData
+from argosy.features.notifications.drift_template_data import build_drift, list_drifted_keys
+from argosy.features.notifications.template_evaluation import DriftData
 from argosy.gitops.application import read_destination
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 
 async def load_drift(app: Manifest, cluster: ClusterReader) -> DriftData:

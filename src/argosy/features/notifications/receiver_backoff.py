@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from argosy.features.notifications.settings_cache import SettingsVersions
 from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.kube.controller import Backoff
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 RECEIVER_BACKOFF: Final = Backoff(first_seconds=10.0, max_seconds=300.0)
 MAX_REMEMBERED_RECEIVERS: Final = 10_000  # entries kept

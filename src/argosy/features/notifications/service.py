@@ -14,20 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.connection import open_service
-from argosy.cli.target import TargetOptions
+from argosy.cli.cluster_target import TargetOptions
+from argosy.cli.service_connection import open_service
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.argocd_export import build_export
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.delivery_events import NotificationHistoryRow, list_recorded_messages, read_history
 from argosy.features.notifications.drift_lookup import load_drift
-from argosy.features.notifications.events import NotificationHistoryRow, list_recorded_messages, read_history
-from argosy.features.notifications.messages import (
-    ConditionResult,
-    collect_texts,
-    evaluate_conditions,
-    render_notification,
-)
 from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.features.notifications.settings import (
     NotificationSettings,
@@ -38,11 +32,17 @@ from argosy.features.notifications.settings import (
 )
 from argosy.features.notifications.settings_cache import load_settings
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
+from argosy.features.notifications.template_evaluation import (
+    ConditionResult,
+    collect_texts,
+    evaluate_conditions,
+    render_notification,
+)
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.isolation import WorkerPool
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_manifests
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 __all__ = [
     "NotificationService",
@@ -81,16 +81,16 @@ class NotificationService:
     settings: NotificationSettings
 
     def find_conditions(self, trigger: str) -> tuple[TriggerCondition, ...]:
-        error_prefix = f"{names.SETTINGS_CONFIG_MAP}: trigger.{trigger}: "
+        error_prefix = f"{constants.SETTINGS_CONFIG_MAP}: trigger.{trigger}: "
         if errors := [problem for problem in self.settings.problems if problem.startswith(error_prefix)]:
             raise UserError(self.settings.mask_secrets(errors[0]))
         return self.settings.triggers[_check_known_name(trigger, self.settings.triggers, "trigger")]
 
     async def find_object(self, trigger: str, name: str) -> Manifest:
         """Load the Application, or the NotebookValidationJob if the trigger is about jobs."""
-        kind = names.JOB if uses_jobs(self.find_conditions(trigger)) else names.APPLICATION
+        kind = constants.JOB if uses_jobs(self.find_conditions(trigger)) else constants.APPLICATION
         namespace, _, object_name = name.rpartition("/")
-        if kind == names.APPLICATION or namespace:
+        if kind == constants.APPLICATION or namespace:
             manifest = await self.cluster.get(ResourceKey(*kind, namespace or self.control, object_name))
         else:
             manifests = (await self.cluster.list(kind, fields=f"metadata.name={object_name}")).items
@@ -154,7 +154,7 @@ class NotificationService:
         if destination == PREVIEW_DESTINATION or is_trial or (service is not None and not should_send):
             return TrialMessage(destination, _mask_values(notification, self.settings))
         if service is None:
-            reason = f"service {destination.service} not found in {names.SETTINGS_CONFIG_MAP}; add it"
+            reason = f"service {destination.service} not found in {constants.SETTINGS_CONFIG_MAP}; add it"
             return TrialMessage(destination, _mask_values(notification, self.settings), reason)
         idempotency_key = f"test-{now.timestamp()}"
         target = (service.kind, destination.service, destination.recipient)
@@ -170,7 +170,7 @@ class NotificationService:
     async def list_history(self, name: str = "", namespace: str = "") -> list[NotificationHistoryRow]:
         """List messages from Events, which expire after about an hour, and from annotations of the objects."""
         rows = read_history((await self.cluster.list(EVENT, namespace=namespace)).items)
-        for kind in (names.APPLICATION, names.JOB):
+        for kind in (constants.APPLICATION, constants.JOB):
             try:
                 rows += list_recorded_messages((await self.cluster.list(kind, namespace=namespace)).items, rows)
             except ClusterError as error:
@@ -200,12 +200,14 @@ def _load_settings_from_files(files: Sequence[Path]) -> NotificationSettings:
     for file in files:
         for manifest in read_manifests(file.read_bytes(), where=str(file)):
             manifests_by_name[str(manifest.get("kind")), str((manifest.get("metadata") or {}).get("name"))] = manifest
-    if ("ConfigMap", names.SETTINGS_CONFIG_MAP) not in manifests_by_name:
-        raise UserError(f"ConfigMap {names.SETTINGS_CONFIG_MAP} not found in the files; name a file that contains it")
+    if ("ConfigMap", constants.SETTINGS_CONFIG_MAP) not in manifests_by_name:
+        raise UserError(
+            f"ConfigMap {constants.SETTINGS_CONFIG_MAP} not found in the files; name a file that contains it"
+        )
     keys = (
-        ("ConfigMap", names.SETTINGS_CONFIG_MAP),
-        ("Secret", names.SETTINGS_SECRET),
-        ("ConfigMap", names.ARGOSY_CONFIG_MAP),
+        ("ConfigMap", constants.SETTINGS_CONFIG_MAP),
+        ("Secret", constants.SETTINGS_SECRET),
+        ("ConfigMap", constants.ARGOSY_CONFIG_MAP),
     )
     return read_settings(*(manifests_by_name.get(key) for key in keys))
 

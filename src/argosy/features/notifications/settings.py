@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.default_templates import load_bundled_entries
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
 from argosy.kube.objects import Manifest, read_yaml
-from argosy.kube.objects.text_cache import cache_short_texts
+from argosy.kube.objects.short_text_cache import cache_short_texts
 from argosy.kube.schema.selectors import parse_label_selector as label_texts
 from argosy.languages.expr import CompiledExpression, compile_expression
 
@@ -78,7 +78,7 @@ def read_settings(
     reader = _SettingsReader(secrets)
     for key in sorted(data):
         reader.read_entry(key, data[key])
-    hosts = _read_data(argosy_cm).get(names.HOSTS_SETTING, "").strip()
+    hosts = _read_data(argosy_cm).get(constants.HOSTS_SETTING, "").strip()
     allowed = tuple(host.strip() for host in hosts.split(",") if host.strip())
     if hosts and not allowed:
         allowed = (hosts,)  # the setting contains no host, so no host is allowed
@@ -134,10 +134,10 @@ class _SettingsReader:
         try:
             parse(name, read_yaml(text))
         except UserError as error:
-            self.problems.append(f"{names.SETTINGS_CONFIG_MAP}: {key}: {error}")
+            self.problems.append(f"{constants.SETTINGS_CONFIG_MAP}: {key}: {error}")
         except (TypeError, AttributeError, KeyError, ValueError):
             self.problems.append(
-                f"{names.SETTINGS_CONFIG_MAP}: {key}: invalid structure; see docs/reference/notifications.md"
+                f"{constants.SETTINGS_CONFIG_MAP}: {key}: invalid structure; see docs/reference/notifications.md"
             )
 
     def _read_service(self, name: str, options: Any) -> None:
@@ -149,8 +149,8 @@ class _SettingsReader:
         if missing:
             missing_keys = ", ".join(sorted(missing))
             self.problems.append(
-                f"{names.SETTINGS_CONFIG_MAP}: service.{name}: {missing_keys} is not in "
-                f"{names.SETTINGS_SECRET}; add it there"
+                f"{constants.SETTINGS_CONFIG_MAP}: service.{name}: {missing_keys} is not in "
+                f"{constants.SETTINGS_SECRET}; add it there"
             )
         self.services[own_name or kind] = ServiceSettings(kind, dict(resolved_options))
 

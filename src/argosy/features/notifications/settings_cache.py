@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 
 from argosy.errors import ClusterError
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.settings import NotificationSettings, read_settings
 from argosy.kube.client import ClusterReader
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.boolean_text import parse_boolean
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 SettingsVersions = tuple[str, ...]
@@ -24,7 +24,7 @@ class NotificationSettingsCache:
     """Loads settings. `control` is the namespace of the installation; its argosy-cm may allow self-service settings."""
 
     def __init__(self, namespace: str = "") -> None:
-        self._namespaces: tuple[str, ...] = (namespace,) if namespace else names.DEFAULT_NAMESPACES
+        self._namespaces: tuple[str, ...] = (namespace,) if namespace else constants.DEFAULT_NAMESPACES
         self._settings_by_namespace: dict[str, tuple[SettingsVersions, NotificationSettings]] = {}
         self._argosy_cm: tuple[SettingsVersions, Manifest | None] = (), None
 
@@ -33,10 +33,14 @@ class NotificationSettingsCache:
     ) -> tuple[SettingsVersions, NotificationSettings]:
         argosy_versions, argosy_cm = await self._load_argosy_cm(cluster, cache)
         namespaces = self._namespaces
-        if parse_boolean(str((argosy_cm or {}).get("data", {}).get(names.SELF_SERVICE_SETTING) or "")) is True:
+        if parse_boolean(str((argosy_cm or {}).get("data", {}).get(constants.SELF_SERVICE_SETTING) or "")) is True:
             namespaces = (namespace, *(item for item in namespaces if item != namespace))
         settings_namespace = next(
-            (item for item in namespaces if cache.get(_build_key(names.CONFIG_MAP, item, names.SETTINGS_CONFIG_MAP))),
+            (
+                item
+                for item in namespaces
+                if cache.get(_build_key(constants.CONFIG_MAP, item, constants.SETTINGS_CONFIG_MAP))
+            ),
             "",
         )
         versions = (
@@ -63,7 +67,7 @@ class NotificationSettingsCache:
         self, cluster: ClusterReader, cache: InformerCache
     ) -> tuple[SettingsVersions, Manifest | None]:
         """Load argosy-cm of the installation; no other namespace may extend it."""
-        keys = [_build_key(names.CONFIG_MAP, item, names.ARGOSY_CONFIG_MAP) for item in self._namespaces]
+        keys = [_build_key(constants.CONFIG_MAP, item, constants.ARGOSY_CONFIG_MAP) for item in self._namespaces]
         key = next((item for item in keys if cache.get(item)), keys[0])
         versions = (key.namespace, _read_version(cache.get(key)))
         if self._argosy_cm[0] != versions:
@@ -75,14 +79,17 @@ async def load_settings(namespace: str, cluster: ClusterReader) -> NotificationS
     """Load the settings of an installation from its namespace."""
     manifests = [
         await _load_visible(key, cluster)
-        for key in (*_build_settings_keys(namespace), _build_key(names.CONFIG_MAP, namespace, names.ARGOSY_CONFIG_MAP))
+        for key in (
+            *_build_settings_keys(namespace),
+            _build_key(constants.CONFIG_MAP, namespace, constants.ARGOSY_CONFIG_MAP),
+        )
     ]
     return read_settings(*manifests)
 
 
 def _build_settings_keys(namespace: str) -> tuple[ResourceKey, ResourceKey]:
-    return _build_key(names.CONFIG_MAP, namespace, names.SETTINGS_CONFIG_MAP), _build_key(
-        names.SECRET, namespace, names.SETTINGS_SECRET
+    return _build_key(constants.CONFIG_MAP, namespace, constants.SETTINGS_CONFIG_MAP), _build_key(
+        constants.SECRET, namespace, constants.SETTINGS_SECRET
     )
 
 

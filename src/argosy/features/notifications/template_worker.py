@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.languages.expr import compile_expression
-from argosy.languages.go_format import format_value
+from argosy.languages.go_printf import format_value
 from argosy.languages.go_templates import compile_template
 from argosy.languages.notification_functions import build_namespaces
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import keep_exit_code
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
-from argosy.cli.progress import show_progress_if_slow
+from argosy.cli.slow_step_progress import show_progress_if_slow
 from argosy.cli.tables import TerminalOutput, drop_control_characters
-from argosy.cli.target_flags import add_target_flags, read_target_options
 
 if TYPE_CHECKING:
     from argosy.features.preview.service import Preview
@@ -75,7 +75,7 @@ def _build_preview(args: argparse.Namespace) -> Preview:
 
     with show_progress_if_slow("comparing files and rendering both sides …"):
         if args.live:
-            from argosy.cli.connection import build_service_opener
+            from argosy.cli.service_connection import build_service_opener
             from argosy.features.preview.live_comparison import preview_live
 
             return preview_live(
@@ -97,13 +97,13 @@ def _print_preview(preview: Preview, args: argparse.Namespace) -> None:
         print(render_html(preview))
     else:
         from argosy.cli.subcommands import print_document
-        from argosy.features.preview.summary import preview_to_wire
+        from argosy.features.preview.output_rows import preview_to_wire
 
         print_document(preview_to_wire(preview), args.output)
 
 
 def _render_lines(preview: Preview, screen: TerminalOutput, *, shows_diff: bool) -> Iterator[str]:
-    from argosy.features.preview.summary import build_rows, render_head_line
+    from argosy.features.preview.output_rows import build_rows, render_head_line
 
     yield drop_control_characters(render_head_line(preview))
     yield f"Impact: {drop_control_characters(preview.impact.summary)}"
@@ -139,7 +139,7 @@ def _render_faults(touched: ApplicationChange) -> Iterator[str]:
 def _render_change(
     change: ObjectChange, effects: list[str], screen: TerminalOutput, *, shows_diff: bool
 ) -> Iterator[str]:
-    from argosy.features.preview.summary import build_unified_diff, iterate_field_lines
+    from argosy.features.preview.output_rows import build_unified_diff, iterate_field_lines
 
     namespace_text = f" -n {change.key.namespace}" if change.key.namespace else ""
     mark = screen.add_colour(str(change.change_type), COLOURS[change.change_type])

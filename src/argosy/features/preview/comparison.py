@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.preview.applications import (
+from argosy.features.preview.application_discovery import (
     APPLICATION,
     ApplicationFinder,
     SideApplication,
@@ -23,14 +23,14 @@ from argosy.features.preview.applications import (
 )
 from argosy.features.preview.rendering import SideRender, SideRenderer
 from argosy.features.preview.revisions import ComparisonSides, PreviewRepository
-from argosy.features.preview.source_reach import add_parent_folders, may_be_affected
+from argosy.features.preview.source_input_files import add_parent_folders, may_be_affected
 from argosy.gitops.analysis.environment_names import detect_environment
-from argosy.gitops.analysis.generated_applications import LostApplications, find_lost_applications
+from argosy.gitops.analysis.lost_generated_applications import LostApplications, find_lost_applications
 from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
-from argosy.gitops.analysis.repository import ApplicationDeclaration, ManifestWithLocations
-from argosy.gitops.analysis.rules.history import find_lost_application_violations
+from argosy.gitops.analysis.repository_view import ApplicationDeclaration, ManifestWithLocations
+from argosy.gitops.analysis.rules.breaking_changes import find_lost_application_violations
 from argosy.gitops.application import Source
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
 
 _MAX_LISTED_NAMES: Final = 3

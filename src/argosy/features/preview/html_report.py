@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
+from argosy.features.preview.output_rows import build_rows, build_unified_diff, iterate_field_lines, render_head_line
 from argosy.features.preview.service import Preview
-from argosy.features.preview.summary import build_rows, build_unified_diff, iterate_field_lines, render_head_line
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 
 MAX_DIFF_LINES: Final = 2_000  # per object

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from argosy.errors import ArgosyError
-from argosy.features.preview.applications import SideApplication
+from argosy.features.preview.application_discovery import SideApplication
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides
 from argosy.features.preview.rendering import SideRender, SideRenderer
 from argosy.features.preview.revisions import ComparisonSide, PreviewRepository, open_sides, split_arguments
 from argosy.features.preview.service import Preview, assess_comparison, summarize_comparison
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
-from argosy.gitops.analysis.repository import LocateField, ManifestWithLocations, RenderFailure, RenderFailureKind
+from argosy.gitops.analysis.repository_view import LocateField, ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, Pair, RenderResult
@@ -29,8 +29,8 @@ from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress, find_cache_folder
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of_desired
+from argosy.kube.resource_key import ResourceKey
 
 
 class _HeadRepositories(Repositories):

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from argosy.features.preview.output_rows import build_rows, build_unified_diff, render_head_line
 from argosy.features.preview.service import Preview
-from argosy.features.preview.summary import build_rows, build_unified_diff, render_head_line
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 
 COMMENT_MARK: Final = "<!-- argosy-preview -->"

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field, replace
 
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.features.preview.revisions import ComparisonSide, PreviewRepository
-from argosy.gitops.analysis.repository import ManifestWithLocations, RenderFailure, RenderFailureKind
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
-from argosy.gitops.render.generate_paths import GENERATE_PATHS_SCOPE
+from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE
 from argosy.gitops.workspace.checkouts import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.manifest_lines import locate_manifests
+from argosy.gitops.workspace.manifest_locations import locate_manifests
 from argosy.gitops.workspace.render_request import is_repository_url
 
 _SETTINGS = BuildSettings()
@@ -197,7 +197,7 @@ def find_root_folder(tree: FileTree, file: str, path: str) -> str | None:
 
 
 def _build_fault(error: ArgosyError, home: str, place: FileLocation) -> RenderFailure:
-    from argosy.gitops.workspace.hints import adapt_advice
+    from argosy.gitops.workspace.cli_error_hints import adapt_advice
 
     error = adapt_advice(error, in_git=True)
     if not isinstance(error, UserError):

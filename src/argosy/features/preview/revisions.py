@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from argosy.errors import UserError
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.git.local_repository import ChangedFile, LocalRepository
 from argosy.gitops.source.git.working_tree import WorkingTreeOverlay
-from argosy.gitops.workspace.git_heads import read_head
-from argosy.gitops.workspace.paths import (
+from argosy.gitops.workspace.checked_out_head import read_head
+from argosy.gitops.workspace.path_resolution import (
     find_enclosing_repository,
     find_git_folder,
     find_shared_git_folder,

@@ -14,11 +14,11 @@ from argosy.errors import PolicyError, UserError
 from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
 from argosy.gitops.application.project import read_project
+from argosy.gitops.application_client.argocd_config_objects import load_config_map_data
 from argosy.gitops.application_client.client import ApplicationService, utc_now
-from argosy.gitops.application_client.declared_objects import load_config_map_data
-from argosy.gitops.application_client.links import render_links
-from argosy.gitops.application_client.project_events import record_project_event
-from argosy.gitops.application_client.project_updates import (
+from argosy.gitops.application_client.deep_links import render_links
+from argosy.gitops.application_client.project_event_recorder import record_project_event
+from argosy.gitops.application_client.project_update_checks import (
     check_applications_stay_valid,
     check_roles,
     list_added_clusters,
@@ -28,8 +28,8 @@ from argosy.gitops.application_client.projects import TYPE_META, create_project,
 from argosy.gitops.policy.global_projects import list_global_projects
 from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.events import EventReason
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.body_fields import BodyReader, check_same_name
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields

@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.cluster_flags import add_target_flags
 from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
-from argosy.cli.target_flags import add_target_flags
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.client import ApplicationService

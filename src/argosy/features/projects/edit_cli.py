@@ -129,9 +129,9 @@ def run_create(args: argparse.Namespace) -> int:
 
 
 def _build_manifest(args: argparse.Namespace, app_service: ApplicationService) -> dict[str, Any]:
-    from argosy.gitops.application_client.project_specs import spec_from_flags
+    from argosy.gitops.application_client.creation_and_update import load_content
+    from argosy.gitops.application_client.project_spec_edits import spec_from_flags
     from argosy.gitops.application_client.projects import build_project
-    from argosy.gitops.application_client.writes import load_content
     from argosy.kube.objects import read_manifests
 
     spec, name, metadata = spec_from_flags(vars(args)), args.project, {}
@@ -152,7 +152,7 @@ def _build_manifest(args: argparse.Namespace, app_service: ApplicationService) -
 
 
 def run_set(args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import spec_from_flags
+    from argosy.gitops.application_client.project_spec_edits import spec_from_flags
 
     changes = spec_from_flags(vars(args))
     if not changes:
@@ -197,7 +197,7 @@ def run_delete(args: argparse.Namespace) -> int:
 def _change_entry(
     is_add: bool, arguments: Any, field: str, noun: str, fields: tuple[str, ...], args: argparse.Namespace
 ) -> int:
-    from argosy.gitops.application_client.project_specs import add_entry, remove_entry
+    from argosy.gitops.application_client.project_spec_edits import add_entry, remove_entry
 
     values = [getattr(args, argument.lower().replace("-", "_")) for argument, _ in arguments]
     entry = dict(zip(fields, values, strict=True)) if fields else values[0]
@@ -205,7 +205,7 @@ def _change_entry(
 
 
 def _change_destination(is_add: bool, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import add_entry, build_destination, remove_entry
+    from argosy.gitops.application_client.project_spec_edits import add_entry, build_destination, remove_entry
 
     entry = build_destination(args.server, args.namespace, is_name=args.is_name)
     return update_spec(
@@ -214,7 +214,7 @@ def _change_destination(is_add: bool, args: argparse.Namespace) -> int:
 
 
 def _change_orphans(is_add: bool, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import change_orphan_rule
+    from argosy.gitops.application_client.project_spec_edits import change_orphan_rule
 
     rule = {"group": args.group, "kind": args.kind, **({"name": args.name} if args.name else {})}
     return update_spec(args, lambda spec: change_orphan_rule(spec, rule, adds=is_add))
@@ -222,7 +222,7 @@ def _change_orphans(is_add: bool, args: argparse.Namespace) -> int:
 
 def _change_kind(is_allow: bool, is_cluster: bool, args: argparse.Namespace) -> int:
     """argo: adding a listed kind, or removing an unlisted one, is not an error."""
-    from argosy.gitops.application_client.project_specs import choose_resource_list, list_entries
+    from argosy.gitops.application_client.project_spec_edits import choose_resource_list, list_entries
 
     list_change = choose_resource_list(allows=is_allow, is_cluster=is_cluster, list_type=args.list)
     name = getattr(args, "name", "")

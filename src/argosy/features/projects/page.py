@@ -12,9 +12,9 @@ from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.projects import DEFAULT_PROJECT, TYPE_META
 from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.web.object_lookup import PROJECT
+from argosy.kube.resource_key import GroupKind
+from argosy.web.application_lookup import PROJECT
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route

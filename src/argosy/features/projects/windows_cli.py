@@ -162,7 +162,7 @@ def _format_enabled(is_on: bool) -> str:
 
 def run_add(args: argparse.Namespace) -> int:
     from argosy.errors import UserError
-    from argosy.gitops.application_client.project_specs import add_sync_window, sync_window_from_flags
+    from argosy.gitops.application_client.project_spec_edits import add_sync_window, sync_window_from_flags
 
     window = sync_window_from_flags(vars(args), WINDOW_FIELDS)
     if not {"applications", "namespaces", "clusters"} & window.keys():
@@ -172,7 +172,7 @@ def run_add(args: argparse.Namespace) -> int:
 
 def run_update(args: argparse.Namespace) -> int:
     from argosy.errors import UserError
-    from argosy.gitops.application_client.project_specs import change_sync_window, sync_window_from_flags
+    from argosy.gitops.application_client.project_spec_edits import change_sync_window, sync_window_from_flags
 
     fields = sync_window_from_flags(vars(args), WINDOW_FIELDS)
     if not fields:
@@ -181,13 +181,13 @@ def run_update(args: argparse.Namespace) -> int:
 
 
 def run_delete(args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import change_sync_window
+    from argosy.gitops.application_client.project_spec_edits import change_sync_window
 
     return update_spec(args, lambda spec: change_sync_window(spec, _read_window_id(args), None))
 
 
 def _set_field(field: str, value: bool, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import change_sync_window
+    from argosy.gitops.application_client.project_spec_edits import change_sync_window
 
     return update_spec(args, lambda spec: change_sync_window(spec, _read_window_id(args), {field: value}))
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind, Release
 from argosy.features.promote.gates import GateResult
-from argosy.features.promote.moves import describe_kept, get_field_name, mask_field_value, split_image
 from argosy.features.promote.plan import PromotionPlan
+from argosy.features.promote.promotion_changes import describe_kept, get_field_name, mask_field_value, split_image
 from argosy.features.promote.promotion_log import PromotionLogEntry
-from argosy.features.promote.releases import EnvironmentContents, FieldKind, Release
 from argosy.features.promote.service import PromotionSession
 from argosy.features.promote.version_comparison import VersionDifference, compare_versions
 from argosy.gitops.delivery_file.values import DeliveryEnvironment

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import report_error
-from argosy.cli.progress import show_progress_if_slow
+from argosy.cli.slow_step_progress import show_progress_if_slow
 from argosy.cli.subcommands import add_subcommand, print_message
 from argosy.cli.tables import drop_control_characters
-from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import ArgosyError
 from argosy.features.promote.read_cli import run_graph, run_history, run_plan, run_status
 from argosy.features.promote.write_cli import run_approval, run_hold, run_promotion, run_rollback
@@ -144,7 +144,7 @@ def _add_branch_flag(parser: argparse.ArgumentParser) -> argparse.ArgumentParser
 
 
 def _run_with_session(run_command: SessionCommand, args: argparse.Namespace) -> int:
-    from argosy.cli.connection import build_service_opener, find_demo_repository
+    from argosy.cli.service_connection import build_service_opener, find_demo_repository
     from argosy.features.promote.service import open_session
 
     try:

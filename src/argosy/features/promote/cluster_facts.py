@@ -12,15 +12,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, ClusterError
-from argosy.features.promote.environments import PromotionPipeline
 from argosy.features.promote.gates import NotebookRun
 from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
 from argosy.gitops.application_client.refresh_requests import write_refresh_annotation
-from argosy.gitops.sync.stale_status import find_stale_generations
+from argosy.gitops.sync.observed_generation_check import find_stale_generations
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 CLUSTER_TIMEOUT_SECONDS: Final = 8.0
 JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")

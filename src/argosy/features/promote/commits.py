@@ -13,11 +13,11 @@ from pathlib import Path
 
 from argosy.errors import UserError
 from argosy.features.promote.cluster_facts import EnvironmentClusterState
-from argosy.features.promote.environment_states import RepositorySnapshot
-from argosy.features.promote.environments import ANYBODY_ROLE
+from argosy.features.promote.environment_contents import Release
+from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.features.promote.gates import is_rollback_of
-from argosy.features.promote.moves import FieldMove, describe_kept, mask_field_value
 from argosy.features.promote.plan import PromotionPlan
+from argosy.features.promote.promotion_changes import FieldMove, describe_kept, mask_field_value
 from argosy.features.promote.promotion_log import (
     COMMIT_MARK,
     PromotionAction,
@@ -27,7 +27,7 @@ from argosy.features.promote.promotion_log import (
     find_latest,
     read_entries,
 )
-from argosy.features.promote.releases import Release
+from argosy.features.promote.promotion_pipeline import ANYBODY_ROLE
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from argosy.features.promote.environments import ANYBODY_ROLE, PromotionPipeline
+from argosy.features.promote.environment_contents import Release
 from argosy.features.promote.promotion_log import PromotionAction, PromotionLogEntry, find_latest
-from argosy.features.promote.releases import Release
+from argosy.features.promote.promotion_pipeline import ANYBODY_ROLE, PromotionPipeline
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
 
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}

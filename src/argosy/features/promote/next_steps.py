@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from argosy.features.promote.environment_contents import Release
 from argosy.features.promote.gates import EnvironmentState
-from argosy.features.promote.releases import Release
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, SyncMode
 
 

@@ -23,9 +23,9 @@ from argosy.features.promote.visible_board import (
     run_with_session,
 )
 from argosy.gitops.application import APPLICATION_KIND
-from argosy.kube.names import GroupKind, ResourceKey
-from argosy.web.live_updates.live_parts import LivePage, build_kind_predicate
-from argosy.web.owned_objects import NOTEBOOK_JOB
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
+from argosy.web.owned_object_lookup import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse

@@ -14,8 +14,10 @@ from typing import Any
 from argosy.errors import ArgosyError, UserError
 from argosy.features.promote.clone_state import check_clone
 from argosy.features.promote.cluster_facts import EnvironmentClusterState, parse_timestamp
-from argosy.features.promote.environment_states import EditedTree, EnvironmentSnapshot, RepositorySnapshot
-from argosy.features.promote.environments import PromotionPipeline, normalize_folder
+from argosy.features.promote.edit_verification import find_unexpected_change
+from argosy.features.promote.edited_repository_check import check_edited_repository
+from argosy.features.promote.environment_contents import PROMOTED_KINDS, Release
+from argosy.features.promote.environments_at_commit import EditedTree, EnvironmentSnapshot, RepositorySnapshot
 from argosy.features.promote.file_edits import OverlayWriter
 from argosy.features.promote.gates import (
     EnvironmentState,
@@ -27,16 +29,14 @@ from argosy.features.promote.gates import (
     list_holds,
     list_log_holds,
 )
-from argosy.features.promote.move_verification import find_unexpected_change
-from argosy.features.promote.moves import PromotionChanges, mask_field_value
 from argosy.features.promote.next_steps import DeployedRelease, NextStep, find_next_step
+from argosy.features.promote.promotion_changes import PromotionChanges, mask_field_value
+from argosy.features.promote.promotion_pipeline import PromotionPipeline, normalize_folder
 from argosy.features.promote.release_choice import ReleaseFinder
-from argosy.features.promote.releases import PROMOTED_KINDS, Release
-from argosy.features.promote.repository_check import check_edited_repository
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
-from argosy.gitops.status.hold import describe_hold as hold_told
-from argosy.gitops.status.hold import read_hold
-from argosy.gitops.status.rollback import find_active_rollback
+from argosy.gitops.status.rollback_detection import find_active_rollback
+from argosy.gitops.status.sync_hold import describe_hold as hold_told
+from argosy.gitops.status.sync_hold import read_hold
 from argosy.kube.objects import Manifest
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from argosy.features.promote.releases import Release
+from argosy.features.promote.environment_contents import Release
 
 TRAILER_PATTERN: Final = re.compile(r"^[ \t]*Argosy-([A-Z][A-Za-z-]*): (.*?)[ \t\r]*$", re.MULTILINE)
 FIRST_TRAILER: Final = "Action"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from argosy.errors import UserError
-from argosy.features.promote.environment_states import EnvironmentSnapshot, RepositorySnapshot
+from argosy.features.promote.environment_contents import Release
+from argosy.features.promote.environments_at_commit import EnvironmentSnapshot, RepositorySnapshot
 from argosy.features.promote.promotion_log import RELEASE_CHANGING_ACTIONS, PromotionAction, find_latest
-from argosy.features.promote.releases import Release
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
 
 

@@ -16,11 +16,11 @@ from argosy.errors import UserError
 from argosy.features.promote import clone_state
 from argosy.features.promote.cluster_facts import EnvironmentClusterState, fetch_cluster_state, request_refresh
 from argosy.features.promote.commits import identify_actor
-from argosy.features.promote.environment_states import NoEnvironments, RepositorySnapshot
-from argosy.features.promote.environments import BY_CONVENTION
+from argosy.features.promote.environments_at_commit import NoEnvironments, RepositorySnapshot
 from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest
 from argosy.features.promote.promotion_log import PromotionActor
-from argosy.features.promote.uncommitted_edits import (
+from argosy.features.promote.promotion_pipeline import BY_CONVENTION
+from argosy.features.promote.uncommitted_delivery_file import (
     build_uncommitted_file_error,
     describe_uncommitted_gates,
     find_delivery_file,

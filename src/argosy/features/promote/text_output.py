@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.cli.tables import TerminalOutput, drop_control_characters, measure_width, wrap_text
 
 if TYPE_CHECKING:
+    from argosy.features.promote.environment_contents import EnvironmentContents, FieldAddress, Release
     from argosy.features.promote.gates import GateResult
-    from argosy.features.promote.moves import FieldMove
     from argosy.features.promote.next_steps import DeployedRelease
     from argosy.features.promote.plan import PromotionPlan
+    from argosy.features.promote.promotion_changes import FieldMove
     from argosy.features.promote.promotion_log import PromotionLogEntry
-    from argosy.features.promote.releases import EnvironmentContents, FieldAddress, Release
     from argosy.features.promote.service import PromotionSession
     from argosy.gitops.delivery_file.values import DeliveryEnvironment
 
@@ -28,7 +28,7 @@ GAP: Final = "  "
 
 
 def render_status(session: PromotionSession, screen: TerminalOutput) -> Iterator[str]:
-    from argosy.features.promote.releases import EnvironmentContents, FieldKind
+    from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind
 
     pipeline = session.snapshot.pipeline
     columns = []
@@ -115,7 +115,7 @@ def _list_versions(contents: EnvironmentContents, kind: Any) -> list[str]:
 
 def shorten_address(value: str) -> str:
     """Return the last path segment of an address, with the digest shortened to 7 characters."""
-    from argosy.features.promote.moves import split_image
+    from argosy.features.promote.promotion_changes import split_image
 
     name, version = split_image(value.partition("://")[2] or value)
     if "@sha256:" in version:
@@ -196,7 +196,7 @@ def render_plan(plan: PromotionPlan, screen: TerminalOutput) -> Iterator[str]:
 
 
 def _render_moves(moves: Sequence[FieldMove]) -> list[str]:
-    from argosy.features.promote.moves import mask_field_value
+    from argosy.features.promote.promotion_changes import mask_field_value
 
     rows = [
         (
@@ -212,7 +212,7 @@ def _render_moves(moves: Sequence[FieldMove]) -> list[str]:
 
 def _render_move_name(move: FieldMove) -> str:
     """Add the field's name for parameters, because an object has many."""
-    from argosy.features.promote.moves import get_field_name
+    from argosy.features.promote.promotion_changes import get_field_name
 
     return drop_control_characters(
         f"{move.owner} {get_field_name(move.address)}" if move.kind == "parameter" else move.owner
@@ -232,7 +232,7 @@ def _format_value(value: Any) -> str:
 
 
 def _render_kept(plan: PromotionPlan) -> str:
-    from argosy.features.promote.moves import describe_kept
+    from argosy.features.promote.promotion_changes import describe_kept
 
     kept_values: dict[str, str] = {}
     for name, value in describe_kept(plan.changes.stays):
@@ -272,7 +272,7 @@ def build_history_row(entry: PromotionLogEntry) -> tuple[str, ...]:
 
 
 def status_to_wire(session: PromotionSession) -> dict[str, Any]:
-    from argosy.features.promote.releases import FieldKind
+    from argosy.features.promote.environment_contents import FieldKind
 
     plans, documents = session.pending_plans, list[dict[str, Any]]()
     for environment in session.snapshot.pipeline.environments:
@@ -313,7 +313,7 @@ def _deployed_to_wire(deployed: DeployedRelease | None) -> dict[str, Any] | None
 
 
 def plan_to_wire(plan: PromotionPlan) -> dict[str, Any]:
-    from argosy.features.promote.moves import mask_field_value
+    from argosy.features.promote.promotion_changes import mask_field_value
 
     return {
         "apiVersion": API_VERSION,

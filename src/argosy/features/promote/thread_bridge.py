@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 Answer = TypeVar("Answer")
 

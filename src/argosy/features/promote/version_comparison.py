@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.promote.moves import match_owners
-from argosy.features.promote.releases import VERSION_KINDS, EnvironmentContents, FieldAddress, FieldKind
+from argosy.features.promote.environment_contents import VERSION_KINDS, EnvironmentContents, FieldAddress, FieldKind
+from argosy.features.promote.promotion_changes import match_owners
 
 CLAIM_SCHEME: Final = "pvc://"
 DIGEST_MARK: Final = "@sha256:"

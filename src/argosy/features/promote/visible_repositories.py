@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.promote.environment_states import NoEnvironments, RepositorySnapshot
+from argosy.features.promote.environments_at_commit import NoEnvironments, RepositorySnapshot
 from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.gitops.workspace.mirror_repository import MirrorRepository
-from argosy.web.owned_objects import list_visible_applications
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.workspace.mirror_at_commit import MirrorRepository
+from argosy.web.owned_object_lookup import list_visible_applications
 from argosy.web.request import RequestContext
 
 MAX_REPOSITORIES: Final = 5  # searched for one page

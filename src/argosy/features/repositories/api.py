@@ -18,7 +18,7 @@ from argosy.features.repositories import service
 from argosy.features.repositories.connection_test import FAILED, ConnectionState, RepositoryStateCache, test_connection
 from argosy.features.repositories.service import RepositorySecretType
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.declared_objects import DeclaredSecret
+from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.caller_clients import build_service

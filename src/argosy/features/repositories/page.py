@@ -13,7 +13,7 @@ from argosy.errors import UserError
 from argosy.features.repositories import service
 from argosy.features.repositories.connection_test import FAILED, RepositoryStateCache, test_connection
 from argosy.features.repositories.service import REPOSITORIES
-from argosy.gitops.application_client.declared_objects import DeclaredSecret
+from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
 from argosy.web.caller_clients import build_service
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse

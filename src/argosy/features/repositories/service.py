@@ -14,8 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application.repository_url import is_same_repository, parse_url
-from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.declared_objects import (
+from argosy.gitops.application_client.argocd_config_objects import (
     DeclaredSecret,
     SecretField,
     build_secret_name,
@@ -26,6 +25,7 @@ from argosy.gitops.application_client.declared_objects import (
     replace_declared_secret,
     secret_values_from_wire,
 )
+from argosy.gitops.application_client.client import ApplicationService
 
 _OCI_ADDRESS: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
 _SHARED_FIELDS: Final = (

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.log_flags import add_log_flags, start_logging
-from argosy.cli.ports import check_port
-from argosy.cli.target_flags import add_target_flags, read_target_options
+from argosy.cli.port_validation import check_port
 
 if TYPE_CHECKING:
     from argosy.features.serve.process import RunningServer
@@ -110,7 +110,7 @@ def open_browser(url: str, folder: Path) -> None:
     import threading
     import webbrowser
 
-    from argosy.cli.data_folder import write_private_text
+    from argosy.cli.sandbox_data_folder import write_private_text
 
     file = folder / "enter.html"
     refresh_tag = f'<meta http-equiv="refresh" content="0;url={html.escape(url)}">'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from argosy.cli.ports import check_port
-from argosy.cli.target_flags import parse_path
+from argosy.cli.cluster_flags import parse_path
+from argosy.cli.port_validation import check_port
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\

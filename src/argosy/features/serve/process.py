@@ -21,23 +21,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from argosy import __version__
-from argosy.cli.data_folder import get_state_folder
-from argosy.cli.target import TargetOptions
+from argosy.cli.cluster_target import TargetOptions
+from argosy.cli.sandbox_data_folder import get_state_folder
 from argosy.errors import UserError
 from argosy.features.controller.process import choose_target
 from argosy.features.serve import local_login
 from argosy.features.serve.http_server import ServerCertificate, open_listener, serve_application
 from argosy.gitops.engine.logging_setup import mask_log_output
-from argosy.isolation.health_report import ConfinementCheck
+from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.kube.client import Cluster
 from argosy.kube.client.file_permissions import check_private_file
 from argosy.observability.probe_server import ProbeSources, serve_probes
 
 if TYPE_CHECKING:
     from argosy.gitops.source.repositories import Repositories
-    from argosy.isolation.process_pool import ProcessPool
+    from argosy.isolation.trusted_process_pool import ProcessPool
     from argosy.web.middleware.asgi import WebApplication
-    from argosy.web.site import ServeOptions, Site
+    from argosy.web.site_services import ServeOptions, Site
 
 DEFAULT_PORT: Final = 8484
 AUDIT_FILE: Final = "audit.log"
@@ -92,8 +92,8 @@ def run_server(options: ServeCommandOptions, on_ready: Callable[[RunningServer],
 
 
 async def _run(options: ServeCommandOptions, on_ready: Callable[[RunningServer], None]) -> None:
-    from argosy.kube.client.http import connect
-    from argosy.kube.client.reachability import ReachabilityLog
+    from argosy.kube.client.cluster_client import connect
+    from argosy.kube.client.reachability_log import ReachabilityLog
 
     check_options(options.page)
     target = choose_target(options.target)
@@ -249,7 +249,7 @@ def _load_or_create_certificate(options: WebServerOptions) -> ServerCertificate 
 
 
 def _build_serve_options(options: WebServerOptions, port: int, certificate: ServerCertificate | None) -> ServeOptions:
-    from argosy.web.site import LOOPBACK_HOSTS, ServeOptions
+    from argosy.web.site_services import LOOPBACK_HOSTS, ServeOptions
 
     is_loopback = options.listen in LOOPBACK_ADDRESSES
     own_hosts = () if is_loopback else (socket.gethostname().lower(),)

@@ -9,18 +9,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from argosy.cli.connection import open_cluster
+from argosy.cli.service_connection import open_cluster
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.route_table import LIVE_PAGES
-from argosy.web.site import ServeOptions, Site
+from argosy.web.site_services import ServeOptions, Site
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from argosy.cli.tables import TerminalOutput
 from argosy.features.setup.delivery_cli import run_apply, run_destroy, run_plan, run_status, run_with_exit_codes
 
 if TYPE_CHECKING:
-    from argosy.features.setup.preparation import StepOutput
+    from argosy.features.setup.cluster_preparation import StepOutput
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 SetupCommand = Callable[[argparse.Namespace], int]
@@ -105,15 +105,15 @@ def _add_preparation_commands(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _finish_parser(parser: argparse.ArgumentParser, run: SetupCommand) -> None:
-    from argosy.cli.target_flags import add_target_flags
+    from argosy.cli.cluster_flags import add_target_flags
 
     add_target_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run_prepare(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
-    from argosy.features.setup.preparation import prepare_argocd
+    from argosy.cli.cluster_flags import read_target_options
+    from argosy.features.setup.cluster_preparation import prepare_argocd
 
     def run() -> int:
         prepare_argocd(
@@ -126,8 +126,8 @@ def run_prepare(args: argparse.Namespace) -> int:
 
 
 def run_apply_apps(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
-    from argosy.features.setup.preparation import apply_applications
+    from argosy.cli.cluster_flags import read_target_options
+    from argosy.features.setup.cluster_preparation import apply_applications
 
     def run() -> int:
         apply_applications(read_target_options(args), args.folder, _print_message, _print_target)
@@ -137,8 +137,8 @@ def run_apply_apps(args: argparse.Namespace) -> int:
 
 
 def run_write_gitea(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
-    from argosy.features.setup.preparation import write_gitea_credentials
+    from argosy.cli.cluster_flags import read_target_options
+    from argosy.features.setup.cluster_preparation import write_gitea_credentials
 
     def run() -> int:
         write_gitea_credentials(read_target_options(args), args.namespace, _print_message, _print_target)

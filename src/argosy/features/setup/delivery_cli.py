@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
+    from argosy.cli.cluster_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
 
     def run() -> int:
@@ -27,7 +27,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
 
 def run_apply(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
+    from argosy.cli.cluster_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
     from argosy.features.setup.text_output import plan_to_wire
 
@@ -46,7 +46,7 @@ def run_apply(args: argparse.Namespace) -> int:
 
 
 def run_status(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
+    from argosy.cli.cluster_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
     from argosy.features.setup.text_output import render_status, status_to_wire
 
@@ -62,7 +62,7 @@ def run_status(args: argparse.Namespace) -> int:
 
 
 def run_destroy(args: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import read_target_options
+    from argosy.cli.cluster_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
     from argosy.features.setup.text_output import plan_to_wire
 
@@ -93,7 +93,7 @@ class _DryRunStop(UserError):
 
 
 def _load_request(args: argparse.Namespace) -> SetupRequest:
-    from argosy.features.setup.requests import load_setup_request
+    from argosy.features.setup.input_files import load_setup_request
 
     return load_setup_request(args.file)
 
@@ -149,8 +149,8 @@ def _print_data(args: argparse.Namespace, data: dict[str, Any]) -> None:
 
 def run_with_exit_codes(run: Callable[[], int]) -> int:
     """Run a command and map errors to exit codes: 1 if something is missing, 4 after a timeout."""
+    from argosy.features.setup.cluster_preparation import ArgoCDNotFound, ArgoCDNotReady, RequiredFileMissing
     from argosy.features.setup.delivery_service import WaitTimeout
-    from argosy.features.setup.preparation import ArgoCDNotFound, ArgoCDNotReady, RequiredFileMissing
 
     try:
         return run()

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from argosy.cli.target import TargetOptions, open_target
+from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.features.setup.delivery.apply import OnChangeDone, apply_plan, wait_for_settings
 from argosy.features.setup.delivery.live_state import load_setup_state
 from argosy.features.setup.delivery.plan import (

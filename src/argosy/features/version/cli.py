@@ -33,7 +33,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run_version(args: argparse.Namespace) -> int:
-    from argosy.cli.running_instances import select_folder
+    from argosy.cli.running_sandbox_selection import select_folder
     from argosy.kube.controller.addon_loader import describe_addons
 
     running_instance = select_folder(None).find_running_instance()

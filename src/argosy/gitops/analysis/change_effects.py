@@ -15,7 +15,7 @@ from argosy.annotations import RESOURCES_FINALIZER
 from argosy.gitops.analysis.effect import Effect, EffectKind
 from argosy.gitops.analysis.object_changes import ApplicationChange, ChangeType, ObjectChange
 from argosy.gitops.analysis.pod_specs import list_dependencies
-from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep
 from argosy.gitops.analysis.resource_requests import (
     AUTOSCALER,
     COMPONENT_FIELDS,
@@ -27,10 +27,10 @@ from argosy.gitops.analysis.resource_requests import (
 )
 from argosy.gitops.analysis.schema_validation import MISTYPED, SchemaValidator
 from argosy.gitops.application import Application
-from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.diff.differences import format_pointer
 from argosy.gitops.sync.options import SyncOptions, find_keep_reason
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 _TEMPLATE_KINDS: Final = {

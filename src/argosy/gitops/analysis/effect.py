@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from argosy.gitops.analysis.repository import PathStep
+from argosy.gitops.analysis.repository_view import PathStep
 
 
 class EffectKind(StrEnum):

@@ -20,12 +20,12 @@ from argosy.gitops.diff import format_pointer
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
 from argosy.gitops.policy.destination_clusters import DestinationClusters
 from argosy.gitops.status.history import read_deployments
-from argosy.gitops.status.hold import describe_hold, read_hold
-from argosy.gitops.status.project_budgets import BudgetUse
-from argosy.gitops.status.rollback import ActiveRollback, find_active_rollback
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.status.rollback_detection import ActiveRollback, find_active_rollback
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.sync_hold import describe_hold, read_hold
+from argosy.gitops.status.worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 PRODUCTION_WORDS: Final = frozenset({"prod", "production", "prd", "live"})
 NO_ENGINES: Final = DeliveryEngines()

@@ -13,13 +13,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
-from argosy.gitops.analysis.repository import ManifestWithLocations, RenderFailure
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure
 from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import FieldDifference, Pair
 from argosy.gitops.diff import list_differences, mask_pair
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 KUSTOMIZE_HASH_SUFFIX: Final = re.compile(

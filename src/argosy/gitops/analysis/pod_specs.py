@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep
 
 IMAGE_TRIGGERS_ANNOTATION: Final = (
     "image.openshift.io/triggers"  # an annotation: images that OpenShift writes into the object

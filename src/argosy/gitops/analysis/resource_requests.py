@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.analysis.repository_view import ManifestWithLocations
 from argosy.kube.schema import quantity
 
 INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.repository_view import RepositoryView
 from argosy.gitops.analysis.violation import Severity, Violation
 
 CheckRepository = Callable[[RepositoryView], Iterable[Violation]]

@@ -13,18 +13,18 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError, ManifestError
 from argosy.gitops.analysis.kept_defaults import merge_defaults
-from argosy.gitops.analysis.repository import PathStep
-from argosy.gitops.analysis.serving_fields import find_suspicious_fields
-from argosy.kube.names import GroupKind, split_api_version
+from argosy.gitops.analysis.kserve_field_typos import find_suspicious_fields
+from argosy.gitops.analysis.repository_view import PathStep
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import defaults, typed_json, validation
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.kube.schema.bundled_crds import load_definitions
-from argosy.kube.schema.crd.definition import apply_definition_defaults, check_definition
+from argosy.kube.schema.crd.definition_validation import apply_definition_defaults, check_definition
 from argosy.kube.schema.crd.kind import CustomKind, build_custom_kinds
 from argosy.kube.schema.field_error import FieldError, FieldErrorType, forbidden
-from argosy.kube.schema.resources import ApiResource
 
 UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
 _STRATEGY_PATH: Final = "spec.strategy"

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from argosy import annotations as names
 from argosy.errors import UserError
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.repository_view import RepositoryView
 from argosy.languages import globs
 
 _ANNOTATION_FORMAT: Final = re.compile(r"\s*(AGY\d{3}(?:\s*,\s*AGY\d{3})*)\s+(\S.*)", re.DOTALL)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.kube.objects.yaml_edits import YamlEdit

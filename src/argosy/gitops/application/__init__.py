@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from argosy.annotations import TRACKING_ID
 from argosy.gitops.application.cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
 from argosy.gitops.application.sources import Source, read_source, read_source_fields
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application.operations import (

@@ -12,8 +12,8 @@ from typing import Any
 
 from argosy.gitops.application.sources import Source, read_source_fields
 from argosy.gitops.application.sync_policy import RetryStrategy, read_retry
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.resource_key import ResourceKey
 
 
 class OperationPhase(enum.StrEnum):

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.gitops.application_client.app_row import AppRow, build_row
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, PAGE_SIZE, SYNC_WORDS, AppListQuery, read_query
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 
 CanSeeRow = Callable[[AppRow], bool]

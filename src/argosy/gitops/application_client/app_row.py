@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.summary import (
+from argosy.gitops.application_client.status_summary import (
     count_deployments,
     describe_problem,
     describe_sync_policy,
@@ -25,10 +25,10 @@ from argosy.gitops.application_client.summary import (
     read_synced_revisions,
     shorten_revision,
 )
-from argosy.gitops.status.hold import SyncHold, read_hold
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.sync_hold import SyncHold, read_hold
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 NO_OPERATION: Final = "None"
 ENVIRONMENT_LABELS: Final = ("environment", "env", "app.kubernetes.io/environment")

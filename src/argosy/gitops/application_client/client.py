@@ -18,11 +18,11 @@ from typing import Any, Final
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.gitops.application import Application, read_application
 from argosy.kube.client import Cluster
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.whoami import whoami
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MAX_WRITE_ATTEMPTS: Final = 8  # write attempts on conflict

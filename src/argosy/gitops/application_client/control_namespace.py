@@ -17,8 +17,8 @@ from argosy.gitops.application.install_labels import (
 )
 from argosy.kube.client import ClusterReader
 from argosy.kube.controller.sharding.leases import MEMBER_SELECTOR
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 ARGOCD_KIND: Final = GroupKind("argoproj.io", "ArgoCD")
 NAMESPACE_KIND: Final = GroupKind("", "Namespace")

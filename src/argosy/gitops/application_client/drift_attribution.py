@@ -15,11 +15,11 @@ from typing import Any, Final, TypeVar
 from argosy.annotations import FIELD_MANAGER
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_row import AppRow
-from argosy.gitops.application_client.summary import is_only_differing, read_synced_revisions
+from argosy.gitops.application_client.status_summary import is_only_differing, read_synced_revisions
 from argosy.gitops.status.history import read_deployments
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 GetLive = Callable[[ResourceKey], Manifest | None]
 DriftFingerprint = tuple[Any, ...]

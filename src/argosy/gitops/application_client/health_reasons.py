@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from argosy.gitops.application.step_results import Assessment
+from argosy.gitops.application_client.status_summary import extract_gist
 from argosy.gitops.application_client.stuck_pods import describe_unschedulable
-from argosy.gitops.application_client.summary import extract_gist
 from argosy.gitops.live.inference_service import describe_invalid_spec
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 
 def summarize_health_reason(manifest: Manifest, message: str) -> str:

@@ -15,7 +15,7 @@ from argosy.gitops.application import Application, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.workspace.paths import locate_folder
+from argosy.gitops.workspace.path_resolution import locate_folder
 
 LOCAL_REVISION: Final = "local"  # revision of a local folder
 

@@ -12,21 +12,21 @@ from typing import Any
 
 from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.evidence import ABSENT, Evidence, get_matching_value
+from argosy.gitops.analysis.field_explanation import FieldExplanation, explain_field
 from argosy.gitops.analysis.field_paths import parse_field_path
-from argosy.gitops.analysis.field_report import FieldExplanation, explain_field
+from argosy.gitops.analysis.object_versions import ABSENT, Evidence, get_matching_value
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.difference_causes import add_commits, explain_render_error, gather_evidence
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.diff import format_pointer, list_differences, list_foreign_fields, mask_pair
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.status.wire_format import as_mappings, omit_empty
-from argosy.kube.client.resource_names import parse_resource_arguments
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mappings, omit_empty
+from argosy.kube.client.resource_arguments import parse_resource_arguments
 from argosy.kube.patch.json_pointer import parse
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions import ObjectSelector
-from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.live import walk_tree
-from argosy.gitops.reconciler.permissions import build_permission_check
+from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.kube.objects import Manifest, key_of
 
 

@@ -14,8 +14,8 @@ from argosy.errors import Conflict, PolicyError, UserError
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService
 from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST, PROJECT_KIND
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 DEFAULT_PROJECT = "default"
 TYPE_META = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}

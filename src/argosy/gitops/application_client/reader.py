@@ -22,10 +22,10 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.project import OrphanRule, Project
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.lazy_client import LazyClusterClient
+from argosy.gitops.application_client.lazy_cluster_client import LazyClusterClient
 from argosy.gitops.application_client.local_folder import LocalRepositories
-from argosy.gitops.application_client.render_process import build_render_pool
-from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.application_client.render_pool import build_render_pool
+from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import build_indexes, build_tree, find_orphans
@@ -50,11 +50,11 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.checkouts import find_cache_folder
 from argosy.isolation import WorkerPool
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, User
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 MAX_CONCURRENT_REQUESTS: Final = 8  # concurrent requests

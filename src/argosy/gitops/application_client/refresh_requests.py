@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from argosy.errors import ArgosyError, Conflict, TransientError
-from argosy.gitops.application.refresh import build_refresh_annotations
+from argosy.gitops.application.refresh_annotations import build_refresh_annotations
 from argosy.gitops.application_client.client import FIRST_RETRY_SECONDS, MAX_WRITE_ATTEMPTS
 from argosy.kube.client import Cluster
 from argosy.kube.controller.log_context import build_object_field, with_log_fields
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 MIN_INTERVAL_SECONDS: Final = 10.0  # minimum between two refreshes of one Application

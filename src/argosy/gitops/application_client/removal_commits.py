@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.causes import REMOVED_FROM_GIT
+from argosy.gitops.analysis.cause_detection import REMOVED_FROM_GIT
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.local_folder import LOCAL_REVISION
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.source.git.blame import Blame
-from argosy.gitops.status.wire_format import as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.kube.resource_key import ResourceKey
 
 Causes = Mapping[str, Cause]
 

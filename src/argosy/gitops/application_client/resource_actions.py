@@ -13,15 +13,15 @@ from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import current_timestamp
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.health.actions import ActionRunner, ResourceAction, build_patch, split_status
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.live.resource_tree import POD, ResourceNode
-from argosy.gitops.reconciler.permissions import build_permission_check
+from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 

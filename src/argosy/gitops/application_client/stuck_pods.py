@@ -11,12 +11,17 @@ from typing import Any, Final
 from argosy.errors import ClusterError
 from argosy.gitops.application import Application, OperationPhase
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.summary import list_rows
-from argosy.gitops.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, list_waiting_containers
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.application_client.status_summary import list_rows
+from argosy.gitops.live.stuck_containers import (
+    IMAGE_FAILURES,
+    is_image_current,
+    is_old_replica_set,
+    list_waiting_containers,
+)
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.gitops.sync.retry import is_waiting_for_retry
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
 POD: Final = GroupKind("", "Pod")
 UNSCHEDULABLE_REASON: Final = "Unschedulable"  # k8s: may pass: a node may be added, or another Pod may end

@@ -15,8 +15,8 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.reader import ApplicationReader, open_reader
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects.boolean_text import parse_boolean
+from argosy.kube.resource_key import ResourceKey
 
 CHECK_REFS_TIMEOUT_SECONDS: Final = 5.0  # for all sources together
 REQUIRE_OVERRIDE_KEY: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # argo: key of argocd-cm

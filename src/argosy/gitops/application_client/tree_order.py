@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.wire_format import omit_empty
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import omit_empty
+from argosy.kube.resource_key import ResourceKey
 
 
 class TreeLine(NamedTuple):

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.summary import (
+from argosy.gitops.application_client.status_summary import (
     is_busy,
     list_rows,
     read_health_message,
     read_health_status,
     read_sync_status,
 )
-from argosy.gitops.application_client.sync_requests import select_keys
-from argosy.gitops.status.hold import read_hold
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.application_client.sync_operation_builder import select_keys
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.sync_hold import read_hold
 
 BLOCKING_CONDITIONS: Final = ("InvalidSpecError", "ComparisonError")  # nothing is compared until a user fixes it
 FAILED_PHASES: Final = ("Failed", "Error")

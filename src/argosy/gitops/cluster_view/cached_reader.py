@@ -15,16 +15,16 @@ from argosy.errors import TransientError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.live.ownership import claim_name_prefixes, read_parents
+from argosy.gitops.live.parent_references import claim_name_prefixes, read_parents
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.source.repositories import Repositories
 from argosy.isolation import WorkerPool
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, Listing
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 
 IsFullyCached = Callable[[GroupKind], bool]

@@ -20,7 +20,7 @@ from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_list import AppRow, build_row
 from argosy.gitops.application_client.client import APPLICATION, ApplicationService
-from argosy.gitops.application_client.render_process import build_render_pool
+from argosy.gitops.application_client.render_pool import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
 from argosy.gitops.coexistence.argocd_scope import read_namespaces
 from argosy.gitops.live import build_indexes
@@ -33,13 +33,13 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.checkouts import find_cache_folder
 from argosy.isolation import WorkerPool
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import VersionedCluster
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache
 from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener
 from argosy.kube.controller.informer_set import InformerSet
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 _row_sort_key: Final = operator.attrgetter("name", "namespace")  # sort key of a row

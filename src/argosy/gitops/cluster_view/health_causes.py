@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.gitops.application_client.health_reasons import summarize_health_reason
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 GetLiveObject = Callable[[ResourceKey], Manifest | None]
 CAUSED_BY_PATTERN: Final = re.compile(

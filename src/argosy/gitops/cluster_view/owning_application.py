@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 

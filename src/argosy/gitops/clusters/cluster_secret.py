@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ArgosyError, UserError
-from argosy.kube.client.connection import Connection, ExecPlugin
+from argosy.kube.client.connection_settings import Connection, ExecPlugin
 from argosy.kube.client.kubeconfig import EXEC_VERSIONS
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.field_reader import FieldReader

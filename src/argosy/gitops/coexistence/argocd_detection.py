@@ -16,12 +16,12 @@ from typing import Final
 from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.coexistence.argocd_scope import AccessReviewReader, resolve_engines
 from argosy.gitops.policy.delivery_engine import CONTROLLER_SELECTORS, ArgoCDController, DeliveryEngines
-from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache
 from argosy.kube.controller.clock import Backoff, Timer, sleep
 from argosy.kube.controller.informer import REFUSED_CODES, Informer
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 # Pods, too: one whose StatefulSet was deleted without it keeps running.

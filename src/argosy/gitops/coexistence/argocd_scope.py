@@ -22,8 +22,8 @@ from argosy.gitops.policy.delivery_engine import (
     split_patterns,
 )
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 CONFIG_MAP_KIND, NAMESPACE_KIND = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
 REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_yaml
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 CONFIG_MAP_KIND: Final = GroupKind("", "ConfigMap")
 ROUTE_KIND: Final = GroupKind("route.openshift.io", "Route")

@@ -33,7 +33,7 @@ from argosy.gitops.delivery_file.values import (
     SecretSource,
     SyncMode,
 )
-from argosy.gitops.health.bundled import DEFAULT_INSTALL_PROFILE
+from argosy.gitops.health.bundled_rules import DEFAULT_INSTALL_PROFILE
 from argosy.kube.objects import read_yaml
 from argosy.kube.schema.name_syntax import SyntaxCheck, check_dns_label, check_dns_subdomain
 

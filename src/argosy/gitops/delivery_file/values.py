@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from argosy.gitops.health.bundled import DEFAULT_INSTALL_PROFILE
+from argosy.gitops.health.bundled_rules import DEFAULT_INSTALL_PROFILE
 
 API_VERSION: Final = "argosy.dev/v1"
 KIND: Final = "Delivery"

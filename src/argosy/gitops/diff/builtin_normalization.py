@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import split_api_version
 
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 

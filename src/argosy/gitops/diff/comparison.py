@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ManifestError, PatchError
-from argosy.gitops.application.hooks import has_option, is_hook, is_skipped, list_compare_options
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
+from argosy.gitops.application.sync_annotations import has_option, is_hook, is_skipped, list_compare_options
 from argosy.gitops.diff import structured_merge_diff, three_way_diff
 from argosy.gitops.diff.diff_cache import DiffCache, PairResult, build_cache_key
 from argosy.gitops.diff.diff_options import DiffOptions
@@ -21,9 +21,9 @@ from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResul
 from argosy.gitops.diff.normalization import ManifestNormalizer, find_normalizer
 from argosy.gitops.diff.typed_manifests import FindShape, find_manifest_shape, find_no_shape, roundtrip_by_type
 from argosy.gitops.diff.version_conversion import convert_live
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of_desired
-from argosy.languages.jq import compile_jq, format_too_expensive_error
+from argosy.kube.resource_key import ResourceKey
+from argosy.languages.jq_path_expressions import compile_jq, format_too_expensive_error
 
 _IGNORE_EXTRANEOUS: Final = "IgnoreExtraneous"
 _WRITE_FIELDS: Final = frozenset(("managedFields", "resourceVersion", "generation"))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from argosy.errors import ArgosyError
-from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema.crd.compiled_schema import compile_schema
 
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from argosy import annotations as names
 from argosy.annotations import FIELD_MANAGER
 from argosy.gitops.application import Application, IgnoreDifference
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.languages import globs
 
 IgnoreStatus = Literal["all", "crd", "none"]

@@ -15,11 +15,11 @@ import orjson
 
 from argosy.errors import PatchError
 from argosy.gitops.application import IgnoreDifference
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import json_pointer
-from argosy.languages.jq import JqExpression, compile_jq
+from argosy.kube.resource_key import ResourceKey
 from argosy.languages.jq_evaluator import JqTooExpensiveError
+from argosy.languages.jq_path_expressions import JqExpression, compile_jq
 
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 

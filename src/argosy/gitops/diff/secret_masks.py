@@ -13,8 +13,8 @@ from typing import Any, Final
 import orjson
 
 from argosy.annotations import LAST_APPLIED
-from argosy.gitops.application.hooks import get_annotation
 from argosy.gitops.application.step_results import Pair
+from argosy.gitops.application.sync_annotations import get_annotation
 from argosy.gitops.diff.builtin_normalization import normalize_secret
 from argosy.gitops.diff.three_way_diff import read_last_applied
 from argosy.kube.objects import Manifest

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import UserError
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.diff.diff_options import DEFAULT_KNOWN_FIELDS, DiffSettings, IgnoreStatus, KnownField
-from argosy.gitops.diff.known_types import find_type_normalizer
+from argosy.gitops.diff.known_type_fields import find_type_normalizer
 from argosy.kube.objects import read_yaml
 from argosy.kube.objects.boolean_text import read_boolean
 

@@ -10,13 +10,13 @@ from typing import Final
 
 from argosy.errors import ManifestError
 from argosy.gitops.diff.field_subset import keep_pattern_keys
-from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
+from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import defaults, typed_json
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.crd.compiled_schema import SchemaNode
-from argosy.kube.schema.crd.pruning import apply_defaults
+from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults
 
 FindShape = Callable[[str, str], Shape | None]
 """Returns the shape of a custom kind by apiVersion and kind, or None."""

@@ -18,9 +18,9 @@ from argosy.gitops.status.metrics import (
     operation_seconds,
     remove_url_user,
 )
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.client.call_recorder import RecordedCall
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.kube.client.call_metrics import RecordedCall
+from argosy.kube.resource_key import ResourceKey
 from argosy.observability.metrics import Histogram, LabeledCounter, MetricFamily
 
 RECONCILE_BUCKETS_SECONDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: same buckets

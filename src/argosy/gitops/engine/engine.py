@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.applicationset.condition import ApplicationSetReporter
+from argosy.gitops.applicationset.missing_controller_condition import ApplicationSetReporter
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.coexistence.argocd_detection import ArgoCDDetector
 from argosy.gitops.engine.counters import EngineCounters
-from argosy.gitops.engine.local_repositories import LocalRepositoryPoller, list_raw_sources
+from argosy.gitops.engine.local_repository_poller import LocalRepositoryPoller, list_raw_sources
 from argosy.gitops.engine.logging_setup import QuotableSecrets, mask_log_output
 from argosy.gitops.engine.sharded_engine import EngineSharding
 from argosy.gitops.live import ApplicationCachePolicy, CacheReader, build_indexes
@@ -42,18 +42,18 @@ from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.source.webhook_payloads import Push
 from argosy.gitops.source.webhooks import affects_source, read_pushes
 from argosy.isolation import WorkerPool
-from argosy.isolation.health_report import ConfinementCheck
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.confinement_health import ConfinementCheck
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster
-from argosy.kube.client.call_recorder import RecordingCluster
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.call_metrics import RecordingCluster
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, ControllerContext, InformerCache, WorkQueue, run_workers
 from argosy.kube.controller.clock import is_being_cancelled
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.controller.sharding.membership import ShardMembership
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.kube.controller.log_context import get_log_fields
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.redaction.redaction import SecretMask

@@ -21,8 +21,8 @@ from argosy.gitops.status.metrics import (
     build_application_metrics,
     find_server,
 )
-from argosy.isolation.health_report import ConfinementCheck
-from argosy.kube.client.call_recorder import RecordingCluster
+from argosy.isolation.confinement_health import ConfinementCheck
+from argosy.kube.client.call_metrics import RecordingCluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.objects import Manifest, key_of

@@ -22,8 +22,8 @@ from argosy.kube.controller.clock import sleep
 from argosy.kube.controller.sharding.leases import LEASE as KIND
 from argosy.kube.controller.sharding.leases import LEASE_NAME_PREFIX, MEMBER_SELECTOR
 from argosy.kube.controller.sharding.membership import ShardMembership
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 LEASE_POLL_SECONDS: Final = 0.5  # seconds between reads of a Lease that may be stale
 DEFAULT_LEASE_SECONDS: Final = 15.0

@@ -17,8 +17,8 @@ from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.engine.sharded_engine import wait_for_no_leader, wait_for_no_members
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run_as_leader
-from argosy.kube.controller.retry import retry_until_reachable
 from argosy.kube.controller.sharding.membership import ShardMembership
+from argosy.kube.controller.startup_retry import retry_until_reachable
 
 log = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 1.0  # until the leader Lease is read again

@@ -17,7 +17,7 @@ import orjson
 from argosy.annotations import HOOK_FINALIZER
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health import builtin, fallback
-from argosy.gitops.health.bundled import HealthRule, RuleOrigin
+from argosy.gitops.health.bundled_rules import HealthRule, RuleOrigin
 from argosy.gitops.health.lua import (
     EVALUATE_FUNCTION,
     FIELDS_READ_FUNCTION,
@@ -32,9 +32,9 @@ from argosy.gitops.health.lua import (
 from argosy.gitops.health.lua.projection import project_manifest
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.isolation import NotConfinedError
-from argosy.isolation.backoff import FIRST_SECONDS, ScriptBackoff
-from argosy.kube.names import split_api_version
+from argosy.isolation.script_backoff import FIRST_SECONDS, ScriptBackoff
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import split_api_version
 
 PENDING_DELETION: Final = Assessment(HealthStatus.PROGRESSING, "Pending deletion")
 FIRST_BACKOFF_SECONDS: Final = FIRST_SECONDS  # first backoff of a check that killed or hung workers

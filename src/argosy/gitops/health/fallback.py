@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.gitops.application.step_results import Assessment, HealthStatus
-from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import split_api_version
 
 # k8s: the groups of built-in kinds and aggregated APIs. Other groups below k8s.io, such as
 # gateway.networking.k8s.io, are custom resources.

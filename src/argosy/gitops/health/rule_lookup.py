@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from argosy.errors import UserError
 from argosy.gitops.health import builtin, fallback
-from argosy.gitops.health.bundled import HealthRule, RuleOrigin, load_bundled_rules, load_profile_rules
-from argosy.gitops.health.kind_keys import has_wildcard, render_kind
+from argosy.gitops.health.bundled_rules import HealthRule, RuleOrigin, load_bundled_rules, load_profile_rules
 from argosy.gitops.health.kind_patterns import matches_kind_pattern, parse_kind_pattern
+from argosy.gitops.health.setting_kind_names import has_wildcard, render_kind
 from argosy.gitops.health.settings import CustomHealthCheck, Customizations
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 
 class HealthRules:

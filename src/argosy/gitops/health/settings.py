@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from argosy.errors import UserError
-from argosy.gitops.health import kind_keys, kind_patterns
-from argosy.gitops.health.bundled import list_profiles_of_kind, load_profile_rules
+from argosy.gitops.health import kind_patterns, setting_kind_names
+from argosy.gitops.health.bundled_rules import list_profiles_of_kind, load_profile_rules
 from argosy.gitops.health.setting_error import (
     EVERY_KIND,
     UNKNOWN_LOCATION,
@@ -21,7 +21,7 @@ from argosy.gitops.health.setting_error import (
     SettingLocation,
     find_similar_word,
 )
-from argosy.gitops.health.settings_location import (
+from argosy.gitops.health.settings_collection import (
     ARGOCD_CM,
     ARGOSY_CM,
     CUSTOMIZATIONS_KEY,
@@ -29,8 +29,8 @@ from argosy.gitops.health.settings_location import (
     SettingEntry,
     collect_settings,
 )
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, read_yaml
+from argosy.kube.resource_key import GroupKind
 
 # argo: the known types of customization; any other makes Argo CD reject all of them
 CUSTOMIZATION_TYPES: Final = (
@@ -114,7 +114,7 @@ def _read_customizations(
     for key, entry in argocd_cm.items():
         reader.read_key(key, entry)
     profiles, fallback = reader.read_argosy_cm(argosy_cm)
-    overrides = sorted(reader.overrides.items(), key=lambda item: kind_keys.has_wildcard(item[0]))
+    overrides = sorted(reader.overrides.items(), key=lambda item: setting_kind_names.has_wildcard(item[0]))
     checks = tuple(
         CustomHealthCheck(
             pattern, override.health.value, override.open_libs, override.health.where, override.health.location
@@ -171,7 +171,7 @@ class _CustomizationReader:
         values = self._load_map(entry, EVERY_KIND)
         for name, value in values.items():
             map_entry = SettingEntry("", f"{entry.where}[{name}]", entry.location.append_steps(name))
-            parsed = kind_keys.parse_map_kind(name)
+            parsed = setting_kind_names.parse_map_kind(name)
             if parsed.fault:
                 self.add_fault(map_entry, parsed.fault, pattern=parsed.pattern)
             elif problem := _find_pattern_problem(parsed.pattern):
@@ -217,7 +217,7 @@ class _CustomizationReader:
             return
         if customization_type not in CUSTOMIZATION_TYPES[:3]:
             return
-        parsed = kind_keys.parse_key_kind(name, f"{CUSTOMIZATIONS_PREFIX}{customization_type}.")
+        parsed = setting_kind_names.parse_key_kind(name, f"{CUSTOMIZATIONS_PREFIX}{customization_type}.")
         if parsed.fault:
             self.add_fault(entry, parsed.fault, pattern=parsed.pattern)
             return
@@ -233,7 +233,7 @@ class _CustomizationReader:
         first, second, *remainder = [*key.split("."), "", ""]
         if find_similar_word(f"{first}.{second}", [CUSTOMIZATIONS_KEY], 0.85):
             suggestion = ".".join([CUSTOMIZATIONS_KEY, *filter(None, remainder)])
-            pattern = kind_keys.parse_key_kind(".".join(filter(None, remainder[1:]))).pattern
+            pattern = setting_kind_names.parse_key_kind(".".join(filter(None, remainder[1:]))).pattern
             self.add_fault(entry, f"is not read; did you mean {suggestion}?", pattern=pattern, is_error=False)
 
     def _add_from_key(self, customization_type: str, pattern: str, entry: SettingEntry) -> None:
@@ -259,7 +259,9 @@ class _CustomizationReader:
             if key == FALLBACK_SETTING:
                 fallback = self._read_bool(entry.value, entry, "the value", "")
             elif key.startswith(PROFILE_SETTING_PREFIX):
-                parsed = kind_keys.parse_key_kind(key.removeprefix(PROFILE_SETTING_PREFIX), PROFILE_SETTING_PREFIX)
+                parsed = setting_kind_names.parse_key_kind(
+                    key.removeprefix(PROFILE_SETTING_PREFIX), PROFILE_SETTING_PREFIX
+                )
                 if parsed.fault:
                     self.add_fault(entry, parsed.fault, pattern=parsed.pattern)
                 elif not entry.value.strip():

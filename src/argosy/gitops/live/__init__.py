@@ -10,12 +10,12 @@ from argosy.gitops.live.app_resources import (
     find_managed_resources,
     find_version_mismatches,
 )
+from argosy.gitops.live.cache_indexes import BY_NAMESPACE, BY_OWNER, BY_PARENT, CacheReader, build_indexes
 from argosy.gitops.live.cache_policy import ApplicationCachePolicy, is_trimmed
-from argosy.gitops.live.cache_reader import BY_NAMESPACE, BY_OWNER, BY_PARENT, CacheReader, build_indexes
 from argosy.gitops.live.exclusions import Exclusions, read_exclusions
 from argosy.gitops.live.orphans import find_orphans
 from argosy.gitops.live.orphans import orphan_warning as orphan_warning
-from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.live.parent_references import ParentRef
 from argosy.gitops.live.pod_status import list_images
 from argosy.gitops.live.resource_tree import ResourceNode, build_tree, walk_tree
 from argosy.gitops.live.tracking import (

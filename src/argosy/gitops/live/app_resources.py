@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from argosy.gitops.live.cache_reader import BY_OWNER, BY_PARENT, CacheReader
-from argosy.gitops.live.ownership import (
+from argosy.gitops.live.cache_indexes import BY_OWNER, BY_PARENT, CacheReader
+from argosy.gitops.live.parent_references import (
     PERSISTENT_VOLUME_CLAIM,
     STATEFUL_SET,
     ParentRef,
@@ -19,8 +19,8 @@ from argosy.gitops.live.ownership import (
     read_parents,
 )
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 
 def find_managed_resources(

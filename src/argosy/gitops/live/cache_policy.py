@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.gitops.live.ownership import STATEFUL_SET
-from argosy.gitops.live.stuck_pods import CONTAINER_STATUS_FIELDS, find_image_failure
+from argosy.gitops.live.parent_references import STATEFUL_SET
+from argosy.gitops.live.stuck_containers import CONTAINER_STATUS_FIELDS, find_image_failure
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 # argosy reads more than the metadata of these kinds, tracked or not.

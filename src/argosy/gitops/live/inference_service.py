@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, get_annotation
+from argosy.kube.resource_key import GroupKind
 
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 RUNTIME_NOT_RECOGNIZED: Final = "RuntimeNotRecognized"

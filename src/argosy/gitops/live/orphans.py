@@ -11,11 +11,11 @@ from typing import Final
 
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
 from argosy.gitops.live.app_resources import find_affected_applications, list_parents
-from argosy.gitops.live.cache_reader import BY_NAMESPACE, CacheReader
+from argosy.gitops.live.cache_indexes import BY_NAMESPACE, CacheReader
 from argosy.gitops.live.resource_tree import KeyFilter, ResourceNode, build_node, walk_tree
 from argosy.gitops.live.tracking import TrackingSettings
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.languages.globs import matches_glob
 
 _DEFAULT_OBJECTS: Final = (

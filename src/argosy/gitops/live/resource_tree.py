@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.live import pod_status
 from argosy.gitops.live.app_resources import list_children, list_parents
-from argosy.gitops.live.cache_reader import CacheReader
-from argosy.gitops.live.ownership import ParentRef
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
+from argosy.gitops.live.cache_indexes import CacheReader
+from argosy.gitops.live.parent_references import ParentRef
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
 POD = GroupKind("", "Pod")
 

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
 from argosy.errors import ManifestError
 from argosy.gitops.application import Application
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of, key_of_desired
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 TrackingMethod = Literal["annotation", "label", "annotation+label"]
 

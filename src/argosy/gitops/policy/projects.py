@@ -19,7 +19,7 @@ from argosy.gitops.policy.repository_patterns import (
     is_selected,
     read_repository_spellings,
 )
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.languages.globs import matches_glob
 
 # Parts of the messages below: an operation state has only a message to tell that a project refused it.

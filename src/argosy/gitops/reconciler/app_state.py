@@ -45,19 +45,19 @@ from argosy.gitops.live import (
     read_instance_name,
     walk_tree,
 )
-from argosy.gitops.reconciler.app_state_report import build_resources, build_warnings, find_shared_resources
 from argosy.gitops.reconciler.desired_state import DesiredState
-from argosy.gitops.reconciler.fetch_cache import FetchCache, ObjectFetch
+from argosy.gitops.reconciler.fetched_object_cache import FetchCache, ObjectFetch
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.permissions import IsAllowed, build_permission_check, check_keys_in_scope
+from argosy.gitops.reconciler.object_permissions import IsAllowed, build_permission_check, check_keys_in_scope
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, find_shared_resources
 from argosy.gitops.reconciler.server_side_diff import DryRunPredictor
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, list_resource_keys
 from argosy.kube.client import Catalog
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER_FIELD_MANAGER: Final = "argosy-reader"

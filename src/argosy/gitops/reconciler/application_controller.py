@@ -25,16 +25,16 @@ from argosy.gitops.reconciler.setting_errors import SettingFaultLog
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.unknown_state import read_compared_revisions
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.gitops.status.status import build_unreadable_patch
-from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.controller.log_context import add_log_fields
 from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.controller.write_fence import NotOwner
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 MAX_PASSES_IN_A_ROW: Final = 20  # passes in a row; then other Applications get their turn

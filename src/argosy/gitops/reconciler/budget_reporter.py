@@ -14,12 +14,12 @@ from typing import Any, Final, Protocol
 from argosy.errors import ArgosyError, ClusterError, Conflict
 from argosy.fair_share import Budget
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.status.project_budgets import BUDGETS_LABELS, BudgetUse, budget_uses_to_wire, is_abandoned
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.worker_budget_configmap import BUDGETS_LABELS, BudgetUse, budget_uses_to_wire, is_abandoned
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.clock import Backoff, Clock, sleep
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 REPORT_SECONDS: Final = 5.0

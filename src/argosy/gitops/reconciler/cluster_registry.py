@@ -21,12 +21,12 @@ from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.remote_cluster import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import run_with_timeout
 from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 UNUSED_SECONDS: Final = 600.0  # seconds without Applications until a cluster is closed

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.finalizers import is_controller_finalizer
-from argosy.gitops.reconciler.status_update import ReconcileResult
+from argosy.gitops.reconciler.status_patch import ReconcileResult
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.sync.app_deletion import DeletionStep

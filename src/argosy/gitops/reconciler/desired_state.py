@@ -14,9 +14,9 @@ from typing import Any, Final
 from argosy.errors import PolicyError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.hooks import is_hook, is_skipped, list_hook_phases
 from argosy.gitops.application.project import Project
 from argosy.gitops.application.step_results import Checkout, RenderResult
+from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
 from argosy.gitops.application.unknown_fields import SPEC_FIELDS, list_unknown_fields
 from argosy.gitops.live import add_tracking
 from argosy.gitops.policy.projects import permits_source
@@ -27,8 +27,8 @@ from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.client import Catalog
 from argosy.kube.controller.log_context import add_log_fields
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of, key_of_desired
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 DEFAULT_REF: Final = "HEAD"
 TARGET_STATE_ERROR: Final = "Failed to load target state"  # argo: the same message

@@ -17,11 +17,11 @@ from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_state import AppState, AppStateComparer
 from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
-from argosy.gitops.reconciler.operation import OperationRunner
+from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 
 def every_kind_is_cached(kind: GroupKind) -> bool:

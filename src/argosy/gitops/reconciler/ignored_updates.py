@@ -16,8 +16,8 @@ from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.diff import DiffSettings, UpdateFilter
 from argosy.gitops.live import CacheReader, read_instance_name
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 

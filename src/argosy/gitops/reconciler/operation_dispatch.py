@@ -17,14 +17,18 @@ from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
 from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
-from argosy.gitops.reconciler.operation import format_conditions, start_operation
-from argosy.gitops.reconciler.operation_end import OPERATION_REMOVED, find_superseding_reason, is_operation_removed
+from argosy.gitops.reconciler.operation_runner import format_conditions, start_operation
+from argosy.gitops.reconciler.operation_termination_reasons import (
+    OPERATION_REMOVED,
+    find_superseding_reason,
+    is_operation_removed,
+)
 from argosy.gitops.reconciler.settings import ReconcilerSettings
-from argosy.gitops.reconciler.status_update import OperationResult
+from argosy.gitops.reconciler.status_patch import OperationResult
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.hold import describe_hold, read_hold
+from argosy.gitops.status.sync_hold import describe_hold, read_hold
 from argosy.gitops.sync.auto_sync import DelaySync, RefuseSync, StartSync, SyncTarget, decide_auto_sync
 from argosy.gitops.sync.termination import TERMINATING_PREFIX
 from argosy.kube.objects import Manifest

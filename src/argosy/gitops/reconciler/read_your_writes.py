@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from argosy.gitops.live import is_trimmed
 from argosy.kube.client import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
 from argosy.kube.controller.write_fence import run_write
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 MAX_REMEMBERED_WRITES: Final = 20_000
 WATCH_DELIVERY_SECONDS: Final = 60.0  # seconds after which the watch must have delivered a write

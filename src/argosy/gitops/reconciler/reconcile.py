@@ -17,7 +17,7 @@ from argosy.errors import Forbidden, PolicyError, SourceError, SourceUnreachable
 from argosy.gitops.application import Application
 from argosy.gitops.application.finalizers import is_controller_finalizer
 from argosy.gitops.application.project import Project
-from argosy.gitops.application.refresh import HARD_REFRESH
+from argosy.gitops.application.refresh_annotations import HARD_REFRESH
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_state import AppState
@@ -31,13 +31,13 @@ from argosy.gitops.reconciler.destination import (
     every_kind_is_cached,
 )
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.operation import format_conditions
+from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.operation_dispatch import OperationDispatcher
-from argosy.gitops.reconciler.permissions import find_deletion_refusal
+from argosy.gitops.reconciler.operation_runner import format_conditions
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
 from argosy.gitops.reconciler.settings import ReconcilerSettings
-from argosy.gitops.reconciler.status_update import ReconcileResult, SettledPass, StatusReporter
+from argosy.gitops.reconciler.status_patch import ReconcileResult, SettledPass, StatusReporter
 from argosy.gitops.reconciler.unknown_state import (
     build_unknown_state,
     build_unread_conditions,
@@ -45,12 +45,12 @@ from argosy.gitops.reconciler.unknown_state import (
     validate_application,
 )
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.gitops.status.status import RECONCILED_AT, is_outdated, is_recent
-from argosy.gitops.status.wire_format import as_mapping
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 DELETION_HOOKS_UNKNOWN: Final = "cannot determine the deletion hooks"
 LIVE_STATE_ERROR: Final = "Failed to load live state"

@@ -21,17 +21,17 @@ from argosy.gitops.reconciler.destination import DestinationCluster
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.kube.client import Cluster
-from argosy.kube.client.call_recorder import RecordCall, RecordingCluster
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.call_metrics import RecordCall, RecordingCluster
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.namespaced_reader import NamespacedClusterReader
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import cancel_and_wait, run_unless_failed, run_with_timeout, sleep
+from argosy.kube.controller.cluster_liveness import FAILURE_THRESHOLD_SECONDS, FailFastCluster, LivenessProbe
 from argosy.kube.controller.informer import ChangeListener
 from argosy.kube.controller.informer_set import InformerSet
-from argosy.kube.controller.liveness import FAILURE_THRESHOLD_SECONDS, FailFastCluster, LivenessProbe
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

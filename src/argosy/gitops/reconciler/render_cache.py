@@ -22,11 +22,11 @@ import orjson
 from argosy.annotations import MANIFEST_GENERATE_PATHS
 from argosy.errors import ArgosyError, LimitError, RenderError, UserError
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
-from argosy.isolation.backoff import backoff_seconds
-from argosy.kube.names import ResourceKey
+from argosy.isolation.script_backoff import backoff_seconds
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger("argosy.gitops.render")  # the logger name that users filter by
 MAX_CACHED_RENDERS: Final = 20_000

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ClusterError
-from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.diff import DiffOptions
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 
 class _CachedPrediction(NamedTuple):

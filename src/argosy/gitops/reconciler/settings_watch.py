@@ -38,13 +38,13 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
 from argosy.gitops.source.webhooks import WebhookSecrets, read_webhook_secrets
 from argosy.gitops.sync.auto_sync import HealBackoff
+from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.gitops.sync.operation_options import SyncSettings
-from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, read_observed_kinds
-from argosy.isolation.backoff import ScriptBackoff
+from argosy.isolation.script_backoff import ScriptBackoff
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.boolean_text import read_boolean
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_limits, delete_paths_confined
 
 CONFIG_MAP_KIND: Final = GroupKind("", "ConfigMap")

@@ -19,7 +19,7 @@ from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 
 # argo: each evaluation replaces the conditions that it owns, and no others
 SPEC_CONDITIONS: Final = frozenset({ConditionType.INVALID_SPEC_ERROR, ConditionType.UNKNOWN_ERROR})

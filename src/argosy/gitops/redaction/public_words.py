@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import argosy
 from argosy.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import split_api_version
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 ALWAYS_PUBLIC: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)

@@ -24,10 +24,10 @@ from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope, find_origin
 from argosy.gitops.redaction.secret_search import SecretSearch, find_value_range
 from argosy.gitops.redaction.secret_values import list_url_credentials
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller.cache import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 MASK_BYTES: Final = MASK.encode()
 MAX_CACHED_CHUNKS: Final = 16  # cached chunks of streams

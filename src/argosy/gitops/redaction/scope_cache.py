@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from argosy.gitops.redaction import secret_provenance
 from argosy.gitops.redaction.secret_provenance import SecretScope
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 MAX_SCOPES: Final = 20_000
 OBJECTS_TTL_SECONDS: Final = 10.0  # how long a check of live objects is valid

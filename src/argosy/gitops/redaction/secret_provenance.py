@@ -23,10 +23,10 @@ from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.projects import list_violations, permits_destination, permits_kind
 from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_values import SECRET_TYPE_LABEL, extract_secret_texts
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.controller.cache import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.languages.globs import matches_glob
 
 # Fields without values. Anything not listed stays masked: patches, plug-in parameters, chart values.

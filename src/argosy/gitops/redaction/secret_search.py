@@ -16,8 +16,8 @@ from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_provenance import SecretOrigin, unescape
 from argosy.gitops.redaction.secret_values import LongValue, extract_secret_texts
 from argosy.gitops.redaction.substring_index import count_common_prefix, list_first_words, list_words, may_contain
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 BLOCK_BYTES: Final = 32  # bytes kept per block
 BLOCK_STEP_BYTES: Final = 256  # distance between blocks

@@ -11,8 +11,7 @@ from argosy.errors import RenderError
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.step_results import Checkout, RenderInput, RenderResult
 from argosy.gitops.render.build_environment import build_environment
-from argosy.gitops.render.generate_paths import GENERATE_PATHS_ANNOTATION, build_generate_path_inputs
-from argosy.gitops.render.render_inputs import (
+from argosy.gitops.render.input_fingerprints import (
     RecordingEnvironment,
     RecordingFetch,
     RecordingTree,
@@ -20,9 +19,10 @@ from argosy.gitops.render.render_inputs import (
     build_folder_inputs,
     has_folder_ids,
 )
+from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_ANNOTATION, build_generate_path_inputs
 from argosy.gitops.render.settings import BuildSettings, FetchTree, RenderLimits, read_build_settings
-from argosy.gitops.render.source_overrides import apply_source_overrides
-from argosy.gitops.render.submodules import find_submodule, format_submodule_error
+from argosy.gitops.render.source_override_files import apply_source_overrides
+from argosy.gitops.render.submodule_detection import find_submodule, format_submodule_error
 from argosy.gitops.render.tool_detection import detect_tool, resolve_source_folder
 from argosy.gitops.render.tool_dispatch import RenderJob, run_tool
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from argosy.errors import RenderError
 from argosy.gitops.application import PluginOptions
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.build_environment import substitute
 from argosy.gitops.render.external_program import Command, read_manifests, run_program
 from argosy.gitops.render.settings import PluginCommand

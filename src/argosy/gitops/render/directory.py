@@ -12,15 +12,15 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import LimitError, ManifestError, RenderError
 from argosy.gitops.application import DirectoryOptions
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import FieldOrigin
+from argosy.gitops.render.field_origins import OriginNode, OriginTrees, trace_documents
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.lfs_check import reject_lfs_pointer
 from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
-from argosy.gitops.render.origins import OriginNode, OriginTrees, trace_documents
 from argosy.gitops.render.settings import RenderLimits
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, YamlDialect, read_json, read_yaml_documents
+from argosy.kube.resource_key import ResourceKey
 from argosy.languages.globs import compile_glob
 
 SKIP_MARKER: Final = b"+argocd:skip-file-rendering"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.program_output import last_lines
+from argosy.gitops.render.output_sanitizer import last_lines
 from argosy.isolation.errors import LimitExceeded, RefusedError
 from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.program import run

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.kube.objects.boolean_text import read_boolean
 
 FetchTree = Callable[[str, str], FileTree]

@@ -6,11 +6,11 @@ from typing import Final
 
 from argosy.errors import RenderError
 from argosy.gitops.application import Source
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.kustomization_file import KUSTOMIZATION_FILE_NAMES
 from argosy.gitops.render.kustomize.tree_paths import join_path, resolve_path
 from argosy.gitops.render.settings import BuildSettings
-from argosy.gitops.render.submodules import find_submodule, format_submodule_error
+from argosy.gitops.render.submodule_detection import find_submodule, format_submodule_error
 from argosy.languages.globs import compile_glob
 
 DIRECTORY: Final = "Directory"

@@ -14,17 +14,17 @@ import orjson
 
 from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import FieldOrigin, FieldOrigins
 from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
 from argosy.gitops.render.settings import BuildSettings, FetchTree
 from argosy.gitops.render.tool_detection import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions
-    from argosy.gitops.render.kustomize.build_level import InflateChart
+    from argosy.gitops.render.kustomize.kustomization_level import InflateChart
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def run_tool(job: RenderJob) -> ToolOutput:
 
 def _run_kustomize(job: RenderJob) -> ToolOutput:
     from argosy.gitops.render import kustomize
-    from argosy.gitops.render.origins import LazyOrigins
+    from argosy.gitops.render.field_origins import LazyOrigins
 
     job.settings.check_kustomize_options()
     if binary := _find_kustomize_binary(job):
@@ -128,7 +128,7 @@ def _import_inflate() -> InflateChart:
 def _run_directory(job: RenderJob) -> ToolOutput:
     from argosy.gitops.application import DirectoryOptions
     from argosy.gitops.render.directory import read_directory, trace_directory
-    from argosy.gitops.render.origins import LazyOrigins
+    from argosy.gitops.render.field_origins import LazyOrigins
 
     options = job.source.directory or DirectoryOptions()
     evaluate = None if "Jsonnet" in job.settings.disabled_tools else partial(_evaluate_jsonnet, job, options)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy.errors import LimitError, RenderError
-from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.render.lfs_check import reject_lfs_pointer
 from argosy.isolation.scratch_folders import create_scratch_folder
 

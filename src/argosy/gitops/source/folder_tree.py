@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from argosy.errors import SourceError, SourceTooLarge
-from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.source.limits import SourceLimits
 from argosy.gitops.source.tree_paths import split_path
 

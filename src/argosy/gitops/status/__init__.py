@@ -6,11 +6,11 @@ clock.
 
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
-from argosy.gitops.status.hold import SyncHold, hold_to_annotation, read_hold
-from argosy.gitops.status.operations import request_to_wire, state_to_wire
+from argosy.gitops.status.operation_wire_format import request_to_wire, state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.gitops.status.status import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.gitops.status.summary import build_summary
+from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation, read_hold
 
 __all__ = [
     "AppCondition",

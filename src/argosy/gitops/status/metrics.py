@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.observability.metrics import MetricFamily, Sample
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.application.hooks import is_hook, list_sync_options, read_wave
 from argosy.gitops.application.step_results import Assessment, SyncStatus
-from argosy.gitops.status.wire_format import as_mappings, omit_empty
-from argosy.kube.names import ResourceKey, split_api_version
+from argosy.gitops.application.sync_annotations import is_hook, list_sync_options, read_wave
+from argosy.gitops.status.shared_wire_fields import as_mappings, omit_empty
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 _CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 

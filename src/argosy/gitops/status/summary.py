@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
-from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
-from argosy.kube.names import split_api_version
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import split_api_version
 
 _TRUE_VALUES: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: strconv.ParseBool
 _SAFE_SCHEMES: Final = frozenset({"http", "https"})

@@ -18,8 +18,8 @@ from argosy.gitops.sync.client_side_patch import add_last_applied, set_namespace
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
 from argosy.gitops.sync.operation_options import CRD_KIND, REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
 _UPDATED_KINDS: Final = frozenset({CRD_KIND, ("", "Namespace")})

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from argosy.errors import ClusterError
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 
 async def fetch_live(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.gitops.application import Application
-from argosy.gitops.application.hooks import get_annotation
-from argosy.gitops.application.hooks import read_wave as wave_of
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.gitops.application.sync_annotations import get_annotation
+from argosy.gitops.application.sync_annotations import read_wave as wave_of
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 NOTEBOOK_JOB_KIND: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 NOTEBOOK_CHECK_SECONDS: Final = 2.0  # seconds between checks: a job of another Application wakes only that one

@@ -11,10 +11,10 @@ from typing import Final
 
 from argosy import annotations as names
 from argosy.gitops.application import Application, OperationState, SyncRequest
-from argosy.gitops.application.hooks import has_option
 from argosy.gitops.application.step_results import PlannedTask
+from argosy.gitops.application.sync_annotations import has_option
+from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS
 from argosy.gitops.sync.options import CONFIRM_VALUE, SyncOptions
-from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS
 from argosy.kube.objects import Manifest
 
 REPLACE_FIELD_MANAGER: Final = "argocd-application-controller"  # argo: the field manager of replaced objects

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.annotations import HELM_RESOURCE_POLICY
-from argosy.gitops.application.hooks import get_annotation, list_sync_options
+from argosy.gitops.application.sync_annotations import get_annotation, list_sync_options
 from argosy.kube.objects import Manifest, key_of
 
 CONFIRM_VALUE: Final = "confirm"

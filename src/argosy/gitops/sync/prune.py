@@ -14,8 +14,8 @@ from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
 from argosy.gitops.sync.live_lookup import fetch_live
 from argosy.gitops.sync.operation_options import OperationOptions
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 FindDeletionRefusal = Callable[[Manifest], str]
 PruneResult = tuple[ResultCode, str]

@@ -14,8 +14,8 @@ from argosy.errors import ClusterError
 from argosy.gitops.application import OperationPhase, ResultCode
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.sync.client_side_patch import find_manifest_type
+from argosy.gitops.sync.health_gate_annotations import GateKind, append_deadline, read_deadline, strip_deadline
 from argosy.gitops.sync.task_states import SyncTask, SyncTaskList, format_missing_message, phase_from_health
-from argosy.gitops.sync.wave_gates import GateKind, append_deadline, read_deadline, strip_deadline
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 

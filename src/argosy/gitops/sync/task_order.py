@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.gitops.application import SyncPhase
 from argosy.gitops.application.step_results import PlannedTask
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 PHASES: Final = (SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC, SyncPhase.SYNC_FAIL)
 _PHASE_RANK: Final = {phase: rank for rank, phase in enumerate(PHASES)}

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from argosy import annotations as names
 from argosy.gitops.application import OperationPhase, OperationState, ResourceResult, ResultCode, SyncPhase
-from argosy.gitops.application.hooks import DeletePolicy, get_annotation, list_delete_policies
 from argosy.gitops.application.step_results import Assessment, HealthStatus, PlannedTask
+from argosy.gitops.application.sync_annotations import DeletePolicy, get_annotation, list_delete_policies
 from argosy.gitops.sync.container_images import list_images
+from argosy.gitops.sync.health_gate_annotations import HealthGate, read_gate
 from argosy.gitops.sync.notebook_gates import read_blocked_wave
-from argosy.gitops.sync.wave_gates import HealthGate, read_gate
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 DELETION_OF = "deletion of"
 NOT_APPLIED_PREFIX = "not applied: "  # prefix of the result of an object whose wave a notebook blocks

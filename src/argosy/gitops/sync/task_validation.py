@@ -11,7 +11,7 @@ from typing import Protocol
 from argosy.gitops.sync.operation_options import OperationOptions
 from argosy.gitops.sync.task_order import find_defined_kind
 from argosy.gitops.sync.task_states import SyncTask, SyncTaskList
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
 CheckPermission = Callable[[ResourceKey, bool], str]  # key and is_namespaced → why it is not permitted; "" if it is
 

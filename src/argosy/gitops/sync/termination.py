@@ -9,8 +9,8 @@ from typing import Final
 
 from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import OperationPhase
-from argosy.gitops.application.hooks import DeletePolicy
-from argosy.gitops.sync import hooks
+from argosy.gitops.application.sync_annotations import DeletePolicy
+from argosy.gitops.sync import hook_deletion
 from argosy.gitops.sync.live_lookup import fetch_live
 from argosy.gitops.sync.task_health import AssessAll
 from argosy.gitops.sync.task_states import SyncTask, SyncTaskList, phase_from_health
@@ -51,7 +51,7 @@ async def _stop_hook(
 ) -> None:
     if task.is_over:
         if task.live is not None:
-            await hooks.remove_hook_finalizer(task.key, task.live, cluster)
+            await hook_deletion.remove_hook_finalizer(task.key, task.live, cluster)
         return
     if task.is_pending and not task.is_own_hook:
         return  # not started by this operation, not even before a crash
@@ -63,9 +63,9 @@ async def _stop_hook(
     is_over = new_phase is not None and new_phase[0] is not OperationPhase.RUNNING
     is_unknown = assessment is not None and bool(assessment.fault)  # argo: it may still be running
     if not is_over or is_unknown or task.has_policy(DeletePolicy.HOOK_FAILED):
-        await hooks.delete_hook(task.key, task.live, cluster, propagation)
+        await hook_deletion.delete_hook(task.key, task.live, cluster, propagation)
     else:
-        await hooks.remove_hook_finalizer(task.key, task.live, cluster)
+        await hook_deletion.remove_hook_finalizer(task.key, task.live, cluster)
     if is_over and new_phase is not None:
         task_list.record(task, task.result_code, *new_phase)
     else:

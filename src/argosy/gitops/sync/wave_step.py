@@ -16,9 +16,10 @@ from typing import Any
 
 from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase
-from argosy.gitops.application.hooks import DeletePolicy
-from argosy.gitops.sync import hooks
+from argosy.gitops.application.sync_annotations import DeletePolicy
+from argosy.gitops.sync import hook_deletion
 from argosy.gitops.sync.apply import ApplyRequest, ApplyResult, apply_manifest, dry_run_apply
+from argosy.gitops.sync.health_gate_annotations import GateKind, append_deadline
 from argosy.gitops.sync.live_lookup import fetch_live
 from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.prune import FindDeletionRefusal, find_prune_refusal, prune_object
@@ -30,9 +31,8 @@ from argosy.gitops.sync.task_states import (
     SyncTaskList,
     format_waiting_message,
 )
-from argosy.gitops.sync.wave_gates import GateKind, append_deadline
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 AppliedMessages = dict[tuple[ResourceKey, SyncPhase], str]  # messages of the objects that an operation changed
 
@@ -123,7 +123,7 @@ class StepRunner:
                 )
             elif task.live is not None:
                 try:
-                    await hooks.remove_hook_finalizer(task.key, task.live, self._cluster)
+                    await hook_deletion.remove_hook_finalizer(task.key, task.live, self._cluster)
                 except ClusterError as error:
                     message = f"failed to remove hook finalizer: {error.message}"
                     self._task_list.record(task, task.result_code, OperationPhase.ERROR, message)
@@ -138,7 +138,7 @@ class StepRunner:
         async def delete(task: SyncTask) -> None:
             assert task.live is not None
             try:
-                task.live = await hooks.delete_hook(
+                task.live = await hook_deletion.delete_hook(
                     task.key, task.live, self._cluster, Propagation(self._operation_options.propagation)
                 )
             except ClusterError as error:

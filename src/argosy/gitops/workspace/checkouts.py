@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.errors import SourceUnreachable
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.workspace.git_heads import read_head
-from argosy.gitops.workspace.paths import find_git_folder, find_shared_git_folder
+from argosy.gitops.workspace.checked_out_head import read_head
+from argosy.gitops.workspace.path_resolution import find_git_folder, find_shared_git_folder
 
 if TYPE_CHECKING:
     import asyncio

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.analysis.repository_view import ManifestWithLocations
 from argosy.gitops.analysis.violation import FileLocation
-from argosy.gitops.workspace.paths import find_enclosing_repository
-from argosy.kube.names import ResourceKey
+from argosy.gitops.workspace.path_resolution import find_enclosing_repository
 from argosy.kube.objects import Manifest, key_of_desired, read_yaml_documents
 from argosy.kube.objects.field_lines import FieldLines
+from argosy.kube.resource_key import ResourceKey
 
 MAX_FILE_BYTES: Final = 1 << 20
 _MANIFEST_EXTENSIONS: Final = (".yaml", ".yml", ".json")

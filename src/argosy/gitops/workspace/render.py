@@ -45,7 +45,7 @@ def render_parts(request: WorkspaceRenderRequest, show_progress: ShowProgress) -
 def _load_settings(request: WorkspaceRenderRequest) -> tuple[BuildSettings, SourceSettings | None]:
     if not request.settings:
         return BuildSettings(), None
-    from argosy.gitops.workspace.settings import load_settings_files
+    from argosy.gitops.workspace.settings_files import load_settings_files
 
     return load_settings_files(request.settings)
 
@@ -90,7 +90,7 @@ class _PartRenderer:
             manifests += rendered.manifests
             self._show_source_notes(part, checkout, source, rendered.warnings)
         if not manifests:
-            from argosy.gitops.workspace.notes import render_no_manifests_note
+            from argosy.gitops.workspace.render_notes import render_no_manifests_note
 
             self._show_notes(
                 part, *{render_no_manifests_note(checkout, source): 0 for checkout, source in open_part.sources}
@@ -99,7 +99,7 @@ class _PartRenderer:
 
     def _show_source_notes(self, part: RenderPart, checkout: Checkout, source: Source, notes: tuple[str, ...]) -> None:
         if source.helm or source.kustomize or source.directory or source.plugin:  # flags create such a block
-            from argosy.gitops.workspace.notes import list_overridden_flags
+            from argosy.gitops.workspace.render_notes import list_overridden_flags
 
             notes = (*notes, *list_overridden_flags(checkout, part.app, source, self.request.options))
         self._show_notes(part, *notes)
@@ -109,8 +109,8 @@ class _PartRenderer:
             self._show_progress(f"note: {part.message_prefix}{note}")
 
     def _render_error(self, error: ArgosyError, part: RenderPart) -> str:
-        from argosy.gitops.workspace.hints import adapt_advice, add_flag_hints, render_relative_error
-        from argosy.gitops.workspace.paths import find_enclosing_repository
+        from argosy.gitops.workspace.cli_error_hints import adapt_advice, add_flag_hints, render_relative_error
+        from argosy.gitops.workspace.path_resolution import find_enclosing_repository
 
         error = add_flag_hints(error, self.request.options, self._folder)
         adapted = adapt_advice(error, in_git=not self._root or find_enclosing_repository(self._root) is not None)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, NoReturn
 from argosy.errors import SourceRefused, SourceUnreachable, UserError
 from argosy.gitops.application import Application, Destination, Source, read_source
 from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.workspace.checked_out_head import is_checked_out
 from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
-from argosy.gitops.workspace.git_heads import is_checked_out
-from argosy.gitops.workspace.kustomize_bases import locate_with_bases
-from argosy.gitops.workspace.paths import find_enclosing_repository, load_remotes
+from argosy.gitops.workspace.kustomize_root_folder import locate_with_bases
+from argosy.gitops.workspace.path_resolution import find_enclosing_repository, load_remotes
 from argosy.gitops.workspace.source_flags import with_options
 
 
@@ -211,7 +211,7 @@ class _SourceOpener:
         """Add a hint if the repository may be the local working tree under another URL."""
         if not self.root:
             return error
-        from argosy.gitops.workspace.hints import adapt_advice
+        from argosy.gitops.workspace.cli_error_hints import adapt_advice
 
         adapt_advice(error, in_git=True)
         text = error.message

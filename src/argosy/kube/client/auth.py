@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from argosy.errors import TransientError, UserError
-from argosy.kube.client.connection import Connection, ExecPlugin
+from argosy.kube.client.connection_settings import Connection, ExecPlugin
 from argosy.kube.client.exec_plugin import ExecCredential, run_plugin
 from argosy.kube.client.tls import build_ssl_context
 

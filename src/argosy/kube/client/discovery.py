@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Catalog, KindInfo
 from argosy.kube.client.status_errors import ApiServerUnavailable
-from argosy.kube.names import GroupKind, join_api_version, split_api_version
+from argosy.kube.resource_key import GroupKind, join_api_version, split_api_version
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from argosy.errors import TransientError, UserError
-from argosy.kube.client.connection import Connection, ExecPlugin
+from argosy.kube.client.connection_settings import Connection, ExecPlugin
 
 PLUGIN_TIMEOUT_SECONDS = 60.0
 

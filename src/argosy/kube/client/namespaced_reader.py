@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 _READ_VERBS: Final = frozenset({"list", "watch"})
 EVENT_QUEUE_SIZE: Final = 100  # events in the queue of a combined watch

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 
 @dataclass(frozen=True)

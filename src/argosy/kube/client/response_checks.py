@@ -15,8 +15,8 @@ import orjson
 
 from argosy.kube.client.deep_json import TRUNCATION_LEVEL, can_be_deep, read_truncated, truncate_objects
 from argosy.kube.client.status_errors import ApiServerUnavailable, build_not_json_error, sanitize_text
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
 log = logging.getLogger(__name__)
 MAX_RESPONSE_BYTES: Final = 64 * 2**20  # one response or watch event, uncompressed

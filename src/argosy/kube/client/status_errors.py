@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from argosy.errors import ArgosyError, ClusterError, TransientError, cluster_error_from_status
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 # Retrying later may succeed. A 500 with a Status is a decision, such as that of a failing webhook.
 RETRYABLE_CODES = frozenset({429, 502, 503, 504, 507})

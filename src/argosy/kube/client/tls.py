@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from argosy.errors import UserError
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 
 
 def build_ssl_context(connection: Connection, *, cert: bytes = b"", key: bytes = b"") -> ssl.SSLContext:

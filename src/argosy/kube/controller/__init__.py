@@ -6,7 +6,14 @@ In: controllers, a cluster. Out: calls of `reconcile(key)`. Never: knows a kind 
 from argosy.kube.controller.addon import AddOn, AddOnFactory
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock
-from argosy.kube.controller.controller import Controller, ControllerContext, Requeue, Watch, itself, map_to_owner
+from argosy.kube.controller.controller_protocol import (
+    Controller,
+    ControllerContext,
+    Requeue,
+    Watch,
+    itself,
+    map_to_owner,
+)
 from argosy.kube.controller.informer import Informer
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.controller.leader_election import LeaderElectionConfig, run_as_leader

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy.kube.client import AdmissionHandler, PodLogReader, SubresourceExtension
-from argosy.kube.controller.controller import Controller
+from argosy.kube.controller.controller_protocol import Controller
 from argosy.kube.objects import Manifest
 
 

@@ -16,8 +16,8 @@ from typing import Final
 from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
 from argosy.kube.client import AdmissionRegistry, Cluster, SubresourceRegistry
 from argosy.kube.controller import AddOn, run
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 ENTRY_POINT_GROUP: Final = "argosy.addons"
 FIELD_MANAGER_NAME: Final = "argosy-addons"

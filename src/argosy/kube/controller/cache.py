@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 CacheIndexFunction = Callable[[Manifest], Iterable[Hashable]]
 IndexEntries = dict[Hashable, dict[ResourceKey, None]]  # a dict keeps the order of arrival, which a set does not

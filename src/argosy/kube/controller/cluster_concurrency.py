@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from argosy.fair_share import FairShareScheduler
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from argosy.errors import ArgosyError, ClusterError, Gone, TransientError
 from argosy.kube.client import ClusterReader, WatchEvent
-from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 log = logging.getLogger(__name__)
 

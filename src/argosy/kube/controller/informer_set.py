@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
-from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, run_with_timeout, sleep
 from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener, Informer
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 log = logging.getLogger(__name__)
 

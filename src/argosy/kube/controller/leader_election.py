@@ -27,11 +27,11 @@ from typing import Any
 
 from argosy.errors import ArgosyError, ClusterError, Conflict
 from argosy.kube.client import Cluster
-from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller.clock import BOOT_CLOCK, Backoff, Clock, run_with_timeout, sleep
 from argosy.kube.controller.write_fence import FencedStep, require_permit_for_all_requests
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 _current_fields: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default=None)
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from argosy.errors import Forbidden, Gone, TransientError, UserError
 from argosy.kube.client import ClusterReader, Listing
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 ManifestsByName = Mapping[str, Manifest]
 ListObjects = Callable[[], Awaitable[Listing]]

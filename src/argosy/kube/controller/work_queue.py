@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from argosy.fair_share import FairShareScheduler
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, Timer
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 
 def _get_common_tenant(key: ResourceKey) -> str:

@@ -14,12 +14,12 @@ from argosy.errors import ArgosyError, Conflict, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, is_being_cancelled
-from argosy.kube.controller.controller import Controller, ControllerContext, Watch
+from argosy.kube.controller.controller_protocol import Controller, ControllerContext, Watch
 from argosy.kube.controller.informer import ChangeListener, Informer
 from argosy.kube.controller.log_context import build_object_field, with_log_fields
 from argosy.kube.controller.work_queue import WorkQueue
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.kube.names import ResourceKey, split_api_version
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 if TYPE_CHECKING:
     from argosy.kube.objects.input_limits import InputLimits

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import Conflict, PatchError
-from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.field_comparison import EMPTIED, add_declared_parents, build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet, Tree, difference, format_path, intersection, remove_subtrees, union
@@ -30,6 +29,7 @@ from argosy.kube.patch.managed_fields import (
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.typed_merge import drop_emptied, merge, remove
 from argosy.kube.patch.typed_validation import find_schema_errors, format_errors
+from argosy.kube.resource_key import split_api_version
 
 BEFORE_FIRST_APPLY_MANAGER: Final = "before-first-apply"
 KUBECTL_MANAGER: Final = "kubectl"

@@ -5,8 +5,8 @@ In: nothing. Out: BUILTIN_RESOURCES, one ApiResource for each kind in each serve
 
 from __future__ import annotations
 
-from argosy.kube.names import split_api_version
-from argosy.kube.schema.resources import ALL_VERBS, ApiResource, Subresource
+from argosy.kube.resource_key import split_api_version
+from argosy.kube.schema.api_resource import ALL_VERBS, ApiResource, Subresource
 
 # A line without indent is an apiVersion; the others are: plural, kind, N(amespaced) or C(luster), then extras:
 # `-x` short name, `+x` category, `=a,b` verbs, `/x` subresource.

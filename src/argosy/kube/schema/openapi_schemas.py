@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_types import (
     META_PACKAGE,
@@ -19,7 +20,6 @@ from argosy.kube.schema.builtin_types import (
     get_named_type,
     load_table,
 )
-from argosy.kube.schema.resources import ApiResource
 
 _SCALAR_SCHEMAS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import orjson
 
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.openapi_schemas import schema_name
-from argosy.kube.schema.protobuf_encoding import encode_bytes_field
-from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.protobuf_wire_format import encode_bytes_field
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ACCEPT_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

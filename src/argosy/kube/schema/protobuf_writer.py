@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from argosy.kube.schema.builtin_types import StructField, Type, get_named_type
-from argosy.kube.schema.protobuf_encoding import FIXED64, encode_bytes_field, encode_number_field, encode_varint
+from argosy.kube.schema.protobuf_wire_format import FIXED64, encode_bytes_field, encode_number_field, encode_varint
 
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
 from argosy.languages.evaluation_budget import MAX_STEPS, EvaluationBudget
+from argosy.languages.expr.compiled_nodes import ExprScope, Node
 from argosy.languages.expr.lexer import ExprError, tokenize
-from argosy.languages.expr.nodes import ExprScope, Node
 from argosy.languages.expr.parser import ExprParser
 
 __all__ = ["CompiledExpression", "ExprError", "compile_expression"]

@@ -15,8 +15,7 @@ import orjson
 
 from argosy.languages import go_time
 from argosy.languages.evaluation_budget import EvaluationBudget
-from argosy.languages.expr.lexer import ExprError
-from argosy.languages.expr.nodes import (
+from argosy.languages.expr.compiled_nodes import (
     BINARY_OPERATORS,
     ExprScope,
     Node,
@@ -26,6 +25,7 @@ from argosy.languages.expr.nodes import (
     require_bool,
     wrap_int64,
 )
+from argosy.languages.expr.lexer import ExprError
 from argosy.languages.go_time import GoTime
 
 Function = Callable[..., Any]
@@ -73,7 +73,7 @@ def _to_string(budget: EvaluationBudget, value: Any) -> str:
 
 def format_like_go(value: Any) -> str:
     """Format a value as Go does."""
-    from argosy.languages.go_format import format_value  # imported here: go_format is needed only to print
+    from argosy.languages.go_printf import format_value  # imported here: go_format is needed only to print
 
     return format_value(value)
 

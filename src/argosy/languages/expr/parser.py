@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.errors import LimitError
-from argosy.languages.expr import builtins, nodes
+from argosy.languages.expr import builtins, compiled_nodes
+from argosy.languages.expr.compiled_nodes import Node
 from argosy.languages.expr.lexer import ExprError, ExprToken, parse_number, unquote_string
-from argosy.languages.expr.nodes import Node
 
 MAX_DEPTH: Final = 60
 BINDING_POWER: Final = {
@@ -90,7 +90,7 @@ class ExprParser:
             self._local_names.append(name)
             body = self._parse_nested(self._parse_sequence)
             self._local_names.pop()
-            return nodes.build_let(name, value, body)
+            return compiled_nodes.build_let(name, value, body)
         return self._parse_binary()
 
     def _parse_nested(self, parse: Callable[[], Node]) -> Node:
@@ -115,7 +115,7 @@ class ExprParser:
                 break
             self._position += 1 + negated
             left = self._parse_operator(left, token.value, binding)
-            left = nodes.build_not(left) if negated else left
+            left = compiled_nodes.build_not(left) if negated else left
         if min_binding_power == 0 and self._take("?"):
             left = self._parse_ternary(left)
         return left
@@ -125,35 +125,39 @@ class ExprParser:
             return self._parse_pipe(left)
         right = self._parse_binary(binding if operator in ("**", "^") else binding + 1)
         if operator in ("and", "&&"):
-            return nodes.build_and(left, right)
+            return compiled_nodes.build_and(left, right)
         if operator in ("or", "||"):
-            return nodes.build_or(left, right)
-        return nodes.build_coalesce(left, right) if operator == "??" else nodes.build_binary(operator, left, right)
+            return compiled_nodes.build_or(left, right)
+        return (
+            compiled_nodes.build_coalesce(left, right)
+            if operator == "??"
+            else compiled_nodes.build_binary(operator, left, right)
+        )
 
     def _parse_ternary(self, test: Node) -> Node:
         if self._take(":"):
-            return nodes.build_conditional(test, test, self._parse_binary())
+            return compiled_nodes.build_conditional(test, test, self._parse_binary())
         then_node = self._parse_binary()
         self._require(":")
-        return nodes.build_conditional(test, then_node, self._parse_binary())
+        return compiled_nodes.build_conditional(test, then_node, self._parse_binary())
 
     def _parse_unary(self) -> Node:
         if self._take("not") or self._take("!"):
-            return nodes.build_not(self._parse_binary(NOT_BINDING_POWER))
+            return compiled_nodes.build_not(self._parse_binary(NOT_BINDING_POWER))
         if self._take("-"):
-            return nodes.build_minus(self._parse_binary(SIGN_BINDING_POWER))
+            return compiled_nodes.build_minus(self._parse_binary(SIGN_BINDING_POWER))
         if self._take("+"):
-            return nodes.build_plus(self._parse_binary(SIGN_BINDING_POWER))
+            return compiled_nodes.build_plus(self._parse_binary(SIGN_BINDING_POWER))
         return self._parse_postfix(*self._parse_primary())
 
     def _parse_primary(self) -> tuple[Node, str]:
         token = self._token
         if token.kind == "number":
             self._next_token()
-            return nodes.build_constant(parse_number(token)), token.value
+            return compiled_nodes.build_constant(parse_number(token)), token.value
         if token.kind == "text":
             self._next_token()
-            return nodes.build_constant(unquote_string(token)), "a text"
+            return compiled_nodes.build_constant(unquote_string(token)), "a text"
         if token.kind == "name":
             return self._parse_named()
         if self._take("("):
@@ -161,7 +165,7 @@ class ExprParser:
             self._require(")")
             return node, "it"
         if self._take("["):
-            return nodes.build_list(self._parse_items("]")), "a list"
+            return compiled_nodes.build_list(self._parse_items("]")), "a list"
         if self._take("{"):
             return self._parse_map(), "a map"
         if self._predicate_depth and self._take("#"):
@@ -179,7 +183,7 @@ class ExprParser:
     def _parse_named(self) -> tuple[Node, str]:
         name = self._parse_name()
         if name in CONSTANTS:
-            return nodes.build_constant(CONSTANTS[name]), name
+            return compiled_nodes.build_constant(CONSTANTS[name]), name
         if name in RESERVED_WORDS:
             self._position -= 1
             raise self._build_error()
@@ -196,14 +200,14 @@ class ExprParser:
             return (lambda scope: dict(scope.values)), name
         if name not in self._local_names:
             self.names.add(name)
-        return nodes.build_variable(name), name
+        return compiled_nodes.build_variable(name), name
 
     def _parse_conditional(self) -> Node:
         test = self._parse_binary()
         then_node = self._parse_block()
         self._require("else")
         else_node = self._parse_named()[0] if self._is_token("if") else self._parse_block()
-        return nodes.build_conditional(test, then_node, else_node)
+        return compiled_nodes.build_conditional(test, then_node, else_node)
 
     def _parse_block(self) -> Node:
         self._require("{")
@@ -224,9 +228,9 @@ class ExprParser:
         while not self._take("}"):
             token = self._next_token()
             if token.kind == "text":
-                name = nodes.build_constant(unquote_string(token))
+                name = compiled_nodes.build_constant(unquote_string(token))
             elif token.kind in ("name", "number"):
-                name = nodes.build_constant(token.value)
+                name = compiled_nodes.build_constant(token.value)
             elif token.value == "(":
                 name = self._parse_binary()
                 self._require(")")
@@ -237,35 +241,37 @@ class ExprParser:
             items.append((name, self._parse_binary()))
             if not self._is_token("}"):
                 self._require(",")
-        return nodes.build_map(items)
+        return compiled_nodes.build_map(items)
 
     def _parse_postfix(self, node: Node, description: str) -> Node:
         is_chain = False
         while True:
             if self._take("("):
-                node = nodes.build_call(node, self._parse_items(")"), description)
+                node = compiled_nodes.build_call(node, self._parse_items(")"), description)
             elif self._is_token("?.", "."):
                 is_optional = self._next_token().value == "?."
                 is_chain |= is_optional
                 if is_optional and self._take("["):
-                    node = nodes.build_member(node, self._parse_binary(), is_optional=True)
+                    node = compiled_nodes.build_member(node, self._parse_binary(), is_optional=True)
                     self._require("]")
                     continue
                 description = self._parse_name()
-                node = nodes.build_member(node, nodes.build_constant(description), is_optional=is_optional)
+                node = compiled_nodes.build_member(
+                    node, compiled_nodes.build_constant(description), is_optional=is_optional
+                )
             elif self._take("["):
                 node = self._parse_index(node)
             else:
-                return nodes.build_optional_chain(node) if is_chain else node
+                return compiled_nodes.build_optional_chain(node) if is_chain else node
 
     def _parse_index(self, node: Node) -> Node:
         first = None if self._is_token(":") else self._parse_binary(1)
         if self._take(":"):
             last = None if self._is_token("]") else self._parse_binary(1)
             self._require("]")
-            return nodes.build_slice(node, first, last)
+            return compiled_nodes.build_slice(node, first, last)
         self._require("]")
-        return nodes.build_member(node, first or nodes.build_constant(None))
+        return compiled_nodes.build_member(node, first or compiled_nodes.build_constant(None))
 
     def _parse_pipe(self, left: Node) -> Node:
         name = self._parse_name()

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
 from argosy.languages.evaluation_budget import MAX_CHARACTERS, MAX_STEPS, EvaluationBudget
+from argosy.languages.go_templates.compiled_nodes import Template, TemplateState
 from argosy.languages.go_templates.lexer import TemplateError
-from argosy.languages.go_templates.nodes import Template, TemplateState
 from argosy.languages.go_templates.parser import TemplateParser
 
 __all__ = ["CompiledTemplate", "TemplateError", "compile_template"]

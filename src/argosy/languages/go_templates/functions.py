@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus
 
-from argosy.languages.go_format import format_value, printf
+from argosy.languages.go_printf import format_value, printf
 from argosy.languages.go_templates.lexer import TemplateError
 from argosy.languages.go_time import GoDuration, GoTime
 

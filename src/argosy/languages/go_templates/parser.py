@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import LimitError
-from argosy.languages.go_templates import nodes
+from argosy.languages.go_templates import compiled_nodes
+from argosy.languages.go_templates.compiled_nodes import Command, Template, Value
 from argosy.languages.go_templates.functions import LAZY_FUNCTIONS
 from argosy.languages.go_templates.lexer import TemplateError, TemplateToken, tokenize
-from argosy.languages.go_templates.nodes import Command, Template, Value
 
 MAX_DEPTH: Final = 60
 CLOSING_WORDS: Final = ("end", "else")
@@ -74,7 +74,7 @@ class TemplateParser:
         variable_count = len(self._variables)
         while not self._is_token("end"):
             if self._is_token("text"):
-                parts.append(nodes.build_text(self._next_token().value))
+                parts.append(compiled_nodes.build_text(self._next_token().value))
                 continue
             if (
                 self._tokens[self._position + 1].kind == "word"
@@ -87,7 +87,7 @@ class TemplateParser:
                 parts.append(part)
         del self._variables[variable_count:]
         self._depth -= 1
-        return nodes.build_block(parts)
+        return compiled_nodes.build_block(parts)
 
     def _parse_action(self) -> Template | None:
         word = self._token.value if self._is_token("word") else ""
@@ -106,7 +106,7 @@ class TemplateParser:
             return parse()
         value, is_silent = self._parse_pipeline()
         self._require("close", "}}")
-        return nodes.build_output(value, is_silent=is_silent)
+        return compiled_nodes.build_output(value, is_silent=is_silent)
 
     def _parse_if(self) -> Template:
         return self._parse_conditional(sets_dot=False)
@@ -124,7 +124,7 @@ class TemplateParser:
         else:
             otherwise = self._parse_else(word)
         del self._variables[variable_count:]
-        return nodes.build_conditional(test, then, otherwise, sets_dot=sets_dot)
+        return compiled_nodes.build_conditional(test, then, otherwise, sets_dot=sets_dot)
 
     def _parse_else(self, word: str) -> Template | None:
         """Parse an optional {{else}} branch, and the {{end}}."""
@@ -156,14 +156,16 @@ class TemplateParser:
         self._range_depth -= 1
         otherwise = self._parse_else(self._parse_closing_word())
         del self._variables[variable_count:]
-        return nodes.build_range(collection, names, body, otherwise)
+        return compiled_nodes.build_range(collection, names, body, otherwise)
 
     def _parse_range_exit(self) -> Template:
         word = self._tokens[self._position - 1].value
         if not self._range_depth:
             raise self._build_error(f"{word} outside of range")
         self._require("close", "}}")
-        return nodes.build_range_exit(nodes.RangeBreak if word == "break" else nodes.RangeContinue)
+        return compiled_nodes.build_range_exit(
+            compiled_nodes.RangeBreak if word == "break" else compiled_nodes.RangeContinue
+        )
 
     def _parse_name(self) -> str:
         token = self._next_token()
@@ -193,14 +195,14 @@ class TemplateParser:
         name = self._parse_name()
         argument = None if self._is_token("close") else self._parse_pipeline()[0]
         self._require("close", "}}")
-        return nodes.build_template_call(name, argument)
+        return compiled_nodes.build_template_call(name, argument)
 
     def _parse_block(self) -> Template:
         name = self._parse_name()
         argument, _ = self._parse_pipeline()
         self._require("close", "}}")
         self._templates[name] = self._parse_separate_body()
-        return nodes.build_template_call(name, argument)
+        return compiled_nodes.build_template_call(name, argument)
 
     # -- values
 
@@ -233,18 +235,18 @@ class TemplateParser:
         while self._take("mark", "|"):
             commands.append(self._parse_command())
         self._depth -= 1
-        return nodes.build_pipeline(commands, names, declares=declares)
+        return compiled_nodes.build_pipeline(commands, names, declares=declares)
 
     def _parse_command(self) -> Command:
         first = self._token
         if first.kind == "word" and first.value not in ("true", "false", "nil"):
             self._next_token()
-            if first.value not in nodes.FUNCTIONS and first.value not in LAZY_FUNCTIONS:
+            if first.value not in compiled_nodes.FUNCTIONS and first.value not in LAZY_FUNCTIONS:
                 raise TemplateError(f"function {first.value[:40]!r} not defined; leave it out", line=first.line)
             if self._is_chain():
-                receiver: Value = _call_without_pipe(nodes.build_function_call(first.value, []))
+                receiver: Value = _call_without_pipe(compiled_nodes.build_function_call(first.value, []))
                 return self._parse_fields(receiver)
-            return nodes.build_function_call(first.value, self._parse_arguments())
+            return compiled_nodes.build_function_call(first.value, self._parse_arguments())
         value = self._parse_term()
         return self._parse_fields(value)
 
@@ -252,10 +254,14 @@ class TemplateParser:
         last = ""
         while self._is_chain():
             if last:
-                value = nodes.build_field_access(value, last)
+                value = compiled_nodes.build_field_access(value, last)
             last = self._next_token().value[1:]
         arguments = self._parse_arguments()
-        return nodes.build_method_call(value, last, arguments) if last else nodes.build_operand(value, arguments)
+        return (
+            compiled_nodes.build_method_call(value, last, arguments)
+            if last
+            else compiled_nodes.build_operand(value, arguments)
+        )
 
     def _is_chain(self) -> bool:
         return self._is_token("field") and not self._token.is_apart
@@ -273,13 +279,13 @@ class TemplateParser:
         token = self._token
         if token.kind == "word" and token.value not in ("true", "false", "nil"):
             self._next_token()
-            if token.value not in nodes.FUNCTIONS and token.value not in LAZY_FUNCTIONS:
+            if token.value not in compiled_nodes.FUNCTIONS and token.value not in LAZY_FUNCTIONS:
                 raise TemplateError(f"function {token.value[:40]!r} not defined; leave it out", line=token.line)
-            value = _call_without_pipe(nodes.build_function_call(token.value, []))
+            value = _call_without_pipe(compiled_nodes.build_function_call(token.value, []))
         else:
             value = self._parse_term()
         while self._is_chain():
-            value = nodes.build_field_access(value, self._next_token().value[1:])
+            value = compiled_nodes.build_field_access(value, self._next_token().value[1:])
         return value
 
     def _parse_term(self) -> Value:
@@ -287,7 +293,7 @@ class TemplateParser:
         match token.kind:
             case "field":
                 name = token.value[1:]
-                return lambda state, dot: nodes.get_field(dot, name, ())
+                return lambda state, dot: compiled_nodes.get_field(dot, name, ())
             case "variable":
                 if token.value not in self._variables:
                     self._position -= 1

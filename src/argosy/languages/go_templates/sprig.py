@@ -15,8 +15,8 @@ from typing import Any, Final
 import orjson
 
 from argosy.languages import go_time
-from argosy.languages.expr.nodes import wrap_int64
-from argosy.languages.go_format import format_value
+from argosy.languages.expr.compiled_nodes import wrap_int64
+from argosy.languages.go_printf import format_value
 from argosy.languages.go_templates.functions import is_truthy
 from argosy.languages.go_templates.lexer import TemplateError
 from argosy.languages.go_templates.sprig_strings import STRING_FUNCTIONS, require_string

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from argosy.languages.expr.compiled_nodes import MAX_SUBJECT_CHARACTERS, compile_pattern
 from argosy.languages.expr.lexer import ExprError
-from argosy.languages.expr.nodes import MAX_SUBJECT_CHARACTERS, compile_pattern
-from argosy.languages.go_format import format_value, quote_string
+from argosy.languages.go_printf import format_value, quote_string
 from argosy.languages.go_templates.lexer import TemplateError
 
 Function = Callable[..., Any]

@@ -11,9 +11,9 @@ from argosy.kube.patch.managed_fields import record_update
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authorization import Attributes
 from argosy.sandbox.apiserver.metadata import format_timestamp
+from argosy.sandbox.apiserver.patch_and_decoding import decode_object
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import RegistryCall
-from argosy.sandbox.apiserver.request_decoding import decode_object
 from argosy.sandbox.apiserver.served_kind import ApiKind
 
 TokenReviewer = Callable[[str, Sequence[str]], tuple[User, list[str]] | None]

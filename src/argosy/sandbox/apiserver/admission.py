@@ -17,8 +17,8 @@ from argosy.kube.schema import crd
 from argosy.kube.schema.field_error import FieldError
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.quota_admission import QuotaChecker
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
-from argosy.sandbox.apiserver.resource_quota import QuotaChecker
 from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.apiserver.service_addresses import ServiceAllocator
 from argosy.sandbox.store import Store

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from argosy.errors import Forbidden
 from argosy.kube.client import User
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.api_resource import ApiResource
 
 SUPERUSER_GROUP = "system:masters"
 ALLOW_ALL_RULES: Manifest = {

@@ -21,7 +21,7 @@ from argosy.kube.client.private_files import write_private
 from argosy.sandbox.apiserver.authentication import TokenAuthenticator
 from argosy.sandbox.apiserver.authorization import AccessChecker
 from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
-from argosy.sandbox.apiserver.controllers import bootstrap
+from argosy.sandbox.apiserver.controllers import bootstrap_objects
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
 from argosy.sandbox.apiserver.controllers.crd_controller import CrdController
 from argosy.sandbox.apiserver.controllers.event_expiry import run_event_expiry
@@ -34,8 +34,8 @@ from argosy.sandbox.apiserver.rbac import RbacAuthorizer
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import ADMIN
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
+from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
-from argosy.sandbox.apiserver.tokens import ServiceAccountTokens
 from argosy.sandbox.store import Store, StoreEvent, has_store
 
 ENCRYPTED_BUCKETS = frozenset({"secrets"})
@@ -82,7 +82,7 @@ class ControlPlane:
         try:
             plane = cls._assemble(store, files, rules, rbac=rbac, admin_token=admin_token, clock=clock)
             plane = replace(plane, max_watches_per_user=max_watches_per_user)
-            await bootstrap.create_bootstrap_objects(plane.registry)
+            await bootstrap_objects.create_bootstrap_objects(plane.registry)
             async with _run_controllers(plane.registry, files):
                 yield plane
         finally:

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from argosy.kube.client import Propagation
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import field_error
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
@@ -21,7 +21,7 @@ from argosy.sandbox.apiserver.listing import parse_int
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
 from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.stored_objects import build_encoder, is_removable
+from argosy.sandbox.apiserver.storage_encoding import build_encoder, is_removable
 from argosy.sandbox.store import StoreEntry
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.names import join_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.resources import ApiResource, Subresource
+from argosy.kube.resource_key import join_api_version
+from argosy.kube.schema.api_resource import ApiResource, Subresource
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
 
 SERVICE_CIDRS = [{"clientCIDR": "0.0.0.0/0"}]

@@ -22,8 +22,8 @@ from argosy.kube.client import (
     User,
     WatchEvent,
 )
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authentication import add_implied_groups
 from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles

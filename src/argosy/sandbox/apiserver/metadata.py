@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import field_error
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.served_kind import ApiKind

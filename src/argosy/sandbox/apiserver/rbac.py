@@ -13,7 +13,7 @@ import orjson
 from argosy.kube.client import User
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import selectors
-from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.sandbox.apiserver import escalation, status_errors
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE
 from argosy.sandbox.apiserver.authorization import SUPERUSER_GROUP, Attributes

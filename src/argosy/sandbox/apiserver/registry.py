@@ -27,17 +27,17 @@ from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from argosy.sandbox.apiserver.field_ownership import merge_applied, record_creator, record_owner
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, OffLoopExecutor
-from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
-from argosy.sandbox.apiserver.request_decoding import (
+from argosy.sandbox.apiserver.patch_and_decoding import (
     UndecodableBody,
     apply_patch,
     check_apply_configuration,
     decode_object,
     has_copy_operation,
 )
+from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET, ResourceCatalog
 from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind
-from argosy.sandbox.apiserver.stored_objects import (
+from argosy.sandbox.apiserver.storage_encoding import (
     build_encoder,
     check_changed_size,
     check_owned_fields,

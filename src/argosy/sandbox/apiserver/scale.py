@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error
-from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind
 

@@ -16,10 +16,10 @@ import orjson
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.schema import columns, defaults, typed_json, validation
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.crd import CustomKind
 from argosy.kube.schema.field_error import FieldError
-from argosy.kube.schema.resources import ApiResource
 from argosy.kube.schema.selectors import FieldLabels, get_field_labels
 from argosy.kube.schema.validation import metadata as metadata_rules
 from argosy.sandbox.apiserver.conversions import Conversion, find_conversion

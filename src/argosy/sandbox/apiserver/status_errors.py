@@ -8,8 +8,8 @@ from typing import Any
 
 from argosy.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, StorageFull, UserError
 from argosy.kube.objects import Manifest
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.field_error import FieldError, FieldErrorType
-from argosy.kube.schema.resources import ApiResource
 
 MODIFIED_MESSAGE = "the object has been modified; please apply your changes to the latest version and try again"
 

@@ -11,19 +11,19 @@ from typing import Any, TypeVar
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.client import AccessDescriber, PatchKind, PodLogReader, PreviousPodLogReader, SubresourceRequest, User
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import selectors
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.access_reviews import AccessReviews, TokenReviewer
 from argosy.sandbox.apiserver.deletion import ObjectDeleter, read_delete_options
+from argosy.sandbox.apiserver.patch_and_decoding import apply_patch, decode_as_kind, decode_object
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import ADMIN, RegistryCall, WriteResult
-from argosy.sandbox.apiserver.request_decoding import apply_patch, decode_as_kind, decode_object
 from argosy.sandbox.apiserver.scale import build_apply_configuration, build_scale, set_replicas
 from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.tokens import ServiceAccountTokens
+from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 
 Result = TypeVar("Result")
 NO_PODS_MESSAGE = "nothing runs Pods in this cluster, so there is nothing to show or to connect to"

@@ -18,9 +18,9 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import AddOn, Controller
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definitions
-from argosy.sandbox.simulators import kserve, nodes, openshift, openshift_ai, pvc_protection, simulated_objects
+from argosy.sandbox.simulators import kinds_and_owners, kserve, openshift, openshift_ai, pvc_protection, simulated_nodes
 from argosy.sandbox.simulators.container_logs import SimulatedLogs
 from argosy.sandbox.simulators.cron_jobs import CronJobController
 from argosy.sandbox.simulators.daemon_sets import DaemonSetController
@@ -42,20 +42,20 @@ from argosy.sandbox.simulators.stateful_sets import StatefulSetController
 ADDON_NAME: Final = "simulators"
 KUBELET_VARIANT, PLAIN_VARIANT, AI_VARIANT = "kubelet", "plain", "ai"
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
-    simulated_objects.POD: PodController,
-    simulated_objects.PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaimController,
-    simulated_objects.REPLICA_SET: ReplicaSetController,
-    simulated_objects.DEPLOYMENT: DeploymentController,
-    simulated_objects.STATEFUL_SET: StatefulSetController,
-    simulated_objects.DAEMON_SET: DaemonSetController,
-    simulated_objects.JOB: JobController,
-    simulated_objects.CRON_JOB: CronJobController,
-    simulated_objects.SERVICE: ServiceController,
-    simulated_objects.INGRESS: IngressController,
-    simulated_objects.HORIZONTAL_POD_AUTOSCALER: HorizontalPodAutoscalerController,
-    simulated_objects.POD_DISRUPTION_BUDGET: PodDisruptionBudgetController,
-    simulated_objects.RESOURCE_QUOTA: ResourceQuotaController,
-    simulated_objects.NODE: NodeHeartbeatController,
+    kinds_and_owners.POD: PodController,
+    kinds_and_owners.PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaimController,
+    kinds_and_owners.REPLICA_SET: ReplicaSetController,
+    kinds_and_owners.DEPLOYMENT: DeploymentController,
+    kinds_and_owners.STATEFUL_SET: StatefulSetController,
+    kinds_and_owners.DAEMON_SET: DaemonSetController,
+    kinds_and_owners.JOB: JobController,
+    kinds_and_owners.CRON_JOB: CronJobController,
+    kinds_and_owners.SERVICE: ServiceController,
+    kinds_and_owners.INGRESS: IngressController,
+    kinds_and_owners.HORIZONTAL_POD_AUTOSCALER: HorizontalPodAutoscalerController,
+    kinds_and_owners.POD_DISRUPTION_BUDGET: PodDisruptionBudgetController,
+    kinds_and_owners.RESOURCE_QUOTA: ResourceQuotaController,
+    kinds_and_owners.NODE: NodeHeartbeatController,
     **openshift.CONTROLLERS_BY_KIND,
     **openshift_ai.CONTROLLERS_BY_KIND,
     kserve.INFERENCE_SERVICE: InferenceServiceController,
@@ -66,11 +66,11 @@ REQUIRED_CRDS: Final = {
     kserve.INFERENCE_SERVICE: kserve.REQUIRED_CRDS,
 }
 # Without Nodes: no control plane in the sandbox reads their heartbeats.
-OPENSHIFT_AI_KINDS: Final = tuple(kind for kind in CONTROLLERS_BY_KIND if kind != simulated_objects.NODE)
+OPENSHIFT_AI_KINDS: Final = tuple(kind for kind in CONTROLLERS_BY_KIND if kind != kinds_and_owners.NODE)
 DEFAULT_KINDS: Final = tuple(kind for kind in OPENSHIFT_AI_KINDS if kind not in openshift_ai.CONTROLLERS_BY_KIND)
 PLAIN_KINDS: Final = tuple(kind for kind in DEFAULT_KINDS if kind not in openshift.CONTROLLERS_BY_KIND)
 # The kinds that kube-controller-manager leaves to others.
-KUBELET_KINDS: Final = (simulated_objects.NODE, simulated_objects.POD, simulated_objects.PERSISTENT_VOLUME_CLAIM)
+KUBELET_KINDS: Final = (kinds_and_owners.NODE, kinds_and_owners.POD, kinds_and_owners.PERSISTENT_VOLUME_CLAIM)
 
 
 def make(variant: str) -> AddOn:
@@ -121,7 +121,7 @@ def build_addon(
     crd_names = dict.fromkeys(name for kind in simulated_kinds for name in REQUIRED_CRDS.get(kind, ()))
     factories: dict[GroupKind, Callable[[], Controller]] = {
         **CONTROLLERS_BY_KIND,
-        simulated_objects.POD: partial(PodController, processes),
+        kinds_and_owners.POD: partial(PodController, processes),
         openshift.ROUTE: partial(openshift.RouteController, domain),
         kserve.INFERENCE_SERVICE: partial(
             InferenceServiceController, probe, domain=domain, has_routes=openshift.ROUTE in simulated_kinds
@@ -135,7 +135,7 @@ def build_addon(
     return AddOn(
         name,
         description=f"simulates {', '.join(kind.kind for kind in simulated_kinds)}; only Pods that request it "
-                    f"run ({simulated_objects.SIMULATED_NOTE})",
+                    f"run ({kinds_and_owners.SIMULATED_NOTE})",
         controllers=[factories[kind]() for kind in simulated_kinds],
         definitions=load_definitions(*crd_names) if crd_names else (),
         admission_handlers=[handler for handler in admission_handlers if handler.kind in simulated_kinds],
@@ -143,7 +143,7 @@ def build_addon(
             handler for handler in openshift.SUBRESOURCE_EXTENSIONS if handler.kind in simulated_kinds
         ],
         initial_manifests=[
-            *nodes.build_initial_objects(),
+            *simulated_nodes.build_initial_objects(),
             *(kserve.build_stock_runtimes() if kserve.INFERENCE_SERVICE in simulated_kinds else ()),
         ],
         pod_log_reader=SimulatedLogs(processes),

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from argosy.kube.objects import Manifest
+from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
 from argosy.sandbox.simulators.pod_processes import PodProcesses
-from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE
 
 
 class ModelLogSource(Protocol):

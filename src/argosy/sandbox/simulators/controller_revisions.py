@@ -11,9 +11,9 @@ from typing import Final
 
 from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.pod_templates import hash_pod_template
-from argosy.sandbox.simulators.simulated_objects import build_owner_reference, find_controller_reference
-from argosy.sandbox.simulators.writes import create_if_absent, delete_object, patch_object
+from argosy.sandbox.simulators.conditional_writes import create_if_absent, delete_object, patch_object
+from argosy.sandbox.simulators.deployment_replica_sets import hash_pod_template
+from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, find_controller_reference
 
 REVISION_HASH_LABEL: Final = "controller-revision-hash"
 

@@ -11,12 +11,18 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.cron_schedule import MISSED_TIMES_WARNING_THRESHOLD, DueTimes, compute_due_times
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import (
+    create_if_absent,
+    delete_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
+from argosy.sandbox.simulators.cron_due_times import MISSED_TIMES_WARNING_THRESHOLD, DueTimes, compute_due_times
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.job_status import find_true_condition, is_finished
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.kinds_and_owners import (
     CRON_JOB,
     JOB,
     build_owner_reference,
@@ -26,12 +32,6 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_simulated_by_other_addon,
 )
 from argosy.sandbox.simulators.timestamps import format_timestamp, seconds_until_deadline
-from argosy.sandbox.simulators.writes import (
-    create_if_absent,
-    delete_object,
-    retry_on_conflict,
-    update_status_if_changed,
-)
 
 SCHEDULED_TIME_ANNOTATION: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 MAX_REQUEUE_SECONDS: Final = 3600.0

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators import node_selection, nodes
+from argosy.sandbox.simulators import node_selection
 from argosy.sandbox.simulators.controller_revisions import REVISION_HASH_LABEL
+from argosy.sandbox.simulators.kinds_and_owners import build_pod, hash_to_name_suffix, is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_available
-from argosy.sandbox.simulators.rollout import resolve_int_or_percent
-from argosy.sandbox.simulators.simulated_objects import build_pod, hash_to_name_suffix, is_being_deleted
+from argosy.sandbox.simulators.rollout_replica_counts import resolve_int_or_percent
+from argosy.sandbox.simulators.simulated_nodes import is_simulated_node
 
 TEMPLATE_GENERATION_LABEL: Final = "pod-template-generation"
 # k8s: daemon Pods tolerate Nodes that have problems or are cordoned
@@ -43,7 +44,7 @@ def compute_placement(
 ) -> DaemonPodPlacement:
     probe = {"metadata": {}, "spec": add_daemon_tolerations(daemon_set["spec"]["template"]["spec"])}
     simulated_nodes = (
-        candidate for candidate in all_nodes if nodes.is_simulated_node(candidate) and not is_being_deleted(candidate)
+        candidate for candidate in all_nodes if is_simulated_node(candidate) and not is_being_deleted(candidate)
     )
     target_nodes = sorted(
         str(candidate["metadata"]["name"])

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.controller_revisions import (
     REVISION_HASH_LABEL,
     delete_surplus_revisions,
@@ -26,10 +27,8 @@ from argosy.sandbox.simulators.daemon_set_pods import (
     is_pod_available,
     read_rolling_update_limits,
 )
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
-from argosy.sandbox.simulators.pod_counts import FINISHED_PHASES, count_pods, list_owned_pods, read_pod_phase
-from argosy.sandbox.simulators.pod_creation import create_pods, delete_pods
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
+from argosy.sandbox.simulators.kinds_and_owners import (
     CONTROLLER_REVISION,
     DAEMON_SET,
     NODE,
@@ -38,7 +37,8 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.pod_control import create_pods, delete_pods
+from argosy.sandbox.simulators.pod_counts import FINISHED_PHASES, count_pods, list_owned_pods, read_pod_phase
 
 
 class DaemonSetController:

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, get_annotation, key_of
-from argosy.sandbox.simulators import rollout
-from argosy.sandbox.simulators.adoption import OrphanFinder
-from argosy.sandbox.simulators.deployment_status import compute_deployment_status, is_complete
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
-from argosy.sandbox.simulators.pod_templates import (
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators import rollout_replica_counts
+from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
+from argosy.sandbox.simulators.conditional_writes import (
+    adopt,
+    create_if_absent,
+    delete_object,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
+from argosy.sandbox.simulators.deployment_replica_sets import (
     REVISION_ANNOTATION,
     build_replica_set,
     build_revision_annotations,
@@ -23,8 +29,9 @@ from argosy.sandbox.simulators.pod_templates import (
     select_copied_annotations,
     sort_by_age,
 )
-from argosy.sandbox.simulators.rollout import RolloutBounds, read_replicas, read_status_count
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.deployment_status import compute_deployment_status, is_complete
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
+from argosy.sandbox.simulators.kinds_and_owners import (
     DEPLOYMENT,
     REPLICA_SET,
     build_key,
@@ -33,14 +40,7 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.writes import (
-    adopt,
-    create_if_absent,
-    delete_object,
-    patch_object,
-    retry_on_conflict,
-    update_status_if_changed,
-)
+from argosy.sandbox.simulators.rollout_replica_counts import RolloutBounds, read_replicas, read_status_count
 
 
 class DeploymentController:
@@ -62,7 +62,7 @@ class DeploymentController:
         template = deployment["spec"]["template"]
         new = next((replica_set for replica_set in owned if has_template(replica_set, template)), None)
         old = [replica_set for replica_set in owned if replica_set is not new]
-        bounds = rollout.read_rollout_bounds(deployment)
+        bounds = rollout_replica_counts.read_rollout_bounds(deployment)
         if await self._scale_proportionally(
             deployment, [replica_set for replica_set in owned if read_replicas(replica_set)], bounds, context
         ):
@@ -106,8 +106,10 @@ class DeploymentController:
             if not any(read_replicas(replica_set) or read_status_count(replica_set, "replicas") for replica_set in old):
                 await self._scale_if_needed(deployment, new, bounds.desired, bounds, context)
             return False
-        await self._scale_if_needed(deployment, new, rollout.compute_next_size(bounds, new, old), bounds, context)
-        for replica_set, size in rollout.compute_scale_downs(bounds, new, old):
+        await self._scale_if_needed(
+            deployment, new, rollout_replica_counts.compute_next_size(bounds, new, old), bounds, context
+        )
+        for replica_set, size in rollout_replica_counts.compute_scale_downs(bounds, new, old):
             await self._scale_if_needed(deployment, replica_set, size, bounds, context)
         return False
 
@@ -125,7 +127,7 @@ class DeploymentController:
         revision: int,
         context: ControllerContext,
     ) -> bool:
-        size = rollout.compute_initial_size(bounds, old)
+        size = rollout_replica_counts.compute_initial_size(bounds, old)
         replica_set = build_replica_set(deployment, replicas=size, max_replicas=bounds.max_total, revision=revision)
         if await create_if_absent(replica_set, context.cluster):
             await self._record_scaling(deployment, replica_set, 0, size, context)
@@ -138,9 +140,13 @@ class DeploymentController:
         self, deployment: Manifest, active: Sequence[Manifest], bounds: RolloutBounds, context: ControllerContext
     ) -> bool:
         """Scale all active ReplicaSets proportionally if replicas changed during a rollout; return True if it did."""
-        if len(active) < 2 or _uses_recreate_strategy(deployment) or not rollout.has_desired_changed(bounds, active):
+        if (
+            len(active) < 2
+            or _uses_recreate_strategy(deployment)
+            or not rollout_replica_counts.has_desired_changed(bounds, active)
+        ):
             return False
-        for replica_set, size in rollout.compute_proportional_sizes(bounds, active):
+        for replica_set, size in rollout_replica_counts.compute_proportional_sizes(bounds, active):
             await self._scale(deployment, replica_set, size, bounds, context)
         return True
 

@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators import nodes
-from argosy.sandbox.simulators.simulated_objects import NODE
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators import simulated_nodes
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.kinds_and_owners import NODE
 from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 HEARTBEAT_INTERVAL_SECONDS: Final = 10.0
 
 
 def _enqueue_if_simulated(node: Manifest) -> Iterable[ResourceKey]:
-    if nodes.is_simulated_node(node):
+    if simulated_nodes.is_simulated_node(node):
         yield key_of(node)
 
 
@@ -32,7 +32,7 @@ class NodeHeartbeatController:
     @retry_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         node = context.cache.get(key)
-        if node is None or not nodes.is_simulated_node(node):
+        if node is None or not simulated_nodes.is_simulated_node(node):
             return None
         conditions_by_type = {
             condition["type"]: condition for condition in (node.get("status") or {}).get("conditions") or ()
@@ -47,6 +47,6 @@ class NodeHeartbeatController:
             "lastHeartbeatTime": format_timestamp(now),
             "lastTransitionTime": transitioned_at or format_timestamp(now),
         }
-        new_conditions: dict[str, Any] = {**conditions_by_type, "Ready": {**nodes.READY_CONDITION, **times}}
+        new_conditions: dict[str, Any] = {**conditions_by_type, "Ready": {**simulated_nodes.READY_CONDITION, **times}}
         await update_status_if_changed(node, {"conditions": list(new_conditions.values())}, context.cluster)
         return Requeue(HEARTBEAT_INTERVAL_SECONDS)

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
 from argosy.sandbox.simulators.hpa_algorithm import (
     HpaMetric,
@@ -27,7 +28,7 @@ from argosy.sandbox.simulators.hpa_algorithm import (
     read_metric_values,
     read_metrics,
 )
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.kinds_and_owners import (
     DEPLOYMENT,
     HORIZONTAL_POD_AUTOSCALER,
     REPLICA_SET,
@@ -38,7 +39,6 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_simulated_by_other_addon,
 )
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 WATCHED_TARGET_KINDS: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 TARGET_INDEX: Final = "simulators-scaled"

@@ -6,16 +6,20 @@ In: the key of an Ingress. Out: its status. Never: routes a request.
 from __future__ import annotations
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch
-from argosy.kube.names import ResourceKey
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
-from argosy.sandbox.simulators.load_balancers import SIMULATED_HOSTNAME, build_external_ip, compute_provisioning_delay
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
+from argosy.sandbox.simulators.external_addresses import (
+    SIMULATED_HOSTNAME,
+    build_external_ip,
+    compute_provisioning_delay,
+)
+from argosy.sandbox.simulators.kinds_and_owners import (
     INGRESS,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 
 class IngressController:

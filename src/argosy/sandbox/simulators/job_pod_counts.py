@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.kinds_and_owners import is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_active, read_pod_phase
-from argosy.sandbox.simulators.simulated_objects import is_being_deleted
 
 
 class JobPodCounts(NamedTuple):

@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.job_pod_counts import JobPodCounter
 from argosy.sandbox.simulators.job_status import (
     COMPLETION_INDEX_ANNOTATION,
@@ -26,9 +27,7 @@ from argosy.sandbox.simulators.job_status import (
     is_indexed,
     read_completion_index,
 )
-from argosy.sandbox.simulators.pod_counts import list_owned_pods
-from argosy.sandbox.simulators.pod_creation import create_pods, delete_pods
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.kinds_and_owners import (
     JOB,
     POD,
     SIMULATED_NOTE,
@@ -38,8 +37,9 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.pod_control import create_pods, delete_pods
+from argosy.sandbox.simulators.pod_counts import list_owned_pods
 from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
-from argosy.sandbox.simulators.writes import delete_object, retry_on_conflict, update_status_if_changed
 
 MAX_PODS_PER_BATCH: Final = 100
 REJECTED_RETRY_SECONDS: Final = 1.0

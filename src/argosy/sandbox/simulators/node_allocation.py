@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.pod_resources import Amounts, add_amounts, subtract_amounts
+from argosy.sandbox.simulators.kinds_and_owners import POD
 from argosy.sandbox.simulators.node_selection import compute_pod_requests
-from argosy.sandbox.simulators.simulated_objects import POD
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 

@@ -10,13 +10,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
 from argosy.sandbox.simulators import pvc_protection
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
-from argosy.sandbox.simulators.load_balancers import compute_provisioning_delay
-from argosy.sandbox.simulators.persistent_volumes import (
+from argosy.sandbox.simulators.conditional_writes import (
+    create_if_absent,
+    delete_object,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
+from argosy.sandbox.simulators.external_addresses import compute_provisioning_delay
+from argosy.sandbox.simulators.kinds_and_owners import (
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+    build_key,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.volume_selection import (
     BIND_COMPLETED_ANNOTATION,
     BOUND_BY_CONTROLLER_ANNOTATION,
     NO_PROVISIONER,
@@ -28,23 +45,6 @@ from argosy.sandbox.simulators.persistent_volumes import (
     is_reserved_for,
     list_claim_names,
     read_requested_size,
-)
-from argosy.sandbox.simulators.simulated_objects import (
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    STORAGE_CLASS,
-    build_key,
-    enqueue_if_unmarked,
-    is_being_deleted,
-    is_simulated_by_other_addon,
-)
-from argosy.sandbox.simulators.writes import (
-    create_if_absent,
-    delete_object,
-    patch_object,
-    retry_on_conflict,
-    update_status_if_changed,
 )
 
 OUT_OF_SPACE_ERROR = "code = ResourceExhausted desc = no space is left"

@@ -9,13 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.schema import selectors
-from argosy.sandbox.simulators.pod_counts import is_active, is_ready
-from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
-from argosy.sandbox.simulators.rollout import resolve_int_or_percent
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.kinds_and_owners import (
     POD,
     POD_DISRUPTION_BUDGET,
     append_simulated_note,
@@ -24,8 +22,10 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.pod_counts import is_active, is_ready
+from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
+from argosy.sandbox.simulators.rollout_replica_counts import resolve_int_or_percent
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 DISRUPTION_ALLOWED: Final = ("True", "SufficientPods", "more Pods are healthy than the budget requires")
 DISRUPTION_NOT_ALLOWED: Final = ("False", "InsufficientPods", "no Pod can be evicted without violating the budget")

@@ -18,8 +18,8 @@ from argosy.sandbox.simulators.containers import (
     ContainersState,
     PodSimulation,
 )
-from argosy.sandbox.simulators.images import has_missing_image, is_missing
-from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.missing_images import has_missing_image, is_missing
 from argosy.sandbox.simulators.timestamps import format_timestamp
 
 PodStatus = dict[str, Any]

@@ -11,12 +11,13 @@ from typing import Any
 
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import remaining_delay
-from argosy.sandbox.simulators import nodes, pod_events, pod_status
+from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
+from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
-from argosy.sandbox.simulators.events import EventRecorder
+from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.fault_injection import (
     DEFAULT_SETTINGS,
     InjectedFault,
@@ -24,9 +25,7 @@ from argosy.sandbox.simulators.fault_injection import (
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.pod_processes import PodProcesses, ProcessPodState
-from argosy.sandbox.simulators.scheduler import Scheduler
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.kinds_and_owners import (
     CRON_JOB,
     DAEMON_SET,
     DEPLOYMENT,
@@ -43,13 +42,14 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.pod_processes import PodProcesses, ProcessPodState
+from argosy.sandbox.simulators.scheduler import Scheduler
 from argosy.sandbox.simulators.timestamps import (
     ExactTimestamps,
     format_timestamp,
     parse_timestamp,
     seconds_until_deadline,
 )
-from argosy.sandbox.simulators.writes import delete_object, retry_on_conflict, update_status_if_changed
 
 OWNER_KINDS = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED_PHASES = ("Succeeded", "Failed")
@@ -112,11 +112,11 @@ class PodController:
                 await self._scheduler.schedule(pod, _read_settings(pod, context.cache)[0], context)
             return None
         node = context.cache.get(build_key(NODE, "", pod["spec"]["nodeName"]))
-        if node is None or not nodes.is_simulated_node(node):
+        if node is None or not simulated_nodes.is_simulated_node(node):
             return None
         if is_being_deleted(pod):
             return await self._stop(pod, context)
-        return await self._simulate(pod, nodes.read_internal_ip(node), context)
+        return await self._simulate(pod, simulated_nodes.read_internal_ip(node), context)
 
     async def _simulate(self, pod: Manifest, node_address: str, context: ControllerContext) -> Requeue | None:
         """Compute and write the next status of a running Pod."""

@@ -10,22 +10,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import selectors
-from argosy.sandbox.simulators.adoption import OrphanFinder
-from argosy.sandbox.simulators.events import EventRecorder
-from argosy.sandbox.simulators.pod_counts import (
-    choose_pods_to_delete,
-    count_pods,
-    is_active,
-    is_unprocessed,
-    list_owned_pods,
-    read_pod_phase,
-)
-from argosy.sandbox.simulators.pod_creation import create_pods, delete_pods
-from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
+from argosy.sandbox.simulators.conditional_writes import adopt, retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.event_recorder import EventRecorder
+from argosy.sandbox.simulators.kinds_and_owners import (
     POD,
     REPLICA_SET,
     append_simulated_note,
@@ -36,8 +27,17 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.pod_control import create_pods, delete_pods
+from argosy.sandbox.simulators.pod_counts import (
+    choose_pods_to_delete,
+    count_pods,
+    is_active,
+    is_unprocessed,
+    list_owned_pods,
+    read_pod_phase,
+)
+from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
 from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
-from argosy.sandbox.simulators.writes import adopt, retry_on_conflict, update_status_if_changed
 
 MAX_PODS_PER_BATCH: Final = 100
 STATUS_DELAY_SECONDS: Final = 2.0

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.pod_resources import ZERO_AMOUNT, Amounts, add_amounts
 from argosy.kube.schema.resource_quota import count_usage, format_amount, quota_matches
-from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.kinds_and_owners import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     RESOURCE_QUOTA,
@@ -23,7 +23,7 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
 
 WATCHED_PLURALS: Final = {POD: "pods", PERSISTENT_VOLUME_CLAIM: "persistentvolumeclaims", SERVICE: "services"}
 POLLED_RESOURCES: Final = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas")

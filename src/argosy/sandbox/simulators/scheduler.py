@@ -11,16 +11,16 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.kube.controller import ControllerContext, InformerCache
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators import node_selection, pod_status
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.conditional_writes import patch_object, update_status_if_changed
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings
+from argosy.sandbox.simulators.kinds_and_owners import NODE, PERSISTENT_VOLUME_CLAIM, build_key, is_being_deleted
 from argosy.sandbox.simulators.node_allocation import NodeAllocations
-from argosy.sandbox.simulators.persistent_volumes import SELECTED_NODE_ANNOTATION, list_claim_names, waits_for_consumer
-from argosy.sandbox.simulators.simulated_objects import NODE, PERSISTENT_VOLUME_CLAIM, build_key, is_being_deleted
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import patch_object, update_status_if_changed
+from argosy.sandbox.simulators.volume_selection import SELECTED_NODE_ANNOTATION, list_claim_names, waits_for_consumer
 
 MAX_RETRIED_PODS: Final = 50  # waiting Pods to retry: free resources are soon taken
 WAITING_FOR_VOLUME: Final = "waiting for a volume to be created"

@@ -10,18 +10,25 @@ from typing import Any, Final
 
 from argosy.annotations import SIMULATED
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, get_annotation, key_of
-from argosy.sandbox.simulators.endpoints import (
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import (
+    create_if_absent,
+    delete_object,
+    equals_ignoring_empty,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
+from argosy.sandbox.simulators.endpoint_manifests import (
     SERVICE_NAME_LABEL,
     build_endpoint_slices,
     build_endpoints,
     has_managed_endpoints,
 )
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
-from argosy.sandbox.simulators.load_balancers import build_external_ip, compute_provisioning_delay
-from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
+from argosy.sandbox.simulators.external_addresses import build_external_ip, compute_provisioning_delay
+from argosy.sandbox.simulators.kinds_and_owners import (
     ENDPOINT_SLICE,
     ENDPOINTS,
     POD,
@@ -33,15 +40,8 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import (
-    create_if_absent,
-    delete_object,
-    equals_ignoring_empty,
-    patch_object,
-    retry_on_conflict,
-    update_status_if_changed,
-)
 
 SIMULATED_CONDITION: Final = "sandbox.argosy.dev/Simulated"
 SELECTOR_INDEX, POD_LABEL_INDEX = "simulators-selecting", "simulators-labelled"

@@ -12,9 +12,18 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.adoption import OrphanFinder
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
+from argosy.sandbox.simulators.conditional_writes import (
+    adopt,
+    create_if_absent,
+    delete_object,
+    is_permanent_rejection,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
 from argosy.sandbox.simulators.controller_revisions import (
     build_revision_name,
     delete_surplus_revisions,
@@ -22,7 +31,15 @@ from argosy.sandbox.simulators.controller_revisions import (
     list_owned_revisions,
     read_revision_template,
 )
-from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
+from argosy.sandbox.simulators.kinds_and_owners import (
+    CONTROLLER_REVISION,
+    POD,
+    STATEFUL_SET,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
 from argosy.sandbox.simulators.pod_counts import (
     FINISHED_PHASES,
     count_pods,
@@ -30,14 +47,6 @@ from argosy.sandbox.simulators.pod_counts import (
     is_ready,
     list_owned_pods,
     read_pod_phase,
-)
-from argosy.sandbox.simulators.simulated_objects import (
-    CONTROLLER_REVISION,
-    POD,
-    STATEFUL_SET,
-    enqueue_if_unmarked,
-    is_being_deleted,
-    is_simulated_by_other_addon,
 )
 from argosy.sandbox.simulators.stateful_set_pods import (
     build_claims,
@@ -49,15 +58,6 @@ from argosy.sandbox.simulators.stateful_set_pods import (
     read_partition,
     read_pod_revision,
     uses_rolling_update,
-)
-from argosy.sandbox.simulators.writes import (
-    adopt,
-    create_if_absent,
-    delete_object,
-    is_permanent_rejection,
-    patch_object,
-    retry_on_conflict,
-    update_status_if_changed,
 )
 
 REJECTED_RETRY_SECONDS: Final = 1.0

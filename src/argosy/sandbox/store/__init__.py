@@ -5,10 +5,18 @@ succeed if r >= compacted and raise Gone if r < compacted. The only other source
 behind both the events in memory and the history on disk.
 """
 
-from argosy.sandbox.store.commit import PendingWrite, end_process
-from argosy.sandbox.store.database import has_store
-from argosy.sandbox.store.entries import ADDED, DELETED, MODIFIED, EventType, StoreEntry, StoreEvent, object_path
+from argosy.sandbox.store.entries_and_events import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    EventType,
+    StoreEntry,
+    StoreEvent,
+    object_path,
+)
+from argosy.sandbox.store.pending_writes import PendingWrite, end_process
 from argosy.sandbox.store.retention import Retention
+from argosy.sandbox.store.sqlite_setup import has_store
 from argosy.sandbox.store.store import Store
 from argosy.sandbox.store.watch import BucketWatch
 

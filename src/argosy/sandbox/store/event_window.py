@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from argosy.sandbox.store.entries import StoreEvent
+from argosy.sandbox.store.entries_and_events import StoreEvent
 
 MAX_WINDOW_EVENTS = 8_192
 MAX_WINDOW_BYTES = 8 * 1024 * 1024

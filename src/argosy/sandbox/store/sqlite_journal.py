@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from argosy.errors import ArgosyError, StorageFull, UserError
-from argosy.sandbox.store import history as table
+from argosy.sandbox.store import history_table as table
 from argosy.sandbox.store.checksums import Damage, build_runtime_damage_error
-from argosy.sandbox.store.database import open_reader
 from argosy.sandbox.store.disk_space import build_storage_full_error, has_space, is_disk_full
-from argosy.sandbox.store.entries import StoreEntry, StoreEvent
+from argosy.sandbox.store.entries_and_events import StoreEntry, StoreEvent
 from argosy.sandbox.store.file_lock import FileLock
-from argosy.sandbox.store.history import HistoryTable
-from argosy.sandbox.store.journal import FatalErrorHandler, JournalListener, build_gone_error
+from argosy.sandbox.store.history_table import HistoryTable
+from argosy.sandbox.store.journal_protocol import FatalErrorHandler, JournalListener, build_gone_error
+from argosy.sandbox.store.sqlite_setup import open_reader
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -13,13 +13,21 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from argosy.errors import ArgosyError, TransientError
-from argosy.sandbox.store.bucket import BucketIndex
-from argosy.sandbox.store.commit import PendingWrite, StagedWrite, end_process
-from argosy.sandbox.store.entries import ADDED, DELETED, MODIFIED, EventType, StoreEntry, StoreEvent, object_path
+from argosy.sandbox.store.bucket_index import BucketIndex
+from argosy.sandbox.store.entries_and_events import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    EventType,
+    StoreEntry,
+    StoreEvent,
+    object_path,
+)
 from argosy.sandbox.store.event_window import EventWindow
-from argosy.sandbox.store.journal import FatalErrorHandler, MemoryJournal, StoreJournal, build_gone_error
+from argosy.sandbox.store.journal_protocol import FatalErrorHandler, MemoryJournal, StoreJournal, build_gone_error
+from argosy.sandbox.store.pending_writes import PendingWrite, StagedWrite, end_process
 from argosy.sandbox.store.retention import CompactionSchedule, Retention
-from argosy.sandbox.store.snapshot import compute_digest, undo_events
+from argosy.sandbox.store.state_at_revision import compute_digest, undo_events
 from argosy.sandbox.store.watch import BucketWatch
 
 MAX_BATCH_WRITES = 512

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from argosy.sandbox.store.entries import StoreEvent
+from argosy.sandbox.store.entries_and_events import StoreEvent
 from argosy.sandbox.store.event_window import BucketEventLog
-from argosy.sandbox.store.journal import StoreJournal
+from argosy.sandbox.store.journal_protocol import StoreJournal
 
 
 class BucketWatch:

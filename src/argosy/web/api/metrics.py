@@ -19,16 +19,16 @@ from argosy.gitops.status.metrics import (
     build_application_metrics,
     build_operation_labels,
 )
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import GroupKind
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.observability.metrics import CONTENT_TYPE, MetricFamily, Sample, build_family, render_families
+from argosy.web.application_lookup import PROJECT, build_rbac_name, read_project_name
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.object_lookup import PROJECT, build_rbac_name, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import TextResponse
 from argosy.web.route import FilteredList, Route
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 
 
 def render_metrics(

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from argosy.web.api.examples import find_example
-from argosy.web.api.schemas import build_reference, get_schema, load_schemas
+from argosy.web.api.component_schemas import build_reference, get_schema, load_schemas
+from argosy.web.api.request_examples import find_example
 from argosy.web.request import RequestContext
 from argosy.web.responses import BytesResponse
 from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn

@@ -18,9 +18,9 @@ from typing import Any, Final
 from argosy.errors import Conflict, TransientError, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth import passwords
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
@@ -37,9 +37,9 @@ from argosy.web.auth.accounts import (
     read_accounts,
     read_config_map_data,
 )
+from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.passwords import PasswordHasher
-from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
-from argosy.web.auth.tokens import ISSUER, TokenClaims, sign_token
+from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
 
 INITIAL_ADMIN_SECRET: Final = "argocd-initial-admin-secret"
 MAX_WRITE_ATTEMPTS: Final = 20

@@ -7,7 +7,7 @@ from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.policy.roles import parse_role_subject
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.auth.accounts import read_config_map_data
 
 

@@ -16,8 +16,8 @@ from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.rbac import RbacEnforcer
 from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access_policy
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
     SETTINGS_CONFIG_MAP,
@@ -29,7 +29,7 @@ from argosy.web.auth.accounts import (
     read_config_map_data,
     read_token_records,
 )
-from argosy.web.auth.identity_provider import OidcProvider, find_secret_value, read_provider
+from argosy.web.auth.oidc_provider_settings import OidcProvider, find_secret_value, read_provider
 
 log = logging.getLogger(__name__)
 SESSIONS_CONFIG_MAP: Final = "argosy-sessions"

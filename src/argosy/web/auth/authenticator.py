@@ -19,18 +19,18 @@ from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequest
 from argosy.gitops.policy.roles import is_reserved, parse_role_subject
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
-from argosy.web.auth import tokens
+from argosy.web.auth import signed_tokens
 from argosy.web.auth.account_changes import AccountStore, generate_token_id
 from argosy.web.auth.account_state import AccountState, ObservableCluster
 from argosy.web.auth.accounts import API_KEY, CAPABILITIES, LOGIN, Account, TokenRecord
 from argosy.web.auth.caller import BadCredential, BadLogin, Caller, CredentialKind, RequestCredentials
+from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.auth.login_rate_limit import UNKNOWN_ACCOUNT, LoginRateLimiter
 from argosy.web.auth.oidc_login import SsoLogin
 from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.auth.session_revocation import SessionRevocations
-from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
-from argosy.web.auth.tokens import (
+from argosy.web.auth.signed_tokens import (
     CLOCK_SKEW_SECONDS,
     DAY_SECONDS,
     ISSUER,
@@ -86,7 +86,7 @@ class Authenticator:
     @property
     def signing_key(self) -> bytes:
         """Signing key, for derived keys. Without one, everything that it would protect is refused."""
-        if len(self.state.key) < tokens.MIN_KEY_BYTES:
+        if len(self.state.key) < signed_tokens.MIN_KEY_BYTES:
             raise BadCredential
         return self.state.key
 
@@ -139,7 +139,7 @@ class Authenticator:
 
     async def _identify_token(self, token: str, credential_kind: CredentialKind) -> Caller:
         try:
-            claims = tokens.verify_token(token, self.state.key, self._now())
+            claims = signed_tokens.verify_token(token, self.state.key, self._now())
         except BadToken:
             raise BadCredential from None
         await self._refresh_groups(claims)
@@ -148,7 +148,7 @@ class Authenticator:
         except BadToken:  # signed by us: perhaps it is newer than the cluster view
             await self._refresh_state(claims)
         try:
-            return self._build_caller(tokens.verify_token(token, self.state.key, self._now()), credential_kind)
+            return self._build_caller(signed_tokens.verify_token(token, self.state.key, self._now()), credential_kind)
         except BadToken:
             raise BadCredential from None
 
@@ -315,7 +315,7 @@ class Authenticator:
         claims = TokenClaims(
             SSO_ISSUER, subject, session_id, now, now + lifetime_seconds, now, groups, self.provider_id, email
         )
-        return tokens.sign_token(claims, self.signing_key)
+        return signed_tokens.sign_token(claims, self.signing_key)
 
     async def logout(self, caller: Caller) -> None:
         claims = caller.claims
@@ -335,7 +335,7 @@ class Authenticator:
         expires = min(now + IDLE_TIMEOUT_SECONDS, claims.session_started_at + self._get_session_seconds())
         if expires <= claims.expires_at:
             return None
-        return tokens.sign_token(replace(claims, issued_at=now, expires_at=expires), self.signing_key)
+        return signed_tokens.sign_token(replace(claims, issued_at=now, expires_at=expires), self.signing_key)
 
     async def verify_password(self, caller: Caller, password: str, peer: str = "") -> bool:
         """True if it is the caller's own password; rate limited like a login."""
@@ -360,7 +360,7 @@ class Authenticator:
             min(IDLE_TIMEOUT_SECONDS, self._get_session_seconds()) if is_browser else self._get_session_seconds()
         )
         claims = TokenClaims(ISSUER, f"{account.name}:{LOGIN}", session_id, issued, issued + lifetime_seconds, issued)
-        return tokens.sign_token(claims, self.signing_key)
+        return signed_tokens.sign_token(claims, self.signing_key)
 
     def _names_current_password(self, claims: TokenClaims, account: Account, capability: str) -> bool:
         """True if the session id contains the password mark, which is used if the password's time is in the future."""

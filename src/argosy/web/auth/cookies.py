@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.web.auth.oidc_login import LOGIN_TIMEOUT_SECONDS
-from argosy.web.auth.tokens import DAY_SECONDS
+from argosy.web.auth.signed_tokens import DAY_SECONDS
 
 SSO_COOKIE_SUFFIX: Final = "-sign-in"  # suffix of the name of the SSO login cookie
 Header = tuple[str, str]

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from argosy.errors import Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 CONFIG_MAP_NAME: Final = "argosy-login-attempts"
 MAX_FAILURES: Final = 5  # argo: failures

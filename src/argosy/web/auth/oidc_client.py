@@ -20,10 +20,10 @@ import jwt
 
 from argosy.errors import TransientError
 from argosy.gitops.policy.roles import is_reserved
-from argosy.http_client.checked_request import OutboundRequest, send_request
-from argosy.http_client.plain_request import PlainResponse
+from argosy.http_client.allowed_host_request import OutboundRequest, send_request
+from argosy.http_client.anonymous_request import PlainResponse
 from argosy.kube.controller.clock import Clock
-from argosy.web.auth.identity_provider import OidcProvider
+from argosy.web.auth.oidc_provider_settings import OidcProvider
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 METADATA_CACHE_SECONDS: Final = 300.0  # seconds for which provider metadata and keys are cached

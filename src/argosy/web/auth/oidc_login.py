@@ -20,8 +20,8 @@ from argosy.web.auth.account_changes import generate_token_id
 from argosy.web.auth.account_state import AccountState
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.oidc_client import LoginSecrets, OidcClient, OidcLoginError, OidcUser
-from argosy.web.auth.tokens import BadToken, decode_base64url, encode_base64url
-from argosy.web.auth.user_info import UserInfoGroups
+from argosy.web.auth.signed_tokens import BadToken, decode_base64url, encode_base64url
+from argosy.web.auth.userinfo_groups import UserInfoGroups
 
 log = logging.getLogger(__name__)
 LOGIN_TIMEOUT_SECONDS: Final = 300

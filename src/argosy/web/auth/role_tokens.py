@@ -11,11 +11,11 @@ from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
 from argosy.gitops.application_client.projects import load_project
 from argosy.gitops.policy.roles import format_role_subject
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.account_changes import generate_token_id
 from argosy.web.auth.accounts import ACCOUNTS_SECRET, SIGNING_KEY, TokenRecord, decode_secret_data, read_token_records
-from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
-from argosy.web.auth.tokens import ISSUER, TokenClaims, sign_token
+from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
+from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
 
 TOKENS_FIELD: Final = "jwtTokens"
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import Clock
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.account_state import SESSIONS_CONFIG_MAP
 
 MAX_REVOKED_SESSIONS: Final = 5_000

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from argosy.errors import ArgosyError
 from argosy.kube.controller.clock import Backoff
 from argosy.kube.objects import Manifest
-from argosy.web.live_updates.live_parts import LivePage
+from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.live_updates.viewer_group import PageViewer, ViewerGroup, encode_event
 from argosy.web.middleware import authorization
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, QueryParameters, RequestContext

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.web.live_updates.live_parts import LivePage
+from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.request import RequestContext
 
 MAX_BUFFERED_EVENTS: Final = 32  # events buffered per reader

@@ -20,15 +20,15 @@ from argosy.gitops.redaction.redaction import MASK_BYTES, SecretMask, build_mask
 from argosy.gitops.redaction.scope_cache import ScopeCache
 from argosy.gitops.redaction.secret_provenance import INSTALLATION, SecretScope
 from argosy.gitops.redaction.secret_values import list_url_credentials
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.log_context import get_log_fields as fields_of_line
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.middleware.echoed_input import list_sent_texts
-from argosy.web.middleware.git_words import GitText, GitWords
+from argosy.web.middleware.unmasked_git_words import GitText, GitWords
 from argosy.web.request import RequestContext
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 
 PROJECT: Final = ("argoproj.io", "AppProject")
 MAX_CACHED_OBJECTS: Final = 20_000  # objects

@@ -22,7 +22,7 @@ from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.application import Application
 from argosy.gitops.redaction.redaction import LogMaskFilter, SecretMask, build_mask
 from argosy.gitops.redaction.substring_index import list_words
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.middleware import (
@@ -36,7 +36,7 @@ from argosy.web.middleware import (
     masked_write_guard,
     request_limits,
     response_headers,
-    streaming,
+    stream_guard,
 )
 from argosy.web.middleware.application_masks import build_masks
 from argosy.web.middleware.echoed_input import (
@@ -49,13 +49,13 @@ from argosy.web.middleware.echoed_input import (
 )
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.request_metrics import RequestCounter
-from argosy.web.middleware.response_body import HTML, JSON, serialize_response
+from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.middleware.secret_masking import list_sensitive_annotations, without_secrets
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 
 log = logging.getLogger(__name__)
 THREAD_THRESHOLD_BYTES: Final = 256 << 10  # bytes; larger responses are redacted and compressed in a thread
@@ -368,7 +368,7 @@ class _RequestHandler:
 
         async def chunks() -> Any:
             with entry.concurrency_limits.limit_stream(request.caller.name):
-                async for chunk in streaming.guard_stream(answer, is_permitted, is_past, find_mask, entry._closing):
+                async for chunk in stream_guard.guard_stream(answer, is_permitted, is_past, find_mask, entry._closing):
                     yield echo.restore(chunk)
 
         if self.method == "HEAD":

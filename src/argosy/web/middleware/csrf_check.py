@@ -14,7 +14,7 @@ from argosy.web.auth.caller import Caller
 from argosy.web.middleware.host_check import parse_hostname
 from argosy.web.request import RequestContext, build_csrf_token
 from argosy.web.route import Public, Route
-from argosy.web.site import LOOPBACK_HOSTS, Site
+from argosy.web.site_services import LOOPBACK_HOSTS, Site
 
 JSON_MEDIA: Final = "application/json"
 FORM_MEDIA: Final = "application/x-www-form-urlencoded"

@@ -27,8 +27,8 @@ from urllib.parse import unquote, unquote_plus
 
 import orjson
 
+from argosy.gitops.redaction.constant_time_replacement import MIN_CUT_CHARACTERS, Substitutions, TextReplacement
 from argosy.gitops.redaction.substring_index import list_words
-from argosy.gitops.redaction.text_substitution import MIN_CUT_CHARACTERS, Substitutions, TextReplacement
 from argosy.web.request import QueryParameters, RequestContext
 
 MAX_ENCODINGS: Final = 3  # levels of percent-encoding: a URL within a URL

@@ -14,7 +14,7 @@ import orjson
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.diff.secret_masks import MASK
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.web.request import RequestContext
 from argosy.web.route import FilteredList, RequiresPermission, Route
 

@@ -14,8 +14,8 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.diff.secret_masks import MASK, mask_secrets
-from argosy.kube.names import ResourceKey
-from argosy.web.site import Site
+from argosy.kube.resource_key import ResourceKey
+from argosy.web.site_services import Site
 
 MAX_DEPTH: Final = 200
 _SECRET_WORDS: Final = ("Secret", "stringData", LAST_APPLIED, "\\u00")  # the last: an escaped word

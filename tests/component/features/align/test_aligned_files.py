@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.align.application_files import WorkingTreeEdits
 from argosy.features.align.commit import commit_to_branch
 from argosy.features.align.trial import ApplicationTrial, PatchedTree, edit_file
+from argosy.features.align.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.source.settings import SourceSettings, read_source_settings

@@ -17,7 +17,7 @@ from argosy.errors import UserError
 from argosy.features.install.cli import run_plan_command
 from argosy.features.install.plan import ChangeVerb, InstallPlan, InstallStep
 from argosy.features.install.service import InstallOptions, PlannedInstall
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import wait_until
 
 PROGRAM = """

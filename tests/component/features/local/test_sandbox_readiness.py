@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
 from argosy.errors import StorageFull
 from argosy.features.demo import cli
 from argosy.features.demo.examples import EXAMPLES

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, PolicyError, UserError
-from argosy.features.models.server_requests import send_guarded_request
+from argosy.features.models.ssrf_guarded_requests import send_guarded_request
 
 
 class _Echo(BaseHTTPRequestHandler):

@@ -12,7 +12,7 @@ import pytest
 from argosy.features.notebooks import cell_sources, detail_page
 from argosy.kube.objects import Manifest
 from argosy.web.page_templates import render_macro
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 from support import model_manifests
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository

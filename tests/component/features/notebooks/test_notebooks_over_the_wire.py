@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.schema.bundled_crds import load_definitions
 from support.clusters import TOKEN, served
 from support.deadlines import HANG_SECONDS

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import RUNNING

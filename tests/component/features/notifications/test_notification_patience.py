@@ -12,12 +12,12 @@ import pytest
 
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.features.notifications.addon import make
-from argosy.features.notifications.events import NotificationHistoryRow, read_history
+from argosy.features.notifications.delivery_events import NotificationHistoryRow, read_history
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
 from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.kube.controller import run
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine import LeapingClock
 from support.message_servers import http_inbox

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from argosy.annotations import NOTIFIED, NOTIFYING
-from argosy.features.notifications import names
+from argosy.features.notifications import constants
 from argosy.features.notifications.addon import make
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.controller import NotificationController
-from argosy.features.notifications.events import read_history
+from argosy.features.notifications.delivery_events import read_history
 from argosy.features.notifications.settings_cache import NotificationSettingsCache
 from argosy.features.notifications.template_worker import RENDER_FUNCTION
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import AddOn, ControllerContext, InformerCache, Requeue
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.controller.clock import SYSTEM_CLOCK
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.message_servers import http_inbox, smtp_inbox
 from support.notifications import (
@@ -299,7 +299,7 @@ class Late(NotificationController):
 
     def __init__(self, which: int = 1) -> None:
         self.pool, self.left = WorkerPool(workers=1), which
-        super().__init__(names.APPLICATION, lambda: self, NotificationSettingsCache(""), CommitMetadataReader())
+        super().__init__(constants.APPLICATION, lambda: self, NotificationSettingsCache(""), CommitMetadataReader())
         self.asked, self.may, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def run(self, function: str, payload: Any) -> Any:
@@ -380,7 +380,7 @@ async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: E
             return found
 
     notifier = Counted(
-        names.APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
+        constants.APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
     )
     context, tasks = ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK), []
     for _ in range(9):  # some come when others wait, and some when one has just ended

@@ -23,7 +23,7 @@ from argosy.kube.objects import Manifest
 from argosy.web.page_templates import render_macro
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse
-from argosy.web.site import Site
+from argosy.web.site_services import Site
 from support import promotion_repository
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL

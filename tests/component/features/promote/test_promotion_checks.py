@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.promote.environment_states import RepositorySnapshot
-from argosy.features.promote.repository_check import check_edited_repository
+from argosy.features.promote.edited_repository_check import check_edited_repository
+from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.gitops.workspace.git_repository import GitRepository
 
 SECRET = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-the-machine}\n"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client import difference_counts
+from argosy.gitops.application_client import app_list_explanations
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
@@ -46,8 +46,8 @@ async def make(cluster: EmbeddedCluster, manifest: Manifest, status: dict[str, A
 async def diagnoses(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, apps: Sequence[Application]
 ) -> dict[str, str]:
-    monkeypatch.setattr(difference_counts, "TIMEOUT_SECONDS", HANG_SECONDS)  # else a busy machine leaves some out
-    found = await difference_counts.explain_unhealthy_or_differing(
+    monkeypatch.setattr(app_list_explanations, "TIMEOUT_SECONDS", HANG_SECONDS)  # else a busy machine leaves some out
+    found = await app_list_explanations.explain_unhealthy_or_differing(
         ApplicationService(cluster, "here", "argocd", "argocd"), apps
     )
     return {key.name: text for key, text in found.items()}

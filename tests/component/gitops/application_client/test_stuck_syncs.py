@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from argosy.cli.exit_codes import EXIT_TIMED_OUT
-from argosy.features.applications.sync.operation_result import print_result
+from argosy.features.applications.sync.operation_result_output import print_result
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.condition_wait import WaitOutcome, WaitResult
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods, find_stuck_reason
-from argosy.gitops.application_client.watch import WaitOutcome, WaitResult
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import landlock, seccomp
-from argosy.isolation.requirement import POD_VARIABLE, REFUSAL
+from argosy.isolation.confinement_requirement import POD_VARIABLE, REFUSAL
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 

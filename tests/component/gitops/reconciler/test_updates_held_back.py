@@ -14,8 +14,8 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import Application, Source, read_source
 from argosy.gitops.application.step_results import Checkout, FieldOrigin, RenderInput
 from argosy.gitops.render import BuildSettings, RenderLimits, are_inputs_unchanged, render, render_application
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.file_trees import TextTree
 from support.helm_engines import needs_one
 

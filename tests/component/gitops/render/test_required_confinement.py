@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import landlock, seccomp
-from argosy.isolation.requirement import VARIABLE
+from argosy.isolation.confinement_requirement import VARIABLE
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 

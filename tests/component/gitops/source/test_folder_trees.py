@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import SourceError, SourceTooLarge
-from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.settings import SourceLimits
 

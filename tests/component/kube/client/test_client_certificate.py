@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.tls import build_ssl_context
 from support.certificates import issue
 from support.deadlines import HANG_SECONDS
@@ -22,7 +22,7 @@ from support.deadlines import HANG_SECONDS
 KILLED_WHILE_LOADING = """
 import os, signal, ssl, sys
 from pathlib import Path
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.tls import build_ssl_context
 
 ssl.SSLContext.load_cert_chain = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)

@@ -12,13 +12,13 @@ import pytest
 
 from argosy.errors import ArgosyError, Forbidden
 from argosy.kube.client import transport
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import connect
-from argosy.kube.client.reachability import OUTAGE_GRACE_SECONDS, ReachabilityLog, choose_log_level
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
+from argosy.kube.client.reachability_log import OUTAGE_GRACE_SECONDS, ReachabilityLog, choose_log_level
 from argosy.kube.client.status_errors import ApiServerUnavailable
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.informer import Informer
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -12,15 +12,15 @@ import pytest
 
 from argosy.errors import ClusterError, TransientError
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.cluster_client import KubeCluster, connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.deep_json import MAX_TOKENS, TRUNCATION_LEVEL, TRUNCATION_MARK, read_truncated, truncate_objects
-from argosy.kube.client.http import KubeCluster, connect
 from argosy.kube.client.response_checks import read_event, read_response_json
 from argosy.kube.client.transport import encode_json
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import wait_until_async
 from support.lying_cluster import LyingCluster, Request, chunked, http_answer
 

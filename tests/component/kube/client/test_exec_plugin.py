@@ -15,7 +15,7 @@ import pytest
 
 from argosy.errors import TransientError, UserError
 from argosy.kube.client.auth import CredentialProvider
-from argosy.kube.client.connection import Connection, ExecPlugin
+from argosy.kube.client.connection_settings import Connection, ExecPlugin
 from argosy.kube.client.exec_plugin import run_plugin
 from support.deadlines import HANG_SECONDS, wait_until_async
 

@@ -16,12 +16,12 @@ import pytest
 from argosy.errors import ArgosyError, ClusterError, Gone, TransientError
 from argosy.gitops.clusters.cluster_secret import build_connection, read_max_memory
 from argosy.kube.client import response_checks
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import KubeCluster, connect
+from argosy.kube.client.cluster_client import KubeCluster, connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.fuzzer import forget_peak_memory, peak_memory
 from support.lying_cluster import (

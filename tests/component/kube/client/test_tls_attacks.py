@@ -17,10 +17,10 @@ from cryptography import x509
 
 from argosy.errors import UserError
 from argosy.gitops.clusters.cluster_secret import build_connection
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import KubeCluster, connect
+from argosy.kube.client.cluster_client import KubeCluster, connect
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
 from support.deadlines import wait_until_async
 from support.loop_clock import LoopClock, turns

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.http import KubeCluster, connect
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.client.cluster_client import KubeCluster, connect
+from argosy.kube.client.connection_settings import Connection
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.lying_cluster import Lie, LyingCluster, Request, http_answer
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from argosy.kube.schema import openapi
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.schema.resources import ApiResource
 from support import go_modules
 from support.deadlines import HANG_SECONDS
 

@@ -21,9 +21,9 @@ import pytest
 
 from argosy.errors import Gone, UserError
 from argosy.sandbox.store import Retention, Store
-from argosy.sandbox.store import database as database_module
-from argosy.sandbox.store import history as history_module
+from argosy.sandbox.store import history_table as history_module
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import sqlite_setup as database_module
 from argosy.sandbox.store.checksums import Damage, compute_row_checksum
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full

@@ -10,10 +10,10 @@ import apsw
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlaneFiles
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.store.database import APPLICATION_ID, SCHEMA_VERSION
+from argosy.sandbox.store.sqlite_setup import APPLICATION_ID, SCHEMA_VERSION
 from support.paths import DATA
 
 pytestmark = pytest.mark.anyio

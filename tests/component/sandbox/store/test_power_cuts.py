@@ -11,8 +11,8 @@ import apsw
 import pytest
 
 from argosy.sandbox.store import Store
-from argosy.sandbox.store import database as database_module
-from argosy.sandbox.store import wal as wal_module
+from argosy.sandbox.store import sqlite_setup as database_module
+from argosy.sandbox.store import wal_check as wal_module
 
 HEADER_BYTES, FRAME_BYTES = 32, 24 + 4096
 BUCKET = "configmaps"

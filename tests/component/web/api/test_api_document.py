@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.web.api.examples import EXAMPLES
 from argosy.web.api.metrics import SyncCounter
 from argosy.web.api.openapi import build_openapi_document
+from argosy.web.api.request_examples import EXAMPLES
 from argosy.web.route_table import ROUTE_TABLE
 from support.page_site import CONTROL, KnownPeople, a_site, anything, on_a_socket
 

@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.identity_provider import read_provider
 from argosy.web.auth.oidc_client import OidcLoginError, read_user
+from argosy.web.auth.oidc_provider_settings import read_provider
 from support.oidc_login import CALLBACK, Scene
 from support.oidc_provider import CLIENT, IdentityProvider
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.identity_provider import read_provider
-from argosy.web.auth.tokens import CLOCK_SKEW_SECONDS, DAY_SECONDS
-from argosy.web.auth.user_info import RETRY_SECONDS
+from argosy.web.auth.oidc_provider_settings import read_provider
+from argosy.web.auth.signed_tokens import CLOCK_SKEW_SECONDS, DAY_SECONDS
+from argosy.web.auth.userinfo_groups import RETRY_SECONDS
 from support.oidc_login import Scene
 from support.oidc_provider import IdentityProvider
 from support.tiers import in_test_all

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.gitops.cluster_view.health_causes import explain_health_message
 from argosy.kube.controller.cache import InformerCache
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 
 def living(*conditions: dict[str, str]) -> Any:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.backup.file_format import manifest_to_export, render_stream
+from argosy.features.backup.export_format import manifest_to_export, render_stream
 from argosy.features.backup.import_plan import ImportChange, ImportOptions, ImportVerb, plan_changes
 from argosy.features.backup.import_service import read_import_file
 from argosy.features.backup.installation_objects import BackupScope
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
-from argosy.gitops.status.hold import SyncHold
+from argosy.gitops.status.sync_hold import SyncHold
 from argosy.kube.objects import dump_yaml
 
 SCOPE = BackupScope("argocd", has_secrets=True)

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from argosy.cli.target import ClusterTarget
+from argosy.cli.cluster_target import ClusterTarget
 from argosy.features.controller.cli import _print_status
 from argosy.main import main
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.features.doctor.headline import CheckState, InstallationCheck, run_installation_checks
-from argosy.features.doctor.installation_check import read_installation
+from argosy.features.doctor.installation_checks import CheckState, InstallationCheck, run_installation_checks
+from argosy.features.doctor.installation_state import read_installation
 from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.gitops.policy.application_sets import build_condition
-from argosy.isolation.requirement import render_refusal
+from argosy.gitops.policy.applicationset_expansion import build_condition
+from argosy.isolation.confinement_requirement import render_refusal
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

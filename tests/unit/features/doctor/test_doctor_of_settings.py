@@ -6,14 +6,18 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from argosy.features.doctor.installation_check import read_installation
+from argosy.features.doctor.installation_state import read_installation
 from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.health_checks.argocd_install.apply_steps import (
+    ApplyOutcome,
+    HealthApplyRequest,
+    apply_health_checks,
+)
 from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
-from argosy.features.health_checks.argocd_install.steps import ApplyOutcome, HealthApplyRequest, apply_health_checks
 from argosy.gitops.analysis.violation import Violation
-from argosy.gitops.health.bundled import load_profile_rules
+from argosy.gitops.health.bundled_rules import load_profile_rules
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 from support.deadlines import wait_until_async

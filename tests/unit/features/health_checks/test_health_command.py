@@ -105,13 +105,13 @@ def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]
 def test_every_rule_in_code_has_its_sentence() -> None:
     from argosy.features.health_checks.catalog import BUILTIN_RULE_TEXTS
     from argosy.gitops.health.builtin import BUILTIN_CHECKS
-    from argosy.gitops.health.kind_keys import render_kind
+    from argosy.gitops.health.setting_kind_names import render_kind
 
     assert {render_kind(*of) for of in BUILTIN_CHECKS} == BUILTIN_RULE_TEXTS.keys()
 
 
 def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
-    from argosy.features.health_checks.kinds import SHORT_KIND_NAMES, find_kind, list_known_kinds
+    from argosy.features.health_checks.kind_name_lookup import SHORT_KIND_NAMES, find_kind, list_known_kinds
     from argosy.gitops.health.settings import Customizations
 
     known = list_known_kinds(Customizations())
@@ -289,7 +289,7 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
 
 
 def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
-    from argosy.gitops.health.bundled import list_profiles, load_profile_rules
+    from argosy.gitops.health.bundled_rules import list_profiles, load_profile_rules
 
     page = (ROOT / "docs/reference/health.md").read_text()
     rows = [line for line in page.partition("## Profiles")[2].partition("## Facts")[0].splitlines() if "|" in line]

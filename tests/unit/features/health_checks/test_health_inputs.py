@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.health_checks.inputs import load_inputs
+from argosy.features.health_checks.input_files import load_inputs
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 

@@ -12,18 +12,18 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.install import roles
-from argosy.features.install.apply import execute_plan
 from argosy.features.install.live_state import LEADER_LEASE_NAME, load_install_state
 from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallPlan, InstallState, build_install_plan
+from argosy.features.install.plan_execution import execute_plan
 from argosy.gitops.application_client import control_namespace
 from argosy.gitops.engine.engine import EngineOptions
 from argosy.isolation import ProcessPool, WorkerPool
 from argosy.isolation.limits import ProgramLimits
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_yaml_documents
+from argosy.kube.resource_key import ResourceKey
 from argosy.main import build_parser
 from argosy.web.auth import account_changes, account_state, login_rate_limit
 from support.deadlines import wait_until_async

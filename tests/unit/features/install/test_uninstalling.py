@@ -8,20 +8,20 @@ import pytest
 
 from argosy.annotations import RESOURCES_FINALIZER as FINALIZER
 from argosy.errors import UserError
-from argosy.features.install.apply import execute_plan
 from argosy.features.install.live_state import LEADER_LEASE_NAME, load_install_state, load_uninstall_state
 from argosy.features.install.manifests import CRD_NAMES, build_manifests
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallPlan, build_install_plan
-from argosy.features.install.removal import build_uninstall_plan
+from argosy.features.install.plan_execution import execute_plan
+from argosy.features.install.uninstall_plan import build_uninstall_plan
 from argosy.gitops.application.finalizers import HOOK_FINALIZERS, RESOURCE_FINALIZERS
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.coexistence.argocd_detection import detect_engines
-from argosy.gitops.status.project_budgets import BUDGETS_LABELS
+from argosy.gitops.status.worker_budget_configmap import BUDGETS_LABELS
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import wait_until_async
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.models.requests import (
+from argosy.features.models.inference_payloads import (
     build_inference_request,
     describe_error_response,
     render_curl_command,

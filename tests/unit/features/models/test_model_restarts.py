@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.models.service import RESTARTED_ANNOTATION, ModelService
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.models.service import ModelService
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 pytestmark = pytest.mark.anyio
 

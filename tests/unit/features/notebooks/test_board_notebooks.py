@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from argosy.features.notebooks import job_views
-from argosy.features.notebooks.cell_outputs import find_html, list_display_cells, reencode_png
 from argosy.features.notebooks.executed_notebook import load_executed_notebook
+from argosy.features.notebooks.sanitized_cells import find_html, list_display_cells, reencode_png
 from support.model_manifests import job
 
 NOW = datetime(2026, 11, 15, 12, 0, 5, tzinfo=UTC)

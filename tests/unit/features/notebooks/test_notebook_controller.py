@@ -10,14 +10,14 @@ import pytest
 
 from argosy.errors import TransientError, UnknownRef
 from argosy.features.notebooks.controller import JobHook
-from argosy.features.notebooks.job import KIND, NotebookJob
+from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
 from argosy.gitops.health.assess import assess_by_rule
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.controller import ControllerContext
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import (

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.notebooks.durations import format_duration, parse_duration
-from argosy.features.notebooks.job import DEFAULT_IMAGE, JobMount, JobRetryPolicy, JobVolume, read_job
+from argosy.features.notebooks.go_durations import format_duration, parse_duration
+from argosy.features.notebooks.notebook_validation_job import (
+    DEFAULT_IMAGE,
+    JobMount,
+    JobRetryPolicy,
+    JobVolume,
+    read_job,
+)
 from argosy.features.notebooks.spec_validation import find_problems, list_warnings
 from argosy.kube.objects import Manifest, read_yaml
 

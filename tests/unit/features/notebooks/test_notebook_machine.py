@@ -22,13 +22,13 @@ from argosy.errors import (
 )
 from argosy.features.notebooks import deadlines, events, state_machine, statuses
 from argosy.features.notebooks.error_categories import build_refused_outcome
-from argosy.features.notebooks.job import NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.spec_validation import find_problems
 from argosy.features.notebooks.state_machine import BuildState, JobStep
 from argosy.gitops.health.assess import assess_by_rule
-from argosy.gitops.health.bundled import load_profile_rules
-from argosy.kube.names import GroupKind
+from argosy.gitops.health.bundled_rules import load_profile_rules
+from argosy.kube.resource_key import GroupKind
 
 NOW = datetime(2026, 1, 24, 22, 0, tzinfo=UTC)
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}

@@ -13,8 +13,8 @@ from argosy.features.notebooks.addon import CRD_NAME, make
 from argosy.features.notebooks.model_checks.platforms import MODEL_KINDS
 from argosy.features.notebooks.runner.termination_message import pack_results
 from argosy.kube.controller import run
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml, read_yaml_documents
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition, load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks import summaries
+from argosy.features.notebooks import application_summary
 from argosy.features.notebooks.addon import CRD_NAME
-from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.controller import run
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
@@ -48,20 +48,20 @@ def at(*keys: tuple[str, str]) -> list[ResourceKey]:
 
 def test_the_application_of_a_job_is_the_one_that_tracks_it() -> None:
     usual = at(*((place, "models") for place in ("argocd", "openshift-gitops", "argosy", "default")))
-    assert summaries.list_application_keys(noted(app="models", part_of="other", instance="third")) == usual
-    assert summaries.list_application_keys(noted(app="team_models")) == at(("team", "models"))
-    assert summaries.list_application_keys(noted(part_of="models")) == usual
-    assert summaries.list_application_keys(noted(instance="models", part_of="other"))[:5] == [
+    assert application_summary.list_application_keys(noted(app="models", part_of="other", instance="third")) == usual
+    assert application_summary.list_application_keys(noted(app="team_models")) == at(("team", "models"))
+    assert application_summary.list_application_keys(noted(part_of="models")) == usual
+    assert application_summary.list_application_keys(noted(instance="models", part_of="other"))[:5] == [
         *usual,
         *at(("argocd", "other")),
     ]
-    assert summaries.list_application_keys(noted()) == []
+    assert application_summary.list_application_keys(noted()) == []
 
 
 def test_a_tracking_that_was_copied_from_another_object_counts_for_nothing() -> None:
     copied = noted(app="models")
     copied["metadata"]["name"] = "copy"
-    assert summaries.list_application_keys(copied) == []
+    assert application_summary.list_application_keys(copied) == []
 
 
 # -- how many ----------------------------------------------------------------------------------------------------------
@@ -71,16 +71,16 @@ def test_every_job_is_counted_once_by_what_it_is_now() -> None:
     old = noted("old", "Succeeded")
     old["metadata"]["generation"] = 2
     phases = ("", "Initializing", "Building", "ValidationRunning", "Running", "Succeeded", "Failed")
-    counts = summaries.count_jobs([*(noted(f"job-{phase.lower()}", phase) for phase in phases), old])
+    counts = application_summary.count_jobs([*(noted(f"job-{phase.lower()}", phase) for phase in phases), old])
     assert counts["total"] == 8
     assert [counts[each] for each in ("succeeded", "failed", "running", "pending")] == [1, 1, 3, 3]
     assert counts["lastFailure"] == {"job": "job-failed", "time": "2026-01-01T00:00:00Z"}
 
 
 def test_failed_jobs_are_sorted_capped_and_left_out_where_there_are_none() -> None:
-    many = summaries.count_jobs([noted(f"job-{number:02}", "Failed") for number in reversed(range(30))])
+    many = application_summary.count_jobs([noted(f"job-{number:02}", "Failed") for number in reversed(range(30))])
     assert many["failedJobs"] == [f"job-{number:02}" for number in range(20)]
-    assert "failedJobs" not in summaries.count_jobs([noted(phase="Succeeded")])
+    assert "failedJobs" not in application_summary.count_jobs([noted(phase="Succeeded")])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_failed_jobs_are_sorted_capped_and_left_out_where_there_are_none() -> No
     ],
 )
 def test_the_sentence_has_as_many_decimals_as_it_needs(good: int, total: int, said: str) -> None:
-    assert summaries.render_summary({"succeeded": good, "total": total}) == said
+    assert application_summary.render_summary({"succeeded": good, "total": total}) == said
 
 
 # -- when --------------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks import wave_annotations
-from argosy.features.notebooks.job import KIND
-from argosy.kube.names import ResourceKey
+from argosy.features.notebooks import wave_result_annotations
+from argosy.features.notebooks.notebook_validation_job import KIND
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.anyio
 TRAIN = ResourceKey(*KIND, "default", "train")
 WAVE = "argocd.argoproj.io/sync-wave"
 OPTIONS: dict[str, Any] = {
-    "start_hooks": [wave_annotations.clear_annotations],
-    "result_hooks": [wave_annotations.write_annotations],
+    "start_hooks": [wave_result_annotations.clear_annotations],
+    "result_hooks": [wave_result_annotations.write_annotations],
 }
 
 
@@ -29,7 +29,7 @@ async def said(cluster: EmbeddedCluster) -> dict[str, str]:
     return {
         name.removeprefix("mlops.dev/"): value
         for name, value in found.items()
-        if name in wave_annotations.WAVE_ANNOTATIONS
+        if name in wave_result_annotations.WAVE_ANNOTATIONS
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.job import KIND, read_job
+from argosy.features.notebooks.notebook_validation_job import KIND, read_job
 from argosy.features.notebooks.pod_runs import runner_archive
 from argosy.features.notebooks.pod_runs.pod import build_runner_input
 from argosy.features.notebooks.run_backend import build_pod_name

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.features.notebooks.spec_validation import list_warnings
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump_yaml
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.features.preview.source_reach import SourceReach, add_parent_folders, may_be_affected
+from argosy.features.preview.source_input_files import SourceReach, add_parent_folders, may_be_affected
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render

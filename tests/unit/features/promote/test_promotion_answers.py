@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.features.promote.cluster_facts import EnvironmentClusterState, _fetch_cluster_state, parse_timestamp
-from argosy.features.promote.environments import PromotionPipeline
+from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from argosy.features.promote.environments import PromotionPipeline
+from argosy.features.promote.environment_contents import Release
 from argosy.features.promote.gates import (
     WAIT_ADVICE,
     EnvironmentState,
@@ -20,7 +20,7 @@ from argosy.features.promote.gates import (
     parse_duration,
 )
 from argosy.features.promote.promotion_log import PromotionAction, PromotionActor, PromotionLogEntry
-from argosy.features.promote.releases import Release
+from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryRole, PromotionGate
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argosy.features.promote.environment_contents import Release
 from argosy.features.promote.promotion_log import (
     PromotionAction,
     PromotionActor,
@@ -10,7 +11,6 @@ from argosy.features.promote.promotion_log import (
     find_latest,
     read_entries,
 )
-from argosy.features.promote.releases import Release
 
 R4, R3 = Release("r4", "a" * 40), Release("r3", "b" * 40)
 FULL = PromotionLogEntry(

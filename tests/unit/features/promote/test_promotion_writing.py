@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
+from argosy.features.promote.environment_contents import EnvironmentContents, read_contents
 from argosy.features.promote.file_edits import OverlayWriter, find_overlay_file
-from argosy.features.promote.moves import compute_changes
-from argosy.features.promote.releases import EnvironmentContents, read_contents
+from argosy.features.promote.promotion_changes import compute_changes
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render

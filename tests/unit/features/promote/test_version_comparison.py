@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.releases import EnvironmentContents, FieldKind, NameDecoration, read_contents
+from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind, NameDecoration, read_contents
 from argosy.features.promote.version_comparison import compare_versions
 from argosy.kube.objects import Manifest
 

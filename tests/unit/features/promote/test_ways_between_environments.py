@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.promote.environments import (
+from argosy.features.promote.promotion_pipeline import (
     PromotionPipeline,
     build_declared_pipeline,
     infer_pipeline,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.moves import compute_changes, describe_kept, split_image
-from argosy.features.promote.releases import (
+from argosy.features.promote.environment_contents import (
     EnvironmentContents,
     FieldKind,
     NameDecoration,
     classify_field,
     read_contents,
 )
+from argosy.features.promote.promotion_changes import compute_changes, describe_kept, split_image
 
 
 def deployment(image: str, prefix: str = "dev-", replicas: int = 1, env: str = "", args: Any = ("-v",)) -> Any:

@@ -16,7 +16,11 @@ from argosy.features.repositories.connection_test import ConnectionState
 from argosy.features.repositories.openpgp import read_keys
 from argosy.features.repositories.service import CREDENTIALS, REPOSITORIES
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.declared_objects import DeclaredSecret, build_secret_name, read_declared_secret
+from argosy.gitops.application_client.argocd_config_objects import (
+    DeclaredSecret,
+    build_secret_name,
+    read_declared_secret,
+)
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
 URL = "https://git.example.com/team/app"

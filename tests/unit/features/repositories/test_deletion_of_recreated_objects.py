@@ -13,8 +13,7 @@ from argosy.errors import Invalid, UserError
 from argosy.features.backup.import_plan import ImportOptions
 from argosy.features.backup.import_service import execute_changes, plan_import
 from argosy.features.backup.installation_objects import BackupScope
-from argosy.features.clusters.account_token import ServiceAccountClaims, revoke_old_token
-from argosy.features.clusters.cluster_account import (
+from argosy.features.clusters.cluster_service_account import (
     ACCOUNT_ANNOTATION,
     MANAGED_BY_LABELS,
     MANAGER_ACCOUNT,
@@ -27,12 +26,13 @@ from argosy.features.clusters.cluster_account import (
     ensure_manager_account,
 )
 from argosy.features.clusters.remove import _clean_up
+from argosy.features.clusters.service_account_token import ServiceAccountClaims, revoke_old_token
+from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.declared_objects import DeclaredSecret
 from argosy.gitops.application_client.projects import build_project, create_project, delete_project
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError, UserError
-from argosy.features.clusters.cluster_account import (
+from argosy.features.clusters.cluster_service_account import (
     ACCOUNT_ANNOTATION,
     MANAGER_ACCOUNT,
     MANAGER_BINDING,
@@ -20,7 +20,7 @@ from argosy.features.clusters.cluster_account import (
     find_surplus_bindings,
     list_leftover_namespaces,
 )
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

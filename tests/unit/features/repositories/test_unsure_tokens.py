@@ -13,11 +13,11 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.features.clusters import service
-from argosy.features.clusters.account_token import rotate_token
+from argosy.features.clusters.service_account_token import rotate_token
+from argosy.gitops.application_client.argocd_config_objects import create_declared_secret
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.declared_objects import create_declared_secret
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = "https://far.example.com"

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from argosy.gitops.analysis.cause import Cause, CauseKind, is_interactive_client
-from argosy.gitops.analysis.causes import find_causes
-from argosy.gitops.analysis.evidence import (
+from argosy.gitops.analysis.cause_detection import find_causes
+from argosy.gitops.analysis.object_versions import (
     ABSENT,
     Evidence,
     find_rejection_message,
@@ -17,7 +17,7 @@ from argosy.gitops.analysis.evidence import (
     read_rejected_fields,
 )
 from argosy.gitops.application.step_results import FieldDifference, FieldOrigin, Pair
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.paths import ROOT
 
 KEY = ResourceKey("example.org", "Widget", "ml", "one")

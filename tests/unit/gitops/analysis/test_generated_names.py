@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.generated_applications import find_lost_applications, generate_names
-from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.analysis.lost_generated_applications import find_lost_applications, generate_names
+from argosy.gitops.analysis.repository_view import ManifestWithLocations
 from argosy.gitops.analysis.violation import FileLocation
 from argosy.kube.objects import Manifest, key_of
 

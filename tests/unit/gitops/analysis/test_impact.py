@@ -10,7 +10,7 @@ from argosy.gitops.analysis.change_impact import ChangeImpact, ChangeVerdict, as
 from argosy.gitops.analysis.effect import EffectKind
 from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
-from argosy.gitops.analysis.repository import ManifestWithLocations, RenderFailure, RenderFailureKind
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of

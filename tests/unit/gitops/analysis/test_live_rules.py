@@ -24,7 +24,7 @@ from argosy.gitops.analysis.violation import FileLocation, Violation
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
-from argosy.gitops.status.project_budgets import BudgetUse
+from argosy.gitops.status.worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
@@ -758,6 +758,6 @@ def test_advice_about_a_window_names_what_may_be_typed() -> None:
 
 @pytest.mark.parametrize("rule", LIVE)
 def test_no_live_rule_looks_at_a_repository(rule: str) -> None:
-    from argosy.gitops.analysis.repository import RepositoryView
+    from argosy.gitops.analysis.repository_view import RepositoryView
 
     assert list(CATALOGUE[rule].check_repository(RepositoryView())) == []

@@ -10,7 +10,7 @@ from argosy.errors import ManifestError
 from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase, read_application
 from argosy.gitops.application.project import KindPattern, read_project
 from argosy.gitops.application.sync_policy import RetryStrategy, parse_duration
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 
 def application(**fields: Any) -> dict[str, Any]:

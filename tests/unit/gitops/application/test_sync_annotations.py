@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.gitops.application import SyncPhase
-from argosy.gitops.application.hooks import (
+from argosy.gitops.application.sync_annotations import (
     DeletePolicy,
     has_option,
     is_hook,

@@ -9,8 +9,8 @@ import pytest
 from argosy.annotations import DELETION_APPROVED
 from argosy.errors import UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.application_actions import confirm_deletion
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.small_changes import confirm_deletion
 from argosy.gitops.sync.operation_options import is_deletion_approved
 from argosy.kube.client import Cluster
 from support.engine import furnish

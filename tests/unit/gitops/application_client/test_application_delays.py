@@ -13,20 +13,20 @@ import pytest
 
 from argosy.annotations import REFRESH
 from argosy.cli.tables import TerminalOutput
-from argosy.features.applications.list.delayed_rows import add_delay
+from argosy.features.applications.list.sync_delay_reasons import add_delay
 from argosy.features.applications.read.cli import print_app
 from argosy.features.applications.read.text_output import render_list, render_wide_list
 from argosy.features.applications.read.watch import watch_list
 from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.client import ApplicationService, utc_now
-from argosy.gitops.application_client.delays import describe_delays
+from argosy.gitops.application_client.delay_reasons import describe_delays
 from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
-from argosy.gitops.status.project_budgets import BudgetUse, budget_uses_to_wire
+from argosy.gitops.status.worker_budget_configmap import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import furnish
 
@@ -77,7 +77,7 @@ async def publish_budget(desk: ApplicationService, project: str = "shops") -> No
 
 async def list_why(desk: ApplicationService) -> str:
     app = await desk.load_application("web")
-    return summary.describe_problem(app, delay=(await describe_delays(desk, [app])).get(app.key, ""))
+    return status_summary.describe_problem(app, delay=(await describe_delays(desk, [app])).get(app.key, ""))
 
 
 async def page_why(desk: ApplicationService) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client import summary
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application_client import status_summary
+from argosy.kube.resource_key import ResourceKey
 
 COMMIT = "4c1d2e3" + "0" * 33
 OBJECT = {"version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}
@@ -66,7 +66,7 @@ OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT
     ],
 )  # fmt: skip
 def test_why_is_the_one_thing_to_know(status: dict[str, Any], more: dict[str, Any], expected: str) -> None:
-    assert summary.describe_problem(application(status, **more)) == expected
+    assert status_summary.describe_problem(application(status, **more)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,14 @@ def test_what_somebody_found_out_goes_before_a_name_but_not_before_an_error(
     status: dict[str, Any], is_ill: bool, expected: str
 ) -> None:
     app = application(status)
-    assert (summary.is_only_unhealthy(app), summary.describe_problem(app, "no such claim")) == (is_ill, expected)
+    assert (status_summary.is_only_unhealthy(app), status_summary.describe_problem(app, "no such claim")) == (
+        is_ill,
+        expected,
+    )
 
 
 def test_a_long_reason_is_whole_and_on_one_line() -> None:
-    found = summary.describe_problem(
+    found = status_summary.describe_problem(
         application({"conditions": [{"type": "ComparisonError", "message": "a\nb" * 200}]})
     )
     assert found == "ComparisonError: " + "a b" * 200
@@ -97,7 +100,7 @@ def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> Non
     failed |= {"finishedAt": "2026-01-01T00:00:10Z", "retryCount": 2}
     failed["operation"] = {"sync": {}, "retry": {"limit": 5, "backoff": {"duration": "5s", "factor": 2}}}
     app = application({"sync": {"status": "Synced"}, "operationState": failed})
-    assert summary.describe_problem(app) == (
+    assert status_summary.describe_problem(app) == (
         f"the sync of {COMMIT[:7]} failed and will be retried at 00:00:20 UTC (attempt 2 of 5), and newer commits "
         f"wait; end it: argosy app terminate-op {app.name}: one object failed"
     )
@@ -105,7 +108,9 @@ def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> Non
 
 def test_the_address_of_a_repository_does_not_hide_what_is_wrong_with_it() -> None:
     message = "Failed to load target state: https://git.example:8443/team/models.git: there is no branch x"
-    found = summary.describe_problem(application({"conditions": [{"type": "ComparisonError", "message": message}]}))
+    found = status_summary.describe_problem(
+        application({"conditions": [{"type": "ComparisonError", "message": message}]})
+    )
     assert found == "ComparisonError: models.git: there is no branch x"
 
 
@@ -119,13 +124,13 @@ def test_the_address_of_a_repository_does_not_hide_what_is_wrong_with_it() -> No
     ],
 )
 def test_the_policy_is_told_in_the_words_of_argo_cd(policy: dict[str, Any], word: str) -> None:
-    assert summary.describe_sync_policy(application(spec={"syncPolicy": policy})) == word
+    assert status_summary.describe_sync_policy(application(spec={"syncPolicy": policy})) == word
 
 
 def test_conditions_of_one_type_are_counted() -> None:
     types = ["SharedResourceWarning", "SharedResourceWarning", "SyncError"]
     app = application({"conditions": [{"type": each, "message": ""} for each in types]})
-    assert summary.summarize_conditions(app) == "SharedResourceWarning(2),SyncError"
+    assert status_summary.summarize_conditions(app) == "SharedResourceWarning(2),SyncError"
 
 
 def test_rows_have_what_the_last_sync_said_and_hooks_that_ran() -> None:
@@ -136,30 +141,32 @@ def test_rows_have_what_the_last_sync_said_and_hooks_that_ran() -> None:
          "hookPhase": "Succeeded", "message": "done", "syncPhase": "PreSync"},
     ]  # fmt: skip
     app = application({**OUT, "operationState": operation("Succeeded", resources=results)})
-    settings, migrate = summary.list_rows(app)
+    settings, migrate = status_summary.list_rows(app)
     assert (settings.status, settings.message, settings.hook) == ("OutOfSync", "configmap/settings created", "")
     assert (migrate.key, migrate.status, migrate.hook) == (
         ResourceKey("batch", "Job", "ml", "migrate"), "Succeeded", "PreSync",
     )  # fmt: skip
     running = application({**OUT, "operationState": operation("Running", resources=results)})
-    assert summary.list_rows(running)[0].status == "Synced"
+    assert status_summary.list_rows(running)[0].status == "Synced"
 
 
 def test_what_is_to_be_pruned_says_so() -> None:
     app = application({"resources": [{**OBJECT, "requiresPruning": True}]})
-    assert summary.list_rows(app)[0].message == "ignored (requires pruning)"
+    assert status_summary.list_rows(app)[0].message == "ignored (requires pruning)"
 
 
 def test_ages_and_times_are_told_as_kubectl_and_argo_cd_tell_them() -> None:
     now = datetime(2026, 1, 2, tzinfo=UTC)
     times = ("2026-01-01T23:59:00Z", "2026-01-01T23:00:00Z", "2025-12-01T00:00:00Z")
-    assert [summary.format_age(text, now) for text in times] == ["60s", "60m", "32d"]
-    assert summary.format_age("", now) == "" == summary.format_age("nonsense", now)
-    assert summary.format_go_time("2026-01-02T03:04:05+01:00") == "2026-01-02 02:04:05 +0000 UTC"
+    assert [status_summary.format_age(text, now) for text in times] == ["60s", "60m", "32d"]
+    assert status_summary.format_age("", now) == "" == status_summary.format_age("nonsense", now)
+    assert status_summary.format_go_time("2026-01-02T03:04:05+01:00") == "2026-01-02 02:04:05 +0000 UTC"
 
 
 def test_all_comparison_errors_are_reasons_and_not_only_the_first() -> None:
     said = [f"jqPathExpressions: {text!r}: jq cannot compile it,\nsyntax error" for text in (".a[", ".b |")]
     conditions = [{"type": "ComparisonError", "message": text} for text in said]
     app = application({**OUT, "conditions": [*conditions, {"type": "SharedResourceWarning", "message": "no reason"}]})
-    assert summary.list_comparison_errors(app) == [f"ComparisonError: {text}".replace("\n", " ") for text in said]
+    assert status_summary.list_comparison_errors(app) == [
+        f"ComparisonError: {text}".replace("\n", " ") for text in said
+    ]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.application_client.objects import flatten_fields, pick_fields
-from argosy.gitops.application_client.project_specs import (
+from argosy.gitops.application_client.object_operations import flatten_fields, pick_fields
+from argosy.gitops.application_client.project_spec_edits import (
     add_entry,
     change_sync_window,
     choose_resource_list,

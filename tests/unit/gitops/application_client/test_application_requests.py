@@ -9,14 +9,14 @@ import pytest
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.spec_flags import apply_flags, build_application, check_deliverable, unset_flags
-from argosy.gitops.application_client.sync_requests import (
+from argosy.gitops.application_client.sync_operation_builder import (
     SyncFlags,
     assign_refs,
     read_object_pattern,
     select_keys,
     sync_operation,
 )
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 RESOURCES = [
     {"group": "apps", "kind": "Deployment", "namespace": "ml", "name": "predictor"},

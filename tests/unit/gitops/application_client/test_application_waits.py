@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.applications.sync.progress import HEARTBEAT_SECONDS, WaitReporter
+from argosy.features.applications.sync.progress_output import HEARTBEAT_SECONDS, WaitReporter
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
 from argosy.gitops.application_client.wait_conditions import WaitConditions, WaitFailure, find_wait_failure

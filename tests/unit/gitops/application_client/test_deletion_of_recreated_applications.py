@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import Conflict
-from argosy.gitops.application_client import small_changes
+from argosy.gitops.application_client import application_actions
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ async def test_an_application_that_was_created_again_is_not_deleted(cluster: Clu
     await cluster.delete(WEB)
     again = await cluster.create(manifest)
     with pytest.raises(Conflict):
-        await small_changes.delete_application(desk, before, cascades=False)
+        await application_actions.delete_application(desk, before, cascades=False)
     assert await cluster.get(WEB) == again
-    await small_changes.delete_application(desk, await desk.load_application("web"), cascades=False)
+    await application_actions.delete_application(desk, await desk.load_application("web"), cascades=False)
     assert await cluster.get(WEB) is None

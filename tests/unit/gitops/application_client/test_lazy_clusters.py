@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from argosy.errors import Forbidden
-from argosy.gitops.application_client.lazy_client import LazyClusterClient
+from argosy.gitops.application_client.lazy_cluster_client import LazyClusterClient
 from argosy.kube.client import Cluster, User
-from argosy.kube.client.connection import Connection
-from argosy.kube.names import ResourceKey
+from argosy.kube.client.connection_settings import Connection
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio

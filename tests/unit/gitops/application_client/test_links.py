@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application_client.links import DeepLink, render_links
+from argosy.gitops.application_client.deep_links import DeepLink, render_links
 
 VALUES = {"app": {"metadata": {"name": "models"}, "spec": {"project": "default"}}}
 

@@ -8,7 +8,7 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application_client.health_reasons import list_health_reasons, summarize_health_reason
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
 from argosy.gitops.live.inference_service import read_served_model
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu."
 PLACED = "0: transitionStatus | InvalidSpec | 1: IngressReady | Unknown | Predictor ingress not created"

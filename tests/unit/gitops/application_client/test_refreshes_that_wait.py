@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
-from argosy.gitops.application_client import refresh_requests, small_changes
+from argosy.gitops.application_client import application_actions, refresh_requests
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ async def by_a_push(desk: ApplicationService) -> None:
 
 
 async def by_somebody(desk: ApplicationService) -> None:
-    await small_changes.request_refresh(desk, await desk.load_application("web"), is_hard=False)
+    await application_actions.request_refresh(desk, await desk.load_application("web"), is_hard=False)
 
 
 @pytest.mark.parametrize("ask", [by_a_push, by_somebody])

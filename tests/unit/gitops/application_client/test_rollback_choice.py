@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.small_changes import choose_rollback_entry, is_already_deployed
+from argosy.gitops.application_client.application_actions import choose_rollback_entry, is_already_deployed
 
 
 def application(*revisions: str, **last_source: Any) -> Application:

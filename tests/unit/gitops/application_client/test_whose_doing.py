@@ -10,8 +10,8 @@ import pytest
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_row import build_row
 from argosy.gitops.application_client.drift_attribution import DriftTextCache, describe_drift_authors
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 OLD, NEW = "a" * 40, "b" * 40
 ENDED = "2026-11-15T10:00:00Z"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.gitops.applicationset.condition import WORKLOAD_KINDS, ApplicationSetReporter
-from argosy.gitops.policy.application_sets import APPLICATION_SET_KIND, NO_CONTROLLER_REASON
+from argosy.gitops.applicationset.missing_controller_condition import WORKLOAD_KINDS, ApplicationSetReporter
+from argosy.gitops.policy.applicationset_expansion import APPLICATION_SET_KIND, NO_CONTROLLER_REASON
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -13,7 +13,7 @@ from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.engine.metrics import collect_engine_metrics
 from argosy.isolation.fair_slots import FairSlots
-from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from support.loop_clock import turns

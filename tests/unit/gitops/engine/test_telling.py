@@ -14,7 +14,7 @@ import pytest
 
 from argosy.gitops.engine.logging_setup import LogLineFormatter, QuotableSecrets, mask_log_output
 from argosy.kube.controller.log_context import add_log_fields, build_object_field, get_log_fields, with_log_fields
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "web")
 LOG = logging.getLogger("argosy.gitops.reconciler.application_controller")

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
-from argosy.gitops.application.hooks import is_hook, is_skipped
 from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.application.sync_annotations import is_hook, is_skipped
 from argosy.gitops.health.aggregate import (
     ApplicationHealth,
     FailedHealthRule,
@@ -20,7 +20,7 @@ from argosy.gitops.health.aggregate import (
     render_causes,
     render_fault_conditions,
 )
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.examples import examples
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")

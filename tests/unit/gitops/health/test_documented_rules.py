@@ -10,7 +10,7 @@ import pytest
 
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health import builtin
-from argosy.gitops.health.bundled import (
+from argosy.gitops.health.bundled_rules import (
     PROFILES_FOLDER,
     RULES_FOLDER,
     list_profiles_of_kind,
@@ -21,8 +21,8 @@ from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lua import run_health_script
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps, read_manifests
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import read_yaml
+from argosy.kube.resource_key import GroupKind
 from support.documented_health import (
     CELLS,
     CLAIM,

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from lupa import luajit21
 
-from argosy.gitops.health.bundled import RULES_FOLDER
-from argosy.gitops.health.table_rules import table_to_lua
+from argosy.gitops.health.bundled_rules import RULES_FOLDER
+from argosy.gitops.health.table_rule_compiler import table_to_lua
 
 GROUPS = (
     "batch.volcano.sh",

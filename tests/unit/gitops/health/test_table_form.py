@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lupa import luajit21
 
 from argosy.errors import UserError
-from argosy.gitops.health.table_rules import lua_quote, table_to_lua
+from argosy.gitops.health.table_rule_compiler import lua_quote, table_to_lua
 from support.examples import examples
 
 RAY = {

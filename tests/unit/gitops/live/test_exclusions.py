@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.gitops.live.exclusions import Exclusions, read_exclusions
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 CONFIG_MAP = GroupKind("", "ConfigMap")
 INGRESS = GroupKind("networking.k8s.io", "Ingress")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.live.stuck_pods import is_image_current, is_old_replica_set
+from argosy.gitops.live.stuck_containers import is_image_current, is_old_replica_set
 
 RUNTIME = {"kind": "ServingRuntime", "spec": {"containers": [{"name": "main", "image": "server:2"}]}}
 BY_FORMAT = {"kind": "InferenceService", "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}}

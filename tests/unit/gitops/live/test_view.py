@@ -28,8 +28,8 @@ from argosy.gitops.live import (
 )
 from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 TRACKING = TrackingSettings(control_namespace="argocd")
 SHOP = Application(name="shop", namespace="argocd")

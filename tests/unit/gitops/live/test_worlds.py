@@ -20,8 +20,8 @@ from argosy.gitops.live import (
     read_instance_name,
 )
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from support.examples import examples
 
 KINDS = [("v1", "ConfigMap"), ("v1", "Endpoints"), ("v1", "Service"), ("v1", "PersistentVolumeClaim"),

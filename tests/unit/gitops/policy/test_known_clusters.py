@@ -9,8 +9,8 @@ import pytest
 
 from argosy.gitops.application import Destination, read_application, read_destination
 from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER, DestinationClusters, read_clusters
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 
 def secret(called: str, /, kind: str = "cluster", annotations: dict[str, str] | None = None, **data: str) -> Manifest:

@@ -16,7 +16,7 @@ from argosy.gitops.policy.projects import (
     permits_kind,
     permits_source,
 )
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 
 def project(**spec: Any) -> Project:

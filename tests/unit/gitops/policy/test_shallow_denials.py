@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from argosy.gitops.application.project import read_project
+from argosy.gitops.policy.ineffective_repository_denials import ShallowDenial, find_shallow_denials
 from argosy.gitops.policy.projects import permits_source
-from argosy.gitops.policy.shallow_denials import ShallowDenial, find_shallow_denials
 
 REPOSITORY = {
     "!https://github.com/*": "https://github.com/acme/models",

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from argosy.gitops.reconciler.fetch_cache import FetchCache, ObjectFetch
-from argosy.kube.names import ResourceKey
+from argosy.gitops.reconciler.fetched_object_cache import FetchCache, ObjectFetch
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", "argocd", "models")

@@ -15,7 +15,7 @@ from argosy.errors import ClusterError
 from argosy.fair_share import Budget, FairShareScheduler
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.reconciler.budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
-from argosy.gitops.status.project_budgets import (
+from argosy.gitops.status.worker_budget_configmap import (
     ABANDONED_SECONDS,
     VALID_SECONDS,
     BudgetUse,
@@ -23,9 +23,9 @@ from argosy.gitops.status.project_budgets import (
     read_budget_uses,
 )
 from argosy.kube.client import Cluster
-from argosy.kube.client.call_recorder import RecordingCluster
+from argosy.kube.client.call_metrics import RecordingCluster
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUDGET = Budget(60.0, 300.0)

@@ -9,8 +9,8 @@ import pytest
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.kube.client import Propagation, User
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

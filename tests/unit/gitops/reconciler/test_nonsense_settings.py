@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.doctor.installation_check import list_setting_violations
+from argosy.features.doctor.installation_state import list_setting_violations
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.reconciler.setting_errors import BOOLEAN_KEYS, SettingFaultLog
 from argosy.gitops.reconciler.settings import ReconcilerSettings

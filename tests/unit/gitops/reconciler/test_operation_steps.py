@@ -23,11 +23,16 @@ from argosy.gitops.application.project import Project, SyncWindow
 from argosy.gitops.policy.impersonation import ImpersonationPolicy
 from argosy.gitops.reconciler.app_state import AppStateComparer
 from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateBuilder, DesiredStateRequest
-from argosy.gitops.reconciler.operation import BLOCKED_BY_WINDOW, MAX_STEP_WAIT_SECONDS, OperationRunner, OperationStep
+from argosy.gitops.reconciler.operation_runner import (
+    BLOCKED_BY_WINDOW,
+    MAX_STEP_WAIT_SECONDS,
+    OperationRunner,
+    OperationStep,
+)
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.sync.advance import TIMEOUT_MESSAGE
 from argosy.gitops.sync.operation_options import SyncSettings
+from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE
 from argosy.kube.client import Cluster
 
 pytestmark = pytest.mark.anyio

@@ -12,12 +12,12 @@ from argosy.errors import ClusterError, cluster_error_from_status
 from argosy.gitops.live import TrackingSettings
 from argosy.gitops.policy.destination_clusters import KnownCluster
 from argosy.gitops.reconciler import remote_cluster
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK
-from argosy.kube.controller.liveness import PROBE_TIMEOUT_SECONDS, LivenessProbe
-from argosy.kube.names import ResourceKey
+from argosy.kube.controller.cluster_liveness import PROBE_TIMEOUT_SECONDS, LivenessProbe
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -10,13 +10,13 @@ from argosy.gitops.application import read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.live import TrackingSettings
 from argosy.gitops.reconciler.desired_state import place_and_track
-from argosy.gitops.reconciler.permissions import find_deletion_refusal
+from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.client import KindInfo
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 CLASS = GroupKind("example.com", "MachineClass")
 KINDS = {CLASS: KindInfo("v1", "machineclasses", False)}

@@ -20,8 +20,8 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import InformerCache
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 
 def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> Manifest:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction import text_substitution
+from argosy.gitops.redaction import constant_time_replacement
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_first_words, list_words, may_contain
 from argosy.web.auth.caller import NOBODY
@@ -39,7 +39,7 @@ STEPS = (
     (echoed_input, "_compile_spellings"),
     (echoed_input, "_encode_like"),
     (echoed_input, "_replace_secrets"),
-    (text_substitution, "iter_named_forms"),
+    (constant_time_replacement, "iter_named_forms"),
 )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.redaction.constant_time_replacement import Substitutions, TextReplacement
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_words
-from argosy.gitops.redaction.text_substitution import Substitutions, TextReplacement
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware.echoed_input import conceal_request
 from argosy.web.request import QueryParameters, RequestContext

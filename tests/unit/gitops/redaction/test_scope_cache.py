@@ -12,7 +12,7 @@ from argosy.gitops.redaction import scope_cache, secret_provenance
 from argosy.gitops.redaction.redaction import LogMaskFilter, build_mask
 from argosy.gitops.redaction.scope_cache import ScopeCache
 from argosy.kube.controller.log_context import with_log_fields
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.middleware import application_masks
 from argosy.web.middleware.application_masks import ApplicationMasks
 from support.page_site import CONTROL, StillLookout

@@ -8,8 +8,14 @@ from functools import partial
 import pytest
 
 from argosy.gitops.application.step_results import FieldOrigin
-from argosy.gitops.render.origins import FieldAuthor, LazyOrigins, trace_changed_value, trace_documents, trace_new_value
-from argosy.kube.names import ResourceKey
+from argosy.gitops.render.field_origins import (
+    FieldAuthor,
+    LazyOrigins,
+    trace_changed_value,
+    trace_documents,
+    trace_new_value,
+)
+from argosy.kube.resource_key import ResourceKey
 
 TEXT = b"""# two
 apiVersion: apps/v1

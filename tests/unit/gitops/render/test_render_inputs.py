@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argosy.gitops.application import Application, DirectoryOptions, Source
-from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderInput
 from argosy.gitops.render import are_inputs_unchanged, build_environment, render
-from argosy.gitops.render.render_inputs import RecordingEnvironment
+from argosy.gitops.render.input_fingerprints import RecordingEnvironment
 from argosy.gitops.render.settings import BuildSettings
 from support.file_trees import TextTree
 

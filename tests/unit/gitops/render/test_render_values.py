@@ -11,7 +11,7 @@ from argosy.gitops.application import Application, Destination, HelmOptions, Sou
 from argosy.gitops.render.build_environment import build_environment, substitute
 from argosy.gitops.render.manifest_lists import flatten_lists
 from argosy.gitops.render.settings import BuildSettings, PluginCommand, RenderLimits, read_build_settings
-from argosy.gitops.render.source_overrides import apply_source_overrides
+from argosy.gitops.render.source_override_files import apply_source_overrides
 from support.file_trees import TextTree
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest
 from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.status.resources import ResourceStatus, build_resource, resources_to_wire
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 KEY = ResourceKey("batch", "Job", "ml", "train")
 

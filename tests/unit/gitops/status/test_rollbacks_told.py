@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.status.rollback import PREVIOUS_HEALTH_INFO, find_active_rollback, find_restored_ids
+from argosy.gitops.status.rollback_detection import PREVIOUS_HEALTH_INFO, find_active_rollback, find_restored_ids
 
 WORDS = "rolled back to deployment 0 by ann; main still has bbbbbbb"
 

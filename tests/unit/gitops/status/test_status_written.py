@@ -21,8 +21,8 @@ from argosy.gitops.status.status import (
     build_unreadable_patch,
     is_outdated,
 )
-from argosy.kube.names import ResourceKey
 from argosy.kube.patch import merge_patch
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.schema.crd import build_custom_kinds
 from support.examples import examples

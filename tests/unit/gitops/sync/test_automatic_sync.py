@@ -10,7 +10,7 @@ import pytest
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.sync.auto_sync import DelaySync, HealBackoff, RefuseSync, StartSync, SyncTarget, decide_auto_sync
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = {"repoURL": "https://git.example/x", "path": "p"}

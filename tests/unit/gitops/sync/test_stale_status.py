@@ -10,11 +10,11 @@ import pytest
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.lua import run_health_script
+from argosy.gitops.sync.observed_generation_check import hold_stale_statuses
 from argosy.gitops.sync.operation_options import SyncSettings
-from argosy.gitops.sync.stale_status import hold_stale_statuses
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definition as bundled_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.sync_operations import Stage, config, ends, manifest, told

@@ -14,8 +14,8 @@ from argosy.gitops.application.step_results import AppComparison, Pair, PlannedT
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.gitops.sync.task_order import sort_tasks
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from support.examples import examples
 
 STARTED = "2026-01-01T00:00:00Z"

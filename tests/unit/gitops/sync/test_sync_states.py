@@ -17,14 +17,7 @@ from argosy.gitops.application import (
 )
 from argosy.gitops.application.step_results import Assessment, HealthStatus, PlannedTask
 from argosy.gitops.sync.container_images import list_images
-from argosy.gitops.sync.task_states import (
-    SyncTask,
-    SyncTaskList,
-    append_reasons,
-    format_waiting_message,
-    phase_from_health,
-)
-from argosy.gitops.sync.wave_gates import (
+from argosy.gitops.sync.health_gate_annotations import (
     GateKind,
     HealthGate,
     append_deadline,
@@ -33,6 +26,13 @@ from argosy.gitops.sync.wave_gates import (
     read_gate,
     read_pause,
     strip_deadline,
+)
+from argosy.gitops.sync.task_states import (
+    SyncTask,
+    SyncTaskList,
+    append_reasons,
+    format_waiting_message,
+    phase_from_health,
 )
 from argosy.kube.objects import Manifest, key_of
 

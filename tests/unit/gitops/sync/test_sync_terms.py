@@ -38,12 +38,12 @@ from argosy.gitops.sync.operation_options import (
     is_deletion_approved,
 )
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.rollback import build_rollback_request
+from argosy.gitops.sync.rollback_request import build_rollback_request
 from argosy.gitops.sync.task_states import SyncTaskList
 from argosy.gitops.sync.task_validation import find_invalid_tasks
 from argosy.kube.client import KindInfo
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 
 STARTED = "2026-01-01T00:00:00Z"
 OPTIONS, APPROVED = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/deletion-approved"

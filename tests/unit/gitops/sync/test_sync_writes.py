@@ -9,14 +9,14 @@ import pytest
 from argosy.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
 from argosy.errors import Conflict, Invalid
 from argosy.gitops.application import Application, OperationRequest, OperationState, ResultCode, SyncRequest
-from argosy.gitops.sync import hooks
+from argosy.gitops.sync import hook_deletion
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
 from argosy.gitops.sync.operation_options import ApplyOptions, OperationOptions
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.prune import prune_object
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from support.faulty_client import Faulty
 
 KEY = ResourceKey("", "ConfigMap", "default", "a")
@@ -209,17 +209,17 @@ async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluste
 async def test_a_hook_is_let_go_whatever_was_known_of_its_finalizers(cluster: Cluster) -> None:
     live = await cluster.create(wanted())
     await cluster.patch(KEY, {"metadata": {"finalizers": ["example.com/other", HOOK_FINALIZER]}})
-    await hooks.remove_hook_finalizer(KEY, live, cluster)
+    await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
     assert (await there(cluster))["metadata"]["finalizers"] == ["example.com/other"]
-    await hooks.remove_hook_finalizer(KEY, live, cluster)
+    await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
 
 
 async def test_another_hook_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
     live = await cluster.create(wanted())
     await cluster.delete(KEY)
     await cluster.create(wanted(finalizers=[HOOK_FINALIZER]))
-    await hooks.remove_hook_finalizer(KEY, live, cluster)
-    assert await hooks.delete_hook(KEY, live, cluster, Propagation.BACKGROUND) is None
+    await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
+    assert await hook_deletion.delete_hook(KEY, live, cluster, Propagation.BACKGROUND) is None
     found = await there(cluster)
     assert found["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in found["metadata"]
 
@@ -228,5 +228,5 @@ async def test_a_hook_whose_deletion_met_a_conflict_is_not_taken_for_gone(cluste
     live = await cluster.create(wanted())
     faulty = Faulty(cluster, lambda verb: Conflict("somebody was quicker") if verb == "delete" else None)
     with pytest.raises(Conflict):
-        await hooks.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
+        await hook_deletion.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
     assert await cluster.get(KEY) is not None

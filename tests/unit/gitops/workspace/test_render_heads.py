@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.gitops.workspace.git_heads import CheckedOutHead, is_checked_out, read_head
+from argosy.gitops.workspace.checked_out_head import CheckedOutHead, is_checked_out, read_head
 
 ONE, TWO = "1" * 40, "2" * 40
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.workspace.paths import TreePath, find_shared_git_folder, load_remotes, locate_folder
+from argosy.gitops.workspace.path_resolution import TreePath, find_shared_git_folder, load_remotes, locate_folder
 
 
 def test_the_tree_is_the_enclosing_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

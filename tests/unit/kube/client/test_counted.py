@@ -8,8 +8,8 @@ import pytest
 
 from argosy.errors import Conflict
 from argosy.kube.client import Cluster
-from argosy.kube.client.call_recorder import RecordedCall, RecordingCluster
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.client.call_metrics import RecordedCall, RecordingCluster
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")

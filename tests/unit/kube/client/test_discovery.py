@@ -10,7 +10,7 @@ import pytest
 from argosy.errors import ClusterError, TransientError
 from argosy.kube.client.discovery import DiscoveryCache, fetch_discovery
 from argosy.kube.client.status_errors import ApiServerUnavailable
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 
 PEM = base64.b64encode(b"-----BEGIN-----").decode()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.client import User, connection
-from argosy.kube.client.connection import load_in_cluster_connection
+from argosy.kube.client import User, connection_settings
+from argosy.kube.client.connection_settings import load_in_cluster_connection
 from argosy.kube.client.kubeconfig import list_contexts, load_kubeconfig
 
 ONE = """
@@ -215,7 +215,7 @@ def test_a_field_that_is_empty_is_as_good_as_missing(tmp_path: Path) -> None:
 
 
 def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SERVICE_ACCOUNT_DIR", tmp_path)
+    monkeypatch.setattr(connection_settings, "SERVICE_ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(UserError, match="does not run in a Pod"):

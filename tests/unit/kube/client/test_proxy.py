@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.client.connection import Connection
-from argosy.kube.client.proxy import find_proxy
+from argosy.kube.client.connection_settings import Connection
+from argosy.kube.client.http_proxy import find_proxy
 from argosy.kube.client.transport import HttpTransport
 
 ENV = {"HTTPS_PROXY": "http://proxy:1", "http_proxy": "plain:2"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.kube.client.auth import TOKEN_REREAD_INTERVAL_SECONDS, CredentialProvider
-from argosy.kube.client.connection import Connection
+from argosy.kube.client.connection_settings import Connection
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from argosy.errors import UserError
 from argosy.kube.client import PatchKind
 from argosy.kube.controller import AddOn, ControllerContext, Watch, addon_loader, itself
 from argosy.kube.controller.addon_loader import load_addons, run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 WORKERS = 8
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.kube.controller.cache import InformerCache
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 KIND = GroupKind("", "ConfigMap")
 

@@ -18,8 +18,8 @@ from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import Backoff
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.controller.log_context import get_log_fields, with_log_fields
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.faulty_client import Faulty
 

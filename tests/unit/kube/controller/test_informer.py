@@ -16,8 +16,8 @@ from argosy.kube.controller import informer as module
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import Backoff
 from argosy.kube.controller.informer import Informer
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.faulty_client import Faulty
 from support.loop_clock import turns

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.errors import Forbidden
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
-from argosy.kube.controller.retry import UNREACHABLE_BACKOFF, retry_until_reachable
+from argosy.kube.controller.startup_retry import UNREACHABLE_BACKOFF, retry_until_reachable
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 pytestmark = pytest.mark.anyio

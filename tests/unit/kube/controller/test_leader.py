@@ -15,7 +15,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.write_hook import BEFORE_WRITE
 from argosy.kube.controller.leader_election import LeaderElection, LeaderElectionConfig, run_as_leader
 from argosy.kube.controller.write_fence import NotOwner, run_write
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.faulty_client import Faulty
 from support.loop_clock import turns
 

@@ -12,14 +12,14 @@ from argosy.errors import ClusterError, TransientError, UserError
 from argosy.kube.client import User
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
 from argosy.kube.controller.clock import SYSTEM_CLOCK, run_with_timeout
-from argosy.kube.controller.liveness import (
+from argosy.kube.controller.cluster_liveness import (
     FAILURE_THRESHOLD_SECONDS,
     PROBE_TIMEOUT_SECONDS,
     FailFastCluster,
     LivenessProbe,
 )
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.kube.controller.clock import Backoff
 from argosy.kube.controller.work_queue import WorkQueue
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,8 @@ import pytest
 from argosy.errors import ArgosyError, Forbidden, Gone, TransientError
 from argosy.kube.client import Cluster, Listing, WatchEvent
 from argosy.kube.controller.wait import wait_for_object, wait_for_objects
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.loop_clock import LoopClock, turns
 
 KIND = GroupKind("", "ConfigMap")

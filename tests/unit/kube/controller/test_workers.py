@@ -12,8 +12,8 @@ import pytest
 from argosy.errors import Conflict, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, itself, map_to_owner, run
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import get_annotation, key_of, read_manifests
+from argosy.kube.resource_key import ResourceKey
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from argosy.kube.schema.api_resource import ApiResource, Subresource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.schema.resources import ApiResource, Subresource
 
 
 def resource(api_version: str, plural: str) -> ApiResource:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import orjson
 
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.openapi_v2 import build_document
-from argosy.kube.schema.protobuf_encoding import split_fields
-from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.protobuf_wire_format import split_fields
 
 BOAT = ApiResource("harbour.example.com", "v1", "Boat", "boats", "boat", True, custom=True)
 

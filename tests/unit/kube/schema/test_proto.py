@@ -11,7 +11,7 @@ from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf, protobuf_reader
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_types import StructField, Type, find_builtin_type, get_named_type
-from argosy.kube.schema.protobuf_encoding import (
+from argosy.kube.schema.protobuf_wire_format import (
     encode_bytes_field,
     encode_number_field,
     encode_varint,

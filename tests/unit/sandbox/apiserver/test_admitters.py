@@ -9,8 +9,8 @@ import pytest
 
 from argosy.errors import Forbidden, UserError
 from argosy.kube.client import AdmissionHandler
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio

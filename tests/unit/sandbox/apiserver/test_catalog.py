@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
 from support.api_client import definition, version
 

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.sandbox.apiserver.authentication import hash_token
 from argosy.sandbox.apiserver.control_plane import ControlPlane
-from argosy.sandbox.apiserver.tokens import ISSUER
+from argosy.sandbox.apiserver.service_account_tokens import ISSUER
 from support.api_client import TOKEN, Api, named
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import User
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

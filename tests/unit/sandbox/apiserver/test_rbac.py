@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import User
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.authentication import hash_token
 from argosy.sandbox.apiserver.authorization import Attributes
 from argosy.sandbox.apiserver.control_plane import ControlPlane

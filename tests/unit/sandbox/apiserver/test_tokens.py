@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.sandbox.apiserver.tokens import ServiceAccountTokens
+from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

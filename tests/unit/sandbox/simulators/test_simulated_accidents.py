@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.kube.controller import run
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.hpa_algorithm import (
     clamp_replicas,

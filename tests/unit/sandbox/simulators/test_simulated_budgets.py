@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.simulators import DEPLOYMENT, condition, deployment, fail, health, made, simulated
 

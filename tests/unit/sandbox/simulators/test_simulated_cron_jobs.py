@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.cron_schedule import compute_due_times
+from argosy.sandbox.simulators.cron_due_times import compute_due_times
 from support.deadlines import HANG_SECONDS
 from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import nodes
+from argosy.sandbox.simulators import simulated_nodes
 from support.deadlines import HANG_SECONDS
 from support.simulators import DAEMON_SET, POD, World, condition, fail, health, leaping, made, simulated, template
 
@@ -30,7 +30,9 @@ def is_done(live: Manifest) -> bool:
 
 async def three_nodes(cluster: EmbeddedCluster) -> None:
     for number in (2, 3):
-        await cluster.create(nodes.build_node(f"node-{number}", f"192.0.2.2{number}", nodes.NODE_CAPACITY))
+        await cluster.create(
+            simulated_nodes.build_node(f"node-{number}", f"192.0.2.2{number}", simulated_nodes.NODE_CAPACITY)
+        )
 
 
 async def images(world: World) -> list[str]:
@@ -66,7 +68,7 @@ async def test_nodes_that_come_get_a_pod_and_nodes_that_go_lose_theirs(cluster: 
     async with simulated(cluster) as world:
         await cluster.create(daemon_set())
         await world.becomes(DAEMON_SET, is_done)
-        await cluster.create(nodes.build_node("late", "192.0.2.30", nodes.NODE_CAPACITY))
+        await cluster.create(simulated_nodes.build_node("late", "192.0.2.30", simulated_nodes.NODE_CAPACITY))
         await world.becomes(DAEMON_SET, lambda it: it["status"]["numberReady"] == 2)
         await cluster.delete(ResourceKey("", "Node", "", "late"))
         await world.becomes(DAEMON_SET, lambda it: it["status"]["desiredNumberScheduled"] == 1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import images
+from argosy.sandbox.simulators import missing_images
 from support.deadlines import HANG_SECONDS
 from support.simulators import (
     CLAIM,
@@ -82,7 +82,7 @@ async def test_an_image_whose_name_says_so_cannot_be_pulled(cluster: EmbeddedClu
 def test_only_a_tag_or_a_name_of_its_own_means_that_an_image_is_missing() -> None:
     missing = ["a:does-not-exist", "r.example.com:5000/b/does-not-exist", "does-not-exist@sha256:1"]
     there = ["a:1", "does-not-exist.example.com/a:1", "r.example.com:5000/does-not-exist-1", "does-not-exist/a"]
-    assert all(map(images.is_missing, missing)) and not any(map(images.is_missing, there))
+    assert all(map(missing_images.is_missing, missing)) and not any(map(missing_images.is_missing, there))
 
 
 async def test_a_missing_image_of_an_init_container_holds_the_others_up(cluster: EmbeddedCluster) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.kube.controller import run
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon
 from support.deadlines import HANG_SECONDS

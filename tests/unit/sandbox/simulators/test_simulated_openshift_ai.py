@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import DEFAULT_KINDS, OPENSHIFT_AI_KINDS, make
 from support.deadlines import HANG_SECONDS

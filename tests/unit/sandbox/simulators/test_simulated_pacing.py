@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argosy.kube.names import ResourceKey
-from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
 from support.engine import LeapingClock
 
 KEY, OTHER = ResourceKey("", "Service", "default", "web"), ResourceKey("", "Service", "default", "other")

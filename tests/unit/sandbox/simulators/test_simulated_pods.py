@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS

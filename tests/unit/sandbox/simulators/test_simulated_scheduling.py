@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import pod_resources
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import node_selection, nodes
+from argosy.sandbox.simulators import node_selection, simulated_nodes
 from support.simulators import (
     DEPLOYMENT,
     NODE,
@@ -31,7 +31,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
 def node(name: str, size: dict[str, str] | None = None, **more: Any) -> Manifest:
-    return nodes.build_node(name, "192.0.2.1", size or SMALL, **more)
+    return simulated_nodes.build_node(name, "192.0.2.1", size or SMALL, **more)
 
 
 def asking(**amounts: str) -> Manifest:
@@ -45,7 +45,7 @@ def why(wanted: Manifest, *found: Manifest, taken: dict[str, str] | None = None)
     return sentence if chosen is None else f"on {chosen['metadata']['name']}"
 
 
-GPU_NODE = node("gpu", {**SMALL, "nvidia.com/gpu": "2"}, taints=[nodes.GPU_TAINT])
+GPU_NODE = node("gpu", {**SMALL, "nvidia.com/gpu": "2"}, taints=[simulated_nodes.GPU_TAINT])
 TOLERATING: dict[str, Any] = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]}
 CORDONED = {**node("away"), "spec": {"unschedulable": True}}
 

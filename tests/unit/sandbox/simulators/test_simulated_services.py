@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.endpoints import build_endpoint_slices, build_endpoints
+from argosy.sandbox.simulators.endpoint_manifests import build_endpoint_slices, build_endpoints
 from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
 
 SERVICE, ENDPOINTS = GroupKind("", "Service"), GroupKind("", "Endpoints")

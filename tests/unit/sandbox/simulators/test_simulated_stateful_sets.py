@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.simulators import CLAIM, STATEFUL_SET, condition, fail, health, key, made, simulated, template

@@ -9,7 +9,7 @@ import bcrypt
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.account_changes import INITIAL_ADMIN_SECRET
 from support.engine import embedded, furnish
 from support.identities import NAMESPACE, Room

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from argosy.kube.controller.clock import Timer
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.login_rate_limit import CONFIG_MAP_NAME, MAX_FAILURES_PER_ADDRESS

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.kube.objects import dump_yaml
-from argosy.web.auth.identity_provider import SETTING_LOCATION, list_referenced_secrets, read_provider
+from argosy.web.auth.oidc_provider_settings import SETTING_LOCATION, list_referenced_secrets, read_provider
 from support.examples import examples
 
 USABLE = "issuer: https://login.example.com\nclientID: argosy\n"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.names import ResourceKey
-from argosy.web.auth import tokens
+from argosy.kube.resource_key import ResourceKey
+from argosy.web.auth import signed_tokens
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.session_revocation import MAX_REVOKED_SESSIONS
 from support.identities import NAMESPACE, Room
@@ -251,8 +251,8 @@ async def test_a_role_of_a_project_has_tokens_as_long_as_the_project_lists_them(
         {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": {"roles": [listed]}}
     )
     signing_key = (await room.secret())["server.secretkey"]
-    claims = [tokens.TokenClaims("argocd", "proj:ml:ci", name, now, 0, now) for name in ("one", "two", "three")]
-    one, two, three = (tokens.sign_token(each, signing_key) for each in claims)
+    claims = [signed_tokens.TokenClaims("argocd", "proj:ml:ci", name, now, 0, now) for name in ("one", "two", "three")]
+    one, two, three = (signed_tokens.sign_token(each, signing_key) for each in claims)
     caller = await room.who(one)
     await room.glance.look()
     assert caller is not None

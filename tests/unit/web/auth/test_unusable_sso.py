@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.doctor.installation_check import read_installation
+from argosy.features.doctor.installation_state import read_installation
 from argosy.features.doctor.optional_reads import OptionalReads
 from support.identities import NAMESPACE, Glance, Room
 

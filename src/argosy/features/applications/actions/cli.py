@@ -68,8 +68,8 @@ def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run_hold(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.small_changes import hold_automated_sync
-        from argosy.gitops.status.hold import read_hold
+        from argosy.gitops.application_client.application_actions import hold_automated_sync
+        from argosy.gitops.status.sync_hold import read_hold
 
         app, changed = await hold_automated_sync(service, await service.load_application(args.name), args.reason)
         current_hold = read_hold(app.annotations)
@@ -83,7 +83,7 @@ def run_hold(args: argparse.Namespace) -> int:
 
 def run_release(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.small_changes import release_hold
+        from argosy.gitops.application_client.application_actions import release_hold
 
         app, changed = await release_hold(service, await service.load_application(args.name))
         print(f"{app.name}: {'released' if changed else 'unchanged: not held'}")
@@ -94,8 +94,8 @@ def run_release(args: argparse.Namespace) -> int:
 
 def run_refresh(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client import summary
-        from argosy.gitops.application_client.small_changes import refresh_and_wait
+        from argosy.gitops.application_client import status_summary
+        from argosy.gitops.application_client.application_actions import refresh_and_wait
         from argosy.kube.controller.wait import WaitTimeout
 
         try:
@@ -108,10 +108,10 @@ def run_refresh(args: argparse.Namespace) -> int:
 
             print_error(error, failed_command=f"{format_command(args)} failed")
             return EXIT_TIMED_OUT
-        revisions = ", ".join(map(summary.shorten_revision, summary.read_synced_revisions(app)))
+        revisions = ", ".join(map(status_summary.shorten_revision, status_summary.read_synced_revisions(app)))
         print(
-            f"{app.name}: {summary.read_sync_status(app)}, "
-            f"{summary.read_health_status(app)}{f' at {revisions}' if revisions else ''}"
+            f"{app.name}: {status_summary.read_sync_status(app)}, "
+            f"{status_summary.read_health_status(app)}{f' at {revisions}' if revisions else ''}"
         )
         return 0
 
@@ -120,7 +120,7 @@ def run_refresh(args: argparse.Namespace) -> int:
 
 def run_terminate(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.small_changes import terminate_operation
+        from argosy.gitops.application_client.application_actions import terminate_operation
 
         app = await terminate_operation(service, await service.load_application(args.name))
         print(f"Application '{app.name}' operation terminating")
@@ -131,7 +131,7 @@ def run_terminate(args: argparse.Namespace) -> int:
 
 def run_confirm_deletion(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.small_changes import confirm_deletion
+        from argosy.gitops.application_client.application_actions import confirm_deletion
 
         app = await confirm_deletion(service, await service.load_application(args.name))
         print(f"Application '{app.name}' updated successfully")
@@ -153,9 +153,9 @@ def run_delete(args: argparse.Namespace) -> int:
 
 
 async def _delete_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client import summary
-    from argosy.gitops.application_client.small_changes import delete_application
-    from argosy.gitops.application_client.watch import WaitConditions, WaitOutcome, wait_for_conditions
+    from argosy.gitops.application_client import status_summary
+    from argosy.gitops.application_client.application_actions import delete_application
+    from argosy.gitops.application_client.condition_wait import WaitConditions, WaitOutcome, wait_for_conditions
 
     if not _confirm_delete(app, args):
         print_message(f"The command to delete '{app.name}' was cancelled")
@@ -166,7 +166,7 @@ async def _delete_application(service: ApplicationService, app: Application, arg
         return 0
     result = await wait_for_conditions(service, app, WaitConditions(is_deleted=True), args.timeout, lambda _: None)
     if result.outcome is WaitOutcome.TOO_LATE:
-        reason = summary.describe_problem(result.app) if result.app else ""
+        reason = status_summary.describe_problem(result.app) if result.app else ""
         print_failure(f"{app.name} still exists after {args.timeout:g} s", reason, f"argosy app get {app.name}")
         return EXIT_TIMED_OUT
     print(f"application '{app.name}' deleted")

@@ -6,11 +6,15 @@ In: forms. Out: a redirect with a flash message. Never: a change without its use
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
-from argosy.gitops.application.refresh import HARD_REFRESH
-from argosy.gitops.application_client import small_changes
+from argosy.features.applications.page_parts.shared_page_values import (
+    build_page_values,
+    get_application,
+    redirect_to_application,
+)
+from argosy.gitops.application.refresh_annotations import HARD_REFRESH
+from argosy.gitops.application_client import application_actions
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_service
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
@@ -22,7 +26,7 @@ async def request_refresh(request: RequestContext) -> WebResponse:
     """Request a refresh; the controller runs it, and the live page shows the result."""
     form = await request.read_form()
     is_hard = form.get_text("kind") == HARD_REFRESH
-    await small_changes.request_refresh(build_service(request), get_application(request), is_hard=is_hard)
+    await application_actions.request_refresh(build_service(request), get_application(request), is_hard=is_hard)
     if form.get_text("back") == "list":
         return RedirectResponse(location="/apps?said=refreshed")
     tab = form.get_text("tab")
@@ -33,26 +37,26 @@ async def request_refresh(request: RequestContext) -> WebResponse:
 
 async def hold_application(request: RequestContext) -> WebResponse:
     form = await request.read_form()
-    _, has_changed = await small_changes.hold_automated_sync(
+    _, has_changed = await application_actions.hold_automated_sync(
         build_service(request), get_application(request), form.get_text("reason").strip()[:200]
     )
     return redirect_to_application(request, "held" if has_changed else "no-change")
 
 
 async def release_application(request: RequestContext) -> WebResponse:
-    _, has_changed = await small_changes.release_hold(build_service(request), get_application(request))
+    _, has_changed = await application_actions.release_hold(build_service(request), get_application(request))
     return redirect_to_application(request, "released" if has_changed else "no-change")
 
 
 async def terminate_operation(request: RequestContext) -> WebResponse:
-    await small_changes.terminate_operation(build_service(request), get_application(request))
+    await application_actions.terminate_operation(build_service(request), get_application(request))
     return redirect_to_application(request, "terminated", "operation")
 
 
 async def confirm_deletion(request: RequestContext) -> WebResponse:
     """Confirm only the deletion that the page showed, as another operation may have started since."""
     form = await request.read_form()
-    await small_changes.confirm_deletion(build_service(request), get_application(request), form.get_text("since"))
+    await application_actions.confirm_deletion(build_service(request), get_application(request), form.get_text("since"))
     return redirect_to_application(request, "confirmed", "operation")
 
 
@@ -68,8 +72,8 @@ async def delete_application(request: RequestContext) -> WebResponse:
     mode = form.get_text("how")
     if mode not in ("foreground", "background", "orphan"):
         raise UserError("no deletion mode chosen; nothing was deleted; choose what happens to the resources")
-    policy = small_changes.BACKGROUND if mode == "background" else small_changes.FOREGROUND
-    await small_changes.delete_application(build_service(request), app, cascades=mode != "orphan", policy=policy)
+    policy = application_actions.BACKGROUND if mode == "background" else application_actions.FOREGROUND
+    await application_actions.delete_application(build_service(request), app, cascades=mode != "orphan", policy=policy)
     return RedirectResponse(location="/apps?said=deleted")
 
 

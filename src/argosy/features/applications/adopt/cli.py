@@ -21,7 +21,7 @@ from argosy.cli.subcommands import (
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.adoption import AdoptionMove
+    from argosy.gitops.application_client.argocd_adoption import AdoptionMove
     from argosy.gitops.application_client.client import ApplicationService
 
 API_VERSION = "cli.argosy.dev/v1"
@@ -61,7 +61,7 @@ def run_move(args: argparse.Namespace) -> int:
         raise UserError(f"no Application selected; argosy app {args.part} NAME, or select several with -l LABELS")
 
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.adoption import AdoptionDirection, plan_moves, wait_until_idle
+        from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves, wait_until_idle
         from argosy.gitops.coexistence.argocd_detection import detect_engines
         from argosy.kube.controller.wait import WaitTimeout
 
@@ -92,7 +92,7 @@ async def _run_moves(service: ApplicationService, args: argparse.Namespace, move
     )
     if needed_moves:
         _confirm(args, len(needed_moves), moves)
-        from argosy.gitops.application_client.adoption import apply_move
+        from argosy.gitops.application_client.argocd_adoption import apply_move
 
         for planned_move in needed_moves:
             await apply_move(service, planned_move)
@@ -118,7 +118,7 @@ def _confirm(args: argparse.Namespace, count: int, moves: Sequence[AdoptionMove]
 
 
 def _render_plan(direction: str, moves: Sequence[AdoptionMove]) -> list[str]:
-    from argosy.gitops.application_client.adoption import format_object_count
+    from argosy.gitops.application_client.argocd_adoption import format_object_count
 
     lines: list[str] = []
     for planned_move in moves:

@@ -108,7 +108,7 @@ def run_diff(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         app = await service.load_application(args.name)
         if args.refresh or args.hard_refresh:
-            from argosy.gitops.application_client.small_changes import (
+            from argosy.gitops.application_client.application_actions import (
                 refresh_and_wait,
             )  # imported here because it is rarely needed
 
@@ -134,18 +134,18 @@ async def print_diff(
     output: str = "table",
 ) -> bool:
     """Print the differences; return True if there are any."""
-    from argosy.gitops.application_client.render_process import build_render_pool
+    from argosy.gitops.application_client.render_pool import build_render_pool
 
     render_pool = build_render_pool()
     render_pool.start_first_worker()  # start it now: its imports take as long as the ones below
     from argosy.errors import RenderError, UnknownRef, UserError
-    from argosy.gitops.application_client.difference_causes import explain_differences, explain_render_error
-    from argosy.gitops.application_client.differences import (
+    from argosy.gitops.application_client.diff_presentation import (
         add_locations,
         differences_to_wire,
         list_differing_objects,
         with_causes,
     )
+    from argosy.gitops.application_client.difference_causes import explain_differences, explain_render_error
     from argosy.gitops.application_client.reader import open_reader
 
     async with open_reader(service, local, render_pool=render_pool, app=app) as reader:
@@ -185,7 +185,7 @@ def _apply_local_folder(app: Application, args: argparse.Namespace) -> tuple[App
 
 
 def _read_refs(app: Application, args: argparse.Namespace) -> tuple[str, ...]:
-    from argosy.gitops.application_client.sync_requests import assign_refs
+    from argosy.gitops.application_client.sync_operation_builder import assign_refs
 
     if args.revisions:
         return assign_refs(app, args.revisions, args.source_positions, args.source_names)

@@ -9,32 +9,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from argosy.errors import RenderError, UnknownRef, UserError
-from argosy.features.applications.diff.field_changes import (
+from argosy.features.applications.diff.page_values import (
     FILTERS,
     ChangeCounts,
     ObjectDifference,
     build_changes,
     count_changes,
 )
-from argosy.features.applications.page_parts.frame import build_page_values, get_application, render_head_parts
-from argosy.gitops.application import Application
-from argosy.gitops.application_client.difference_causes import (
-    describe_untracked_refs,
-    explain_differences,
-    explain_render_error,
+from argosy.features.applications.page_parts.shared_page_values import (
+    build_page_values,
+    get_application,
+    render_head_parts,
 )
-from argosy.gitops.application_client.differences import (
+from argosy.gitops.application import Application
+from argosy.gitops.application_client.diff_presentation import (
     DifferingObject,
     add_locations,
     list_differing_objects,
     summarize_differences,
     with_causes,
 )
+from argosy.gitops.application_client.difference_causes import (
+    describe_untracked_refs,
+    explain_differences,
+    explain_render_error,
+)
 from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.app_state import AppState
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

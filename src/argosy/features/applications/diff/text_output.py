@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from argosy.gitops.analysis.cause import Cause
     from argosy.gitops.application import Application
     from argosy.gitops.application.step_results import FieldDifference
-    from argosy.gitops.application_client.differences import DifferingObject
+    from argosy.gitops.application_client.diff_presentation import DifferingObject
 
 MAX_VALUE_LENGTH = 60
 TO_PRUNE, TO_CREATE = "in the cluster, not in Git (to be pruned)", "in Git, not in the cluster (to be created)"
 
 
 def render_diff(differing_object: DifferingObject, output: str) -> list[str]:
-    from argosy.gitops.application_client.differences import format_normal_diff, format_unified_diff
+    from argosy.gitops.application_client.diff_presentation import format_normal_diff, format_unified_diff
 
     key = differing_object.key
     if output == "normal":  # argo: its heading and the output of the diff program

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.parser import UsageError
+from argosy.cli.command_parser import UsageError
 from argosy.cli.subcommands import (
     SubParsersAction,
     add_app_subcommand,
@@ -156,8 +156,8 @@ def read_flags(args: argparse.Namespace) -> dict[str, Any]:
 def run_create(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.errors import UserError
-        from argosy.gitops.application_client.validation import check_project_permits
-        from argosy.gitops.application_client.writes import create_application
+        from argosy.gitops.application_client.creation_and_update import create_application
+        from argosy.gitops.application_client.project_permission_check import check_project_permits
 
         manifest = _build_manifest(args, service)
         name = manifest["metadata"].get("name")
@@ -175,8 +175,8 @@ def run_create(args: argparse.Namespace) -> int:
 
 
 def _build_manifest(args: argparse.Namespace, service: ApplicationService) -> dict[str, Any]:
+    from argosy.gitops.application_client.creation_and_update import load_content, read_application_file
     from argosy.gitops.application_client.spec_flags import IN_CLUSTER_SERVER, apply_flags, build_application
-    from argosy.gitops.application_client.writes import load_content, read_application_file
 
     name, flags = args.name or args.other_name, read_flags(args)
     if not args.file:
@@ -192,9 +192,9 @@ def _build_manifest(args: argparse.Namespace, service: ApplicationService) -> di
 
 def run_set(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.creation_and_update import change_application
+        from argosy.gitops.application_client.project_permission_check import check_project_permits
         from argosy.gitops.application_client.spec_flags import apply_flags
-        from argosy.gitops.application_client.validation import check_project_permits
-        from argosy.gitops.application_client.writes import change_application
 
         app, flags = await service.load_application(args.name), read_flags(args)
         if is_compat(args) and not has_flags(flags):
@@ -213,8 +213,8 @@ def run_set(args: argparse.Namespace) -> int:
 
 def run_unset(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.creation_and_update import change_application
         from argosy.gitops.application_client.spec_flags import unset_flags
-        from argosy.gitops.application_client.writes import change_application
 
         flags = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
         app = await service.load_application(args.name)

@@ -54,8 +54,8 @@ def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run_patch(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.creation_and_update import change_application
         from argosy.gitops.application_client.spec_patches import apply_patch
-        from argosy.gitops.application_client.writes import change_application
 
         app = await service.load_application(args.name)
         await change_application(service, app, lambda wire: apply_patch(wire, args.patch, args.type))
@@ -70,8 +70,8 @@ def run_patch(args: argparse.Namespace) -> int:
 
 def run_edit(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.creation_and_update import change_application
         from argosy.gitops.application_client.spec_patches import replace_spec
-        from argosy.gitops.application_client.writes import change_application
 
         app = await service.load_application(args.name)
         original = dict(app.wire).get("spec") or {}
@@ -100,7 +100,7 @@ def run_remove_source(args: argparse.Namespace) -> int:
 
 def _change_application(args: argparse.Namespace, build_manifest: ChangeManifest) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.writes import change_application
+        from argosy.gitops.application_client.creation_and_update import change_application
 
         app = await service.load_application(args.name)
         await change_application(service, app, build_manifest)

@@ -10,13 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
+from argosy.features.applications.page_parts.shared_page_values import (
+    build_page_values,
+    get_application,
+    redirect_to_application,
+)
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.sync_windows import describe_sync_windows, list_assigned_windows
-from argosy.gitops.application_client.writes import change_application
-from argosy.gitops.status.wire_format import as_mapping
+from argosy.gitops.application_client.creation_and_update import change_application
+from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

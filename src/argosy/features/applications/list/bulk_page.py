@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.applications.list.delayed_rows import add_delay
-from argosy.features.applications.page_parts.addresses import application_path
+from argosy.features.applications.list.sync_delay_reasons import add_delay
+from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.small_changes import request_refresh
+from argosy.gitops.application_client.application_actions import request_refresh
 from argosy.gitops.application_client.sync_checks import check_sync_window
-from argosy.gitops.application_client.sync_requests import SyncFlags, sync_operation
+from argosy.gitops.application_client.sync_operation_builder import SyncFlags, sync_operation
 from argosy.gitops.cluster_view.health_causes import explain_health_message
-from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.middleware.application_masks import get_masks
-from argosy.web.object_lookup import (
+from argosy.web.application_lookup import (
     build_resolved_application,
     find_application_manifest,
     find_readable_application,
     get_application_rbac_name,
 )
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.middleware.application_masks import get_masks
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import FilteredList, Route

@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.applications.list.delayed_rows import add_delay
-from argosy.features.applications.page_parts.addresses import application_element_id, application_path, resource_path
+from argosy.features.applications.list.sync_delay_reasons import add_delay
 from argosy.features.applications.page_parts.header import find_window_notice
-from argosy.features.doctor.known_errors import DoctorError, can_see_doctor, load_visible_errors
+from argosy.features.applications.page_parts.url_paths import application_element_id, application_path, resource_path
+from argosy.features.doctor.error_cache import DoctorError, can_see_doctor, load_visible_errors
 from argosy.gitops.application import Application
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.app_list import (
     AppListPage,
     AppListQuery,
@@ -31,11 +31,11 @@ from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
 from argosy.gitops.cluster_view.cluster_view import ClusterView
 from argosy.gitops.cluster_view.health_causes import explain_health_message
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
+from argosy.web.application_lookup import is_in_allowed_namespace
 from argosy.web.middleware.application_masks import get_masks
 from argosy.web.middleware.page_context import MAX_FAVOURITES, read_preferences
-from argosy.web.object_lookup import is_in_allowed_namespace
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import FilteredList, Route
@@ -201,7 +201,7 @@ def _find_problems(cluster_view: ClusterView, row: AppRow) -> tuple[tuple[Object
     app = _find_application(cluster_view, row)
     if app is None:
         return (), 0, 0, 0
-    rows = summary.list_rows(app)
+    rows = status_summary.list_rows(app)
     problem_rows = [
         problem_row for problem_row in rows if problem_row.status not in ("Synced", "Succeeded", "Pruned", "")
     ]

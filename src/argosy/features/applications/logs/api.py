@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Final
 
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.features.applications.logs.stream import LogRequest, build_log_entry, read_log_request
+from argosy.features.applications.logs.argocd_stream_format import LogRequest, build_log_entry, read_log_request
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import current_timestamp, utc_now
@@ -20,7 +20,7 @@ from argosy.gitops.application_client.owned_objects import walk_owned_objects
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions import ContainerLog, LogOptions, ObjectSelector, read_log_lines
 from argosy.gitops.live.resource_tree import POD
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api.stream_frames import (
     STREAM_MEDIA_TYPES,
@@ -29,9 +29,9 @@ from argosy.web.api.stream_frames import (
     encode_error_frame,
     encode_frame,
 )
+from argosy.web.application_lookup import resolve_application_for_logs
 from argosy.web.caller_clients import build_reader
 from argosy.web.middleware.application_masks import get_masks
-from argosy.web.object_lookup import resolve_application_for_logs
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from argosy.errors import UserError
 from argosy.features.applications.objects.page import find_object, may_act, may_delete, read_request_key
-from argosy.features.applications.page_parts.addresses import resource_path
-from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
-from argosy.gitops.application_client.objects import delete_object
+from argosy.features.applications.page_parts.shared_page_values import (
+    build_page_values,
+    get_application,
+    redirect_to_application,
+)
+from argosy.features.applications.page_parts.url_paths import resource_path
+from argosy.gitops.application_client.object_operations import delete_object
 from argosy.gitops.application_client.resource_actions import load_actions
 from argosy.gitops.application_client.resource_actions import run_action as run
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_impersonating_reader, build_reader
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

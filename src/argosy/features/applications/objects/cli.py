@@ -78,7 +78,7 @@ def _read_object_selector(args: argparse.Namespace) -> ObjectSelector:
 
 def run_get_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.objects import check_project, read_objects
+        from argosy.gitops.application_client.object_operations import check_project, read_objects
         from argosy.gitops.application_client.reader import open_reader
 
         app = await service.load_application(args.name)
@@ -96,7 +96,7 @@ def run_get_resource(args: argparse.Namespace) -> int:
 
 
 def _select_fields(manifest: Manifest, args: argparse.Namespace) -> Manifest:
-    from argosy.gitops.application_client.objects import pick_fields
+    from argosy.gitops.application_client.object_operations import pick_fields
 
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     shown_manifest = manifest if args.show_managed_fields else {**manifest, "metadata": metadata}
@@ -108,7 +108,7 @@ def _select_fields(manifest: Manifest, args: argparse.Namespace) -> Manifest:
 
 def _print_objects(args: argparse.Namespace, manifests: list[Manifest]) -> None:
     from argosy.cli.tables import format_aligned_columns
-    from argosy.gitops.application_client.objects import flatten_fields
+    from argosy.gitops.application_client.object_operations import flatten_fields
 
     output = choose_output(args, "wide")
     if output != "wide":
@@ -128,7 +128,11 @@ def _print_objects(args: argparse.Namespace, manifests: list[Manifest]) -> None:
 
 def run_patch_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.objects import check_project, patch_object, select_objects_to_change
+        from argosy.gitops.application_client.object_operations import (
+            check_project,
+            patch_object,
+            select_objects_to_change,
+        )
         from argosy.gitops.application_client.reader import open_reader
 
         app = await service.load_application(args.name)
@@ -144,7 +148,11 @@ def run_patch_resource(args: argparse.Namespace) -> int:
 
 def run_delete_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.objects import check_project, delete_object, select_objects_to_change
+        from argosy.gitops.application_client.object_operations import (
+            check_project,
+            delete_object,
+            select_objects_to_change,
+        )
         from argosy.gitops.application_client.reader import open_reader
 
         app = await service.load_application(args.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import PatchError
-from argosy.features.applications.diff.field_changes import render_value
+from argosy.features.applications.diff.page_values import render_value
 from argosy.gitops.diff.differences import find_owner
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.managed_fields import read_managers

@@ -9,31 +9,31 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.diff.field_changes import ObjectDifference, build_changes
 from argosy.features.applications.diff.page import add_causes
+from argosy.features.applications.diff.page_values import ObjectDifference, build_changes
 from argosy.features.applications.events.page import list_application_events
 from argosy.features.applications.logs.page import LogPageRequest, find_logs, read_logs
 from argosy.features.applications.objects.field_owners import list_field_owners
-from argosy.features.applications.page_parts.addresses import read_path_key, resource_path
-from argosy.features.applications.page_parts.frame import build_page_values, get_application
-from argosy.features.applications.page_parts.manifest_text import drop_managed_fields, find_last_applied
-from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.displayed_manifests import drop_managed_fields, find_last_applied
+from argosy.features.applications.page_parts.permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.timeline import list_timeline_events
-from argosy.features.applications.tree.nodes import TreeObject, build_tree_objects, list_rows_with_failures
+from argosy.features.applications.page_parts.url_paths import read_path_key, resource_path
+from argosy.features.applications.tree.page_values import TreeObject, build_tree_objects, list_rows_with_failures
 from argosy.gitops.application.step_results import Pair
-from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.application_client.health_reasons import summarize_health_reason
 from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_owned_object
 from argosy.gitops.application_client.resource_actions import ObjectSelector, load_actions
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader
 from argosy.web.middleware.application_masks import get_masks
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from argosy.features.applications.page_parts.addresses import TABS, application_path
+from argosy.features.applications.page_parts.url_paths import TABS, application_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
 from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows
-from argosy.gitops.status.hold import describe_hold, read_hold
-from argosy.gitops.status.rollback import ActiveRollback, is_rollback
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.status.rollback_detection import ActiveRollback, is_rollback
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.sync_hold import describe_hold, read_hold
 
 CONFIRMATION_PHRASE = "ing confirmation of"  # deletion, pruning
 
@@ -120,12 +120,12 @@ def build_header(
         name=app.name,
         project=app.project,
         base=application_path(app.namespace, app.name),
-        sync=summary.read_sync_status(app),
-        health=summary.read_health_status(app),
+        sync=status_summary.read_sync_status(app),
+        health=status_summary.read_health_status(app),
         why=_describe_reason(app, drift_text, delay),
-        message=summary.read_health_message(app),
+        message=status_summary.read_health_message(app),
         revisions=_list_revisions(app, commits or {}),
-        policy=summary.describe_sync_policy(app),
+        policy=status_summary.describe_sync_policy(app),
         self_heals=bool(automated and automated.is_on and automated.self_heal),
         last=_find_last_sync(app),
         hold=hold._asdict() if hold is not None else None,
@@ -138,31 +138,33 @@ def build_header(
             or describe_hold(hold, app.name) not in str(condition.get("message"))  # the hold banner shows it
         ),
         destination=f"{'this cluster' if target.is_in_cluster else target.name or target.server} / "
-                    f"{target.namespace or '–'}",
-        is_busy=summary.is_busy(app),
-        asks=summary.read_deletion_start(app) if CONFIRMATION_PHRASE in summary.describe_problem(app) else "",
+        f"{target.namespace or '–'}",
+        is_busy=status_summary.is_busy(app),
+        asks=status_summary.read_deletion_start(app)
+        if CONFIRMATION_PHRASE in status_summary.describe_problem(app)
+        else "",
         is_deleted=bool(app.deletion_timestamp),
         reconciled=str(app.status.get("reconciledAt") or ""),
         objects=len(as_mappings(app.status.get("resources"))),
         may=dict(may),
-        back=summary.find_rollback(app),
-        has_error=summary.has_error(app),
-        deployments=summary.count_deployments(app),
+        back=status_summary.find_rollback(app),
+        has_error=status_summary.has_error(app),
+        deployments=status_summary.count_deployments(app),
     )
 
 
 def _describe_reason(app: Application, drift_text: str, delay: str) -> str:
     """Return the reason of the current status, or nothing if a banner already shows it."""
-    reason = summary.describe_problem(app, drift_text, delay)
+    reason = status_summary.describe_problem(app, drift_text, delay)
     condition_types = {str(condition.get("type")) for condition in as_mappings(app.status.get("conditions"))}
     is_hold = reason.startswith("held") and read_hold(app.annotations) is not None
-    is_rollback_reason = (rollback := summary.find_rollback(app)) is not None and reason == str(rollback)
+    is_rollback_reason = (rollback := status_summary.find_rollback(app)) is not None and reason == str(rollback)
     return "" if is_hold or is_rollback_reason or reason.partition(":")[0] in condition_types else reason
 
 
 def build_tabs(app: Application, current_tab: str, *, has_logs: bool = True) -> tuple[ApplicationTab, ...]:
-    differing = sum(1 for row in summary.list_rows(app) if row.status == "OutOfSync")
-    counts = {"resources": len(summary.list_rows(app)), "diff": differing}
+    differing = sum(1 for row in status_summary.list_rows(app) if row.status == "OutOfSync")
+    counts = {"resources": len(status_summary.list_rows(app)), "diff": differing}
     return tuple(
         ApplicationTab(
             name, word, application_path(app.namespace, app.name, name), name == current_tab, counts.get(name, 0)
@@ -190,7 +192,7 @@ def find_window_notice(app: Application, project: Project | None, now: datetime)
 
 
 def _list_revisions(app: Application, commits: Mapping[str, tuple[str, str, str]]) -> tuple[HeaderRevision, ...]:
-    resolved = summary.read_synced_revisions(app)
+    resolved = status_summary.read_synced_revisions(app)
     revisions = []
     for index, source in enumerate(app.sources):
         text = resolved[index] if index < len(resolved) else ""

@@ -5,7 +5,7 @@ In: –. Out: KeyProperties. Never: anything but the parts of the key.
 
 from __future__ import annotations
 
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 
 class KeyProperties:

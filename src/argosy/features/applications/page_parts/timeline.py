@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.features.applications.page_parts.addresses import resource_path
+from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.application import Application
 from argosy.gitops.status.history import DeploymentRecord, read_deployments
-from argosy.gitops.status.rollback import find_restored_ids
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey, split_api_version
+from argosy.gitops.status.rollback_detection import find_restored_ids
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 CommitsByRevision = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision
 

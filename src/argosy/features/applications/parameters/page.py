@@ -6,16 +6,16 @@ In: a request. Out: pages. Never: a value of a Secret.
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.addresses import resource_path
-from argosy.features.applications.page_parts.frame import build_page_values, get_application
-from argosy.features.applications.page_parts.manifest_text import drop_managed_fields, find_last_applied
-from argosy.features.applications.parameters.values import list_source_parameters
+from argosy.features.applications.page_parts.displayed_manifests import drop_managed_fields, find_last_applied
+from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
+from argosy.features.applications.page_parts.url_paths import resource_path
+from argosy.features.applications.parameters.source_parameters import list_source_parameters
 from argosy.gitops.application_client.resource_actions import ObjectSelector, load_selected_objects
 from argosy.gitops.diff import mask_secrets
 from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader
 from argosy.web.middleware.application_masks import get_masks
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

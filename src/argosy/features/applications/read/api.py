@@ -12,22 +12,22 @@ from argosy.errors import TransientError
 from argosy.features.applications.read.health_in_status import add_health
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.small_changes import refresh_and_wait
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.gitops.application_client.application_actions import refresh_and_wait
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.controller.wait import WaitTimeout
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.middleware.application_masks import get_masks
-from argosy.web.object_lookup import (
+from argosy.web.application_lookup import (
     get_application_rbac_name,
     is_in_allowed_namespace,
     read_project_name,
     resolve_application,
 )
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.middleware.application_masks import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route

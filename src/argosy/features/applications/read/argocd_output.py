@@ -11,13 +11,13 @@ from typing import Any, Final
 from argosy.cli.tables import format_aligned_columns
 from argosy.features.applications.read.text_output import describe_sync_policy, render_conditions, render_tool_options
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.client import utc_now
-from argosy.gitops.application_client.summary import ManagedObjectRow
+from argosy.gitops.application_client.status_summary import ManagedObjectRow
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.kube.resource_key import ResourceKey
 
 LABEL_WIDTH: Final = 20
 MAX_VALUE_LENGTH: Final = 80
@@ -47,7 +47,7 @@ def render_summary(app: Application, window: str, *, url: str, windows: Sequence
     lines += [render_field("Assigned Windows:", ",".join(windows))] if windows else []
     lines.append(render_field("Sync Policy:", describe_sync_policy(app)))
     lines.append(render_field("Sync Status:", _render_sync_status(app)))
-    lines.append(render_field("Health Status:", summary.read_health_status(app)))
+    lines.append(render_field("Health Status:", status_summary.read_health_status(app)))
     return lines
 
 
@@ -63,7 +63,7 @@ def _render_source(source: Source) -> list[str]:
 
 def _render_sync_status(app: Application) -> str:
     """argo: Shows only the first source; adds the commit unless the target revision is a commit."""
-    status = summary.read_sync_status(app)
+    status = status_summary.read_sync_status(app)
     ref = str(app.sources[0].wire.get("targetRevision") or "") if app.sources else ""
     preposition = {"Synced": " to ", "OutOfSync": " from "}.get(status)
     text = f"{status}{preposition}{ref}" if preposition else status
@@ -74,7 +74,7 @@ def _render_sync_status(app: Application) -> str:
 
 def list_states(app: Application, health: Mapping[ResourceKey, str]) -> list[ManagedObjectRow]:
     """argo: Results of the last operation in their order, then the other objects by name."""
-    rows_by_key = {row.key: row for row in summary.list_rows(app, health) if not row.hook}
+    rows_by_key = {row.key: row for row in status_summary.list_rows(app, health) if not row.hook}
     listed_keys = {_key(resource) for resource in as_mappings(app.status.get("resources"))}
     rows = []
     for result in app.state.results if app.state else ():
@@ -93,7 +93,7 @@ def _key(wire: Mapping[str, Any]) -> ResourceKey:
 
 def render_tree(app: Application, nodes: Sequence[ResourceNode], *, is_detailed: bool) -> list[str]:
     """argo: Managed objects with their children."""
-    rows_by_key = {row.key: row for row in summary.list_rows(app)}
+    rows_by_key = {row.key: row for row in status_summary.list_rows(app)}
     rows = []
     for branch in list_tree_lines(nodes):
         node, row = branch.node, rows_by_key.get(branch.node.key)
@@ -102,7 +102,7 @@ def render_tree(app: Application, nodes: Sequence[ResourceNode], *, is_detailed:
         cells = [f"{render_branch_prefix(branch)}{node.key.kind}/{node.key.name}", row.status if row else "", health]
         if is_detailed:
             reason = node.health.message if node.health else ""
-            cells += [summary.format_age(node.created, utc_now()) or "<unknown>", message, reason]
+            cells += [status_summary.format_age(node.created, utc_now()) or "<unknown>", message, reason]
         else:
             cells.append(message)
         rows.append(cells)
@@ -119,7 +119,7 @@ def render_resource_tree(
         node, key = branch.node, branch.node.key
         health = node.health.health.value if node.health and node.health.health else ""
         details = (
-            summary.format_age(node.created, utc_now()) or "<unknown>",
+            status_summary.format_age(node.created, utc_now()) or "<unknown>",
             health,
             node.health.message if node.health else "",
         )

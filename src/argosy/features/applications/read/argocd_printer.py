@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.tables import format_aligned_columns
 from argosy.features.applications.read import argocd_output, text_output
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.reader import ApplicationReader, assess_or_empty, list_health_words, open_reader
-from argosy.gitops.application_client.sync_windows import describe_sync_windows, list_assigned_windows
+from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
 from argosy.gitops.reconciler.settings_watch import ARGOCD_CM
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
@@ -61,7 +61,7 @@ async def print_resources(service: ApplicationService, app: Application, output:
             nodes = [] if only_orphans else await destination_reader.build_tree(app)
             _print(argocd_output.render_resource_tree(nodes, orphans, is_detailed=output != "tree"))
             return
-    managed = [] if only_orphans else [row.key for row in summary.list_rows(app) if not row.hook]
+    managed = [] if only_orphans else [row.key for row in status_summary.list_rows(app) if not row.hook]
     rows = [(*key, "No") for key in managed] + [(*key, "Yes") for key in orphans]
     _print(format_aligned_columns([argocd_output.RESOURCE_COLUMNS, *rows]))
 
@@ -81,7 +81,7 @@ def get_page_url(reader: ApplicationReader, app: Application) -> str:
     """argo: The page of the Application, if argocd-cm has a url; argosy's CLI has no server address."""
     settings = reader.cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, ARGOCD_CM)) or {}
     url = str((settings.get("data") or {}).get("url") or "").rstrip("/")
-    return f"{url}/applications/{app.name}" if url else summary.NONE_TEXT
+    return f"{url}/applications/{app.name}" if url else status_summary.NONE_TEXT
 
 
 def _print(lines: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from argosy.cli.cluster_flags import add_target_flags_to_commands
 from argosy.cli.subcommands import (
     SubParsersAction,
     add_app_subcommand,
@@ -17,14 +18,13 @@ from argosy.cli.subcommands import (
     run_with_service,
 )
 from argosy.cli.tables import TerminalOutput, format_aligned_columns
-from argosy.cli.target_flags import add_target_flags_to_commands
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application, Destination
-    from argosy.gitops.application_client import summary
+    from argosy.gitops.application_client import status_summary
     from argosy.gitops.application_client.client import ApplicationService
     from argosy.gitops.policy.delivery_engine import DeliveryEngines
-    from argosy.kube.names import ResourceKey
+    from argosy.kube.resource_key import ResourceKey
 
 LIST_OUTPUT_FORMATS = ("table", "wide", "name", "json", "yaml")
 GET_OUTPUT_FORMATS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
@@ -110,11 +110,11 @@ def run_list(args: argparse.Namespace) -> int:
         ]
         drift_texts, delays = {}, {}
         if _has_why_column(args):
-            from argosy.gitops.application_client.delays import describe_delays
+            from argosy.gitops.application_client.delay_reasons import describe_delays
 
             delays = await describe_delays(service, apps)
         if _has_why_column(args) and not args.quick:
-            from argosy.gitops.application_client.difference_counts import explain_unhealthy_or_differing
+            from argosy.gitops.application_client.app_list_explanations import explain_unhealthy_or_differing
 
             drift_texts = await explain_unhealthy_or_differing(service, apps)
         engines = None
@@ -198,7 +198,7 @@ def _print_list(
 
 def run_get(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.small_changes import refresh_and_wait
+        from argosy.gitops.application_client.application_actions import refresh_and_wait
 
         app = await service.load_application(args.name)
         if args.refresh or args.hard_refresh:
@@ -238,13 +238,13 @@ async def print_app(
 ) -> None:
     """argo: The output of get, and the end of the output of sync and wait."""
     from argosy.features.applications.read import text_output as app_screen
-    from argosy.gitops.application_client import summary
+    from argosy.gitops.application_client import status_summary
     from argosy.gitops.application_client.client import utc_now
-    from argosy.gitops.application_client.delays import describe_delay
+    from argosy.gitops.application_client.delay_reasons import describe_delay
     from argosy.gitops.application_client.health_reasons import list_health_reasons
     from argosy.gitops.application_client.reader import assess_or_empty, list_health_words, open_reader
     from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods
-    from argosy.gitops.application_client.sync_windows import describe_sync_windows
+    from argosy.gitops.application_client.sync_window_description import describe_sync_windows
     from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 
     engines = await detect_engines_or_unknown(service.cluster, service.control_namespace)
@@ -259,15 +259,15 @@ async def print_app(
         reasons_text = list_health_reasons(
             (key, assessment, reader.cache.get(key) or {}) for key, assessment in assessments.items()
         )
-        if summary.read_health_status(app) == "Progressing":
+        if status_summary.read_health_status(app) == "Progressing":
             reasons_text = [*await describe_stuck_pods(service, app, frozenset({UNSCHEDULABLE_REASON})), *reasons_text]
-    if summary.describe_retry(app) or (
-        not reasons_text and (summary.read_sync_status(app) == "Unknown" or summary.is_busy(app))
+    if status_summary.describe_retry(app) or (
+        not reasons_text and (status_summary.read_sync_status(app) == "Unknown" or status_summary.is_busy(app))
     ):
-        reasons_text = [summary.describe_problem(app, delay=delay), *reasons_text]
+        reasons_text = [status_summary.describe_problem(app, delay=delay), *reasons_text]
     elif delay:
         reasons_text = [delay, *reasons_text]
-    reasons_text = list(dict.fromkeys((*reasons_text[:1], *summary.list_comparison_errors(app), *reasons_text)))
+    reasons_text = list(dict.fromkeys((*reasons_text[:1], *status_summary.list_comparison_errors(app), *reasons_text)))
     engine_arguments = app.annotations, app.namespace
     delivered_by = "" if engines.is_argosy_only(*engine_arguments) else engines.describe_deliverer(*engine_arguments)
     lines = app_screen.render_summary(app, window, list(filter(None, reasons_text)), delivered_by)
@@ -277,14 +277,14 @@ async def print_app(
         from argosy.features.applications.read.argocd_output import render_parameters
 
         lines += render_parameters(app, *parameters_of)[1:]
-    objects = app_screen.render_objects(summary.list_rows(app, health))
+    objects = app_screen.render_objects(status_summary.list_rows(app, health))
     print(add_target_flags_to_commands("\n".join([*lines, *(["", *objects] if objects else [])])))
 
 
 def run_resources(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.errors import PolicyError
-        from argosy.gitops.application_client import summary
+        from argosy.gitops.application_client import status_summary
         from argosy.gitops.application_client.reader import list_health_words, open_reader
 
         app = await service.load_application(args.name)
@@ -301,16 +301,16 @@ def run_resources(args: argparse.Namespace) -> int:
             return 0
         async with open_reader(service, app=app) as reader:
             if args.orphaned:
-                rows = [summary.ManagedObjectRow(key) for key in await reader.list_orphans(app)]
+                rows = [status_summary.ManagedObjectRow(key) for key in await reader.list_orphans(app)]
             else:
-                rows = summary.list_rows(app, list_health_words(await reader.assess_managed_objects(app)))
+                rows = status_summary.list_rows(app, list_health_words(await reader.assess_managed_objects(app)))
         _print_resources(rows, output, "Yes" if args.orphaned else "No")
         return 0
 
     return run_with_service(args, work)
 
 
-def _print_resources(rows: list[summary.ManagedObjectRow], output: str, orphaned: str) -> None:
+def _print_resources(rows: list[status_summary.ManagedObjectRow], output: str, orphaned: str) -> None:
 
     if output in ("json", "yaml"):
         data = [{**row.key._asdict(), "status": row.status, "health": row.health, "wave": row.wave} for row in rows]
@@ -382,7 +382,7 @@ def run_events(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.features.applications.read import tree_output as app_tree
         from argosy.gitops.application_client.client import utc_now
-        from argosy.gitops.application_client.events import events_of
+        from argosy.gitops.application_client.event_list import events_of
 
         app = await service.load_application(args.name)
         events = await events_of(service, app, include_objects=args.all)

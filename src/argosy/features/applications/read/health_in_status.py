@@ -13,10 +13,10 @@ from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
-from argosy.gitops.reconciler.permissions import build_permission_check
-from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
-from argosy.kube.names import ResourceKey
+from argosy.gitops.reconciler.object_permissions import build_permission_check
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 HEALTH_SOURCE_FIELD, HEALTH_IN_TREE = (
     "resourceHealthSource",

@@ -18,13 +18,13 @@ from argosy.cli.tables import (
     truncate,
 )
 from argosy.gitops.application import Application, OperationState
-from argosy.gitops.application_client import summary
-from argosy.gitops.application_client.summary import ManagedObjectRow
+from argosy.gitops.application_client import status_summary
+from argosy.gitops.application_client.status_summary import ManagedObjectRow
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
 from argosy.gitops.status.history import DeploymentRecord
-from argosy.gitops.status.hold import read_hold
-from argosy.gitops.status.wire_format import as_mapping, as_mappings
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.sync_hold import read_hold
+from argosy.kube.resource_key import ResourceKey
 
 COLUMN_GAP: Final = "  "
 CAUSE_PREFIX: Final = "  └ "
@@ -58,17 +58,17 @@ def render_wide_list(
                 app.destination.server or app.destination.name,
                 app.destination.namespace,
                 app.project,
-                summary.read_sync_status(app),
-                summary.read_health_status(app),
-                summary.describe_sync_policy(app),
-                summary.summarize_conditions(app),
+                status_summary.read_sync_status(app),
+                status_summary.read_health_status(app),
+                status_summary.describe_sync_policy(app),
+                status_summary.summarize_conditions(app),
                 source.repo_url if source else "",
                 (source.path or source.chart) if source else "",
                 source.ref if source else "",
                 *(
                     ()
                     if drift_texts is None
-                    else (summary.describe_problem(app, drift_texts.get(app.key, ""), delays.get(app.key, "")),)
+                    else (status_summary.describe_problem(app, drift_texts.get(app.key, ""), delays.get(app.key, "")),)
                 ),
             )
         )
@@ -98,16 +98,16 @@ def render_list(
     for app in apps:
         name = app.name if app.namespace == default_namespace else f"{app.namespace}/{app.name}"
         hold = read_hold(app.annotations) is not None
-        reason = summary.describe_problem(app, (drift_texts or {}).get(app.key, ""), delays.get(app.key, ""))
+        reason = status_summary.describe_problem(app, (drift_texts or {}).get(app.key, ""), delays.get(app.key, ""))
         rows.append(
             (
                 name,
-                screen.format_status(summary.read_sync_status(app)),
-                screen.format_status(summary.read_health_status(app)),
+                screen.format_status(status_summary.read_sync_status(app)),
+                screen.format_status(status_summary.read_health_status(app)),
                 truncate(drop_control_characters(reason), MAX_WHY_LENGTH),
-                ",".join(map(summary.shorten_revision, summary.read_synced_revisions(app))) or "-",
-                f"{summary.describe_sync_policy(app)}{' (held)' if hold else ''}",
-                summary.format_age(summary.read_creation_time(app), now),
+                ",".join(map(status_summary.shorten_revision, status_summary.read_synced_revisions(app))) or "-",
+                f"{status_summary.describe_sync_policy(app)}{' (held)' if hold else ''}",
+                status_summary.format_age(status_summary.read_creation_time(app), now),
                 *(() if engines is None else (engines.find_deliverer(app.annotations, app.namespace).value,)),
             )
         )
@@ -135,9 +135,11 @@ def _render_with_causes_below(
 
 
 def render_summary_line(apps: Sequence[Application]) -> str:
-    synced = sum(1 for app in apps if summary.read_sync_status(app) == "Synced")
+    synced = sum(1 for app in apps if status_summary.read_sync_status(app) == "Synced")
     needing_attention = [
-        app for app in apps if summary.read_sync_status(app) != "Synced" or summary.read_health_status(app) != "Healthy"
+        app
+        for app in apps
+        if status_summary.read_sync_status(app) != "Synced" or status_summary.read_health_status(app) != "Healthy"
     ]
     counts_text = f"{len(apps)} app{'' if len(apps) == 1 else 's'} · {synced} Synced · {len(apps) - synced} not"
     return f"{counts_text}          next: {_next_command(needing_attention)}" if needing_attention else counts_text
@@ -145,8 +147,10 @@ def render_summary_line(apps: Sequence[Application]) -> str:
 
 def _next_command(needing_attention: Sequence[Application]) -> str:
     """Return the command for the first unhealthy Application, else for an OutOfSync one, else for a missing one."""
-    unhealthy = [app for app in needing_attention if summary.read_health_status(app) not in ("Healthy", "Missing")]
-    differing = [app for app in needing_attention if summary.is_only_differing(app)]
+    unhealthy = [
+        app for app in needing_attention if status_summary.read_health_status(app) not in ("Healthy", "Missing")
+    ]
+    differing = [app for app in needing_attention if status_summary.is_only_differing(app)]
     if differing and not unhealthy:
         return f"argosy app diff {differing[0].name}"
     return f"argosy app get {(unhealthy or needing_attention)[0].name}"
@@ -186,9 +190,9 @@ def render_summary(app: Application, window: str, reasons: Sequence[str] = (), d
         )
     lines += [render_field("Delivered by:", delivered_by)] if delivered_by else []
     lines.append(render_field("Sync Status:", _render_sync_status(app)))
-    message = summary.read_health_message(app)
+    message = status_summary.read_health_message(app)
     lines.append(
-        render_field("Health Status:", f"{summary.read_health_status(app)}{f' ({message})' if message else ''}")
+        render_field("Health Status:", f"{status_summary.read_health_status(app)}{f' ({message})' if message else ''}")
     )
     lines += [
         render_field("Why:" if not index else "", drop_control_characters(reason))
@@ -198,7 +202,7 @@ def render_summary(app: Application, window: str, reasons: Sequence[str] = (), d
 
 
 def _render_labels(app: Application) -> list[str]:
-    labels = summary.read_app_labels(app)
+    labels = status_summary.read_app_labels(app)
     return (
         [render_field("Labels:", ",".join(f"{name}={value}" for name, value in sorted(labels.items())))]
         if labels
@@ -225,9 +229,9 @@ def describe_sync_policy(app: Application) -> str:
 
 
 def _render_sync_status(app: Application) -> str:
-    status, ref = summary.read_sync_status(app), app.sources[0].ref if app.sources else ""
-    revisions = summary.read_synced_revisions(app)
-    revision_text = f" ({summary.shorten_revision(revisions[0])})" if revisions else ""
+    status, ref = status_summary.read_sync_status(app), app.sources[0].ref if app.sources else ""
+    revisions = status_summary.read_synced_revisions(app)
+    revision_text = f" ({status_summary.shorten_revision(revisions[0])})" if revisions else ""
     if len(app.sources) > 1:
         return status
     preposition = {"Synced": "to", "OutOfSync": "from"}.get(status)
@@ -242,7 +246,7 @@ def render_conditions(app: Application) -> list[str]:
         (
             str(condition.get("type")),
             str(condition.get("message")),
-            summary.format_go_time(str(condition.get("lastTransitionTime") or "")),
+            status_summary.format_go_time(str(condition.get("lastTransitionTime") or "")),
         )
         for condition in conditions
     ]
@@ -255,8 +259,8 @@ def render_operation(state: OperationState) -> list[str]:
         render_field("Operation:", "Sync"),
         render_field("Sync Revision:", state.revision or ", ".join(state.revisions)),
         render_field("Phase:", state.phase.value),
-        render_field("Start:", summary.format_go_time(state.started)),
-        render_field("Finished:", summary.format_go_time(state.finished) if state.finished else ""),
+        render_field("Start:", status_summary.format_go_time(state.started)),
+        render_field("Finished:", status_summary.format_go_time(state.finished) if state.finished else ""),
         render_field("Duration:", _render_duration(state)),
     ]
     return [*lines, *([render_field("Message:", state.message)] if state.message else [])]
@@ -289,7 +293,7 @@ def render_history(entries: Sequence[DeploymentRecord]) -> list[str]:
     rows = []
     for entry in entries:
         deployed_by = "auto-sync" if entry.is_automated else entry.by or "-"
-        rows.append((str(entry.id), summary.format_go_time(entry.deployed), _render_refs(entry), deployed_by))
+        rows.append((str(entry.id), status_summary.format_go_time(entry.deployed), _render_refs(entry), deployed_by))
     return format_aligned_columns([("ID", "DATE", "REVISION", "BY"), *rows])
 
 
@@ -298,7 +302,7 @@ def render_wide_history(entries: Sequence[DeploymentRecord]) -> list[str]:
     tables: dict[str, list[tuple[str, str, str]]] = {}
     for entry in entries:
         for source, revision in zip(entry.sources, entry.revisions):
-            row = (str(entry.id), summary.format_go_time(entry.deployed), _render_ref(source, revision))
+            row = (str(entry.id), status_summary.format_go_time(entry.deployed), _render_ref(source, revision))
             tables.setdefault(str(source.get("repoURL") or ""), []).append(row)
     lines: list[str] = []
     for url, rows in tables.items():
@@ -312,4 +316,4 @@ def _render_refs(entry: DeploymentRecord) -> str:
 
 def _render_ref(source: Mapping[str, Any], revision: str) -> str:
     ref = str(source.get("targetRevision") or "HEAD")
-    return f"{ref} ({summary.shorten_revision(revision)})" if revision else ref
+    return f"{ref} ({status_summary.shorten_revision(revision)})" if revision else ref

@@ -10,12 +10,12 @@ from datetime import datetime
 
 from argosy.cli.tables import TerminalOutput
 from argosy.gitops.application import Application
-from argosy.gitops.application_client import summary
+from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 
 def render_tree(
@@ -26,7 +26,7 @@ def render_tree(
     reasons: Mapping[ResourceKey, str] | None = None,
 ) -> list[str]:
     """`reasons` explain the health of each object."""
-    statuses = {row.key: row for row in summary.list_rows(app)}
+    statuses = {row.key: row for row in status_summary.list_rows(app)}
     rows = []
     for branch in list_tree_lines(nodes):
         node, row = branch.node, statuses.get(branch.node.key)
@@ -38,7 +38,7 @@ def render_tree(
                 f"{_render_branch_prefix(branch)}{node.key.kind}/{node.key.name}",
                 screen.format_status(row.status) if row else "",
                 screen.format_status(health),
-                summary.format_age(node.created, now),
+                status_summary.format_age(node.created, now),
                 str(row.wave) if row else "",
                 message,
             )
@@ -74,7 +74,7 @@ def render_events(events: Sequence[Manifest], screen: TerminalOutput, now: datet
         last_seen = str(event.get("lastTimestamp") or event.get("eventTime") or "")
         rows.append(
             (
-                summary.format_age(last_seen, now),
+                status_summary.format_age(last_seen, now),
                 str(event.get("type") or ""),
                 str(event.get("reason") or ""),
                 f"{involved_object.get('kind')}/{involved_object.get('name')}",

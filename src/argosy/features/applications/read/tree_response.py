@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.gitops.application.hooks import is_hook
 from argosy.gitops.application.step_results import AppComparison, Pair
+from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.diff import mask_pair, mask_secrets
 from argosy.gitops.live.resource_tree import POD, ResourceNode
-from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
-from argosy.kube.names import GroupKind, ResourceKey, split_api_version
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 
 SERVICE_KIND: Final = GroupKind("", "Service")
 JSON_NULL: Final = "null"  # argo: the state of an object that does not exist

@@ -46,7 +46,7 @@ def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run_rollback(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.small_changes import (
+        from argosy.gitops.application_client.application_actions import (
             choose_rollback_entry,
             is_already_deployed,
             roll_back,
@@ -93,12 +93,12 @@ def _confirm_rollback(app: Application, question: str) -> int:
 
 
 def _print_target(app: Application, entry: DeploymentRecord, args: argparse.Namespace) -> None:
-    from argosy.gitops.application_client import summary
+    from argosy.gitops.application_client import status_summary
 
     if not is_compat(args):
         current_text, target_text = (
-            ", ".join(map(summary.shorten_revision, revisions))
-            for revisions in (summary.read_synced_revisions(app), entry.revisions)
+            ", ".join(map(status_summary.shorten_revision, revisions))
+            for revisions in (status_summary.read_synced_revisions(app), entry.revisions)
         )
         print_message(
             f"{app.name}: rolling back from {current_text or 'nothing'} to deployment {entry.id}: "
@@ -110,9 +110,9 @@ async def _print_plan(service: ApplicationService, app: Application, entry: Depl
     """Print the changes. A failed comparison does not stop the rollback, as the controller may have more access."""
     from argosy.errors import ArgosyError
     from argosy.features.applications.diff.text_output import render_plan
-    from argosy.gitops.application_client.differences import list_differing_objects
+    from argosy.gitops.application_client.diff_presentation import list_differing_objects
     from argosy.gitops.application_client.reader import open_reader
-    from argosy.gitops.application_client.rollback_plan import preview_rollback
+    from argosy.gitops.application_client.rollback_preview import preview_rollback
 
     try:
         async with open_reader(service, app=app) as reader:

@@ -6,29 +6,29 @@ In: a request. Out: pages; a requested rollback. Never: a rollback that the next
 from __future__ import annotations
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.applications.diff.field_changes import build_changes, count_changes
 from argosy.features.applications.diff.page import ComparisonResult
+from argosy.features.applications.diff.page_values import build_changes, count_changes
 from argosy.features.applications.page_parts import commits
-from argosy.features.applications.page_parts.addresses import application_path
-from argosy.features.applications.page_parts.frame import (
+from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
     redirect_to_application,
     render_head_parts,
 )
 from argosy.features.applications.page_parts.timeline import list_deployment_rows
-from argosy.gitops.application_client.differences import list_differing_objects
-from argosy.gitops.application_client.rollback_plan import check_sources, preview_rollback
-from argosy.gitops.application_client.small_changes import (
+from argosy.features.applications.page_parts.url_paths import application_path
+from argosy.gitops.application_client.application_actions import (
     choose_rollback_entry,
     is_already_deployed,
     roll_back,
     would_auto_sync,
 )
+from argosy.gitops.application_client.diff_presentation import list_differing_objects
+from argosy.gitops.application_client.rollback_preview import check_sources, preview_rollback
 from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.web import page_templates
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext, quote_input
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

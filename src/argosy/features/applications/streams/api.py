@@ -15,8 +15,8 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.features.applications.read.health_in_status import add_health, lacks_health
 from argosy.gitops.application import APPLICATION_KIND, read_application
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.web.api.field_selection import parse_field_selection
 from argosy.web.api.stream_frames import (
@@ -28,11 +28,11 @@ from argosy.web.api.stream_frames import (
     build_stream,
     encode_frame,
 )
+from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.caller_clients import build_reader
 from argosy.web.live_updates.change_feed import ChangeFeed
 from argosy.web.middleware.application_masks import get_masks
 from argosy.web.middleware.secret_masking import list_sensitive_annotations
-from argosy.web.object_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import FilteredList, QueryParameter, Route

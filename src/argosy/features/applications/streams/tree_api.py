@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.read.content_api import (
+from argosy.features.applications.read.manifests_tree_api import (
     OBJECT_FILTER_PARAMETERS,
     build_tree_response,
     read_object_selector,
 )
-from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.application_client.status_summary import list_rows
 from argosy.web.api.stream_frames import (
     HEARTBEAT_FRAME,
     HEARTBEAT_SECONDS,
@@ -26,11 +26,11 @@ from argosy.web.api.stream_frames import (
     encode_error_frame,
     encode_frame,
 )
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader
 from argosy.web.live_updates.change_feed import CacheChange, ChangeFeed
 from argosy.web.middleware import authorization
 from argosy.web.middleware.secret_masking import list_sensitive_annotations
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route

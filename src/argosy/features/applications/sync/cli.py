@@ -23,14 +23,14 @@ from argosy.cli.subcommands import (
 )
 from argosy.cli.tables import TerminalOutput
 from argosy.errors import UserError
-from argosy.features.applications.sync.operation_result import print_result
+from argosy.features.applications.sync.operation_result_output import print_result
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
     from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.application_client.sync_requests import SyncFlags
-    from argosy.kube.names import ResourceKey
+    from argosy.gitops.application_client.sync_operation_builder import SyncFlags
     from argosy.kube.objects import Manifest
+    from argosy.kube.resource_key import ResourceKey
 
 OUTPUT_FORMATS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 COMPARISON_TIMEOUT_SECONDS = 2.0  # wait for the comparison after a sync
@@ -148,7 +148,7 @@ async def _confirm_preview(service: ApplicationService, apps: list[Application],
 
 
 async def _sync_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.sync_requests import sync_operation
+    from argosy.gitops.application_client.sync_operation_builder import sync_operation
 
     wish, user = _build_sync_wish(args, app), await service.find_user()
     if wish.revision or wish.revisions:
@@ -164,7 +164,7 @@ async def _sync_application(service: ApplicationService, app: Application, args:
 
 
 def _build_sync_wish(args: argparse.Namespace, app: Application) -> SyncFlags:
-    from argosy.gitops.application_client.sync_requests import SyncFlags
+    from argosy.gitops.application_client.sync_operation_builder import SyncFlags
 
     return SyncFlags(
         revision=args.revision,
@@ -195,7 +195,7 @@ async def _check_revisions(service: ApplicationService, app: Application, wish: 
 
 
 def _read_revisions(args: argparse.Namespace, app: Application) -> tuple[str, ...]:
-    from argosy.gitops.application_client.sync_requests import assign_refs
+    from argosy.gitops.application_client.sync_operation_builder import assign_refs
 
     if not args.revisions:
         return ()
@@ -204,7 +204,7 @@ def _read_revisions(args: argparse.Namespace, app: Application) -> tuple[str, ..
 
 async def _list_keys_with_labels(service: ApplicationService, app: Application, labels: list[str]) -> list[ResourceKey]:
     from argosy.gitops.application_client.reader import open_reader
-    from argosy.gitops.application_client.sync_requests import select_keys_by_labels
+    from argosy.gitops.application_client.sync_operation_builder import select_keys_by_labels
 
     async with open_reader(service) as reader:
         desired_state = await reader.render_desired_state(app)
@@ -215,8 +215,8 @@ async def follow_operation_to_end(
     service: ApplicationService, app: Application, args: argparse.Namespace, action: str
 ) -> int:
     """Show the operation until it ends, and return the exit code."""
-    from argosy.features.applications.sync.progress import RetryReporter, WaveDisplay, create_progress_display
-    from argosy.gitops.application_client.watch import wait_for_operation
+    from argosy.features.applications.sync.progress_output import RetryReporter, WaveDisplay, create_progress_display
+    from argosy.gitops.application_client.condition_wait import wait_for_operation
 
     output = choose_output(args)
     display = None if output in ("json", "yaml") else create_progress_display()
@@ -241,7 +241,7 @@ async def follow_operation_to_end(
 
 def _print_state(app: Application, seconds: float) -> None:
     """Print sync status and health: after a successful sync, models may still be loading."""
-    from argosy.gitops.application_client.summary import read_health_status, read_sync_status
+    from argosy.gitops.application_client.status_summary import read_health_status, read_sync_status
 
     screen = TerminalOutput(sys.stderr)
     advice = "" if read_health_status(app) == "Healthy" else f"; next: argosy app wait {app.name} --health"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.features.applications.page_parts.addresses import resource_path
 from argosy.features.applications.page_parts.key_properties import KeyProperties
+from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.operations import OperationState, ResourceResult
-from argosy.gitops.application_client import summary
-from argosy.gitops.status.rollback import is_rollback
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application_client import status_summary
+from argosy.gitops.status.rollback_detection import is_rollback
+from argosy.kube.resource_key import ResourceKey
 
 FAILED_STATES = ("SyncFailed", "Failed", "Error")
 FINISHED_STATES = ("Succeeded", "Synced", "Pruned", "PruneSkipped")
@@ -107,10 +107,10 @@ def build_operation_timeline(app: Application, now: datetime) -> OperationTimeli
         revision=state.revision or ", ".join(state.revisions),
         retries=state.retries,
         retry_limit=state.request.retry.limit,
-        retry=summary.describe_retry(app).partition(";")[0],
+        retry=status_summary.describe_retry(app).partition(";")[0],
         is_dry_run=sync.dry_run,
         is_rollback=is_rollback(state.request.wire),
-        is_running=summary.is_busy(app),
+        is_running=status_summary.is_busy(app),
         options=tuple(sync.options) + (("Prune",) if sync.prune else ()) + (("Force",) if sync.force else ()),
         steps=steps,
         blocker=_find_blocking_task(steps, _elapsed_seconds(state, now))
@@ -124,7 +124,7 @@ def build_operation_timeline(app: Application, now: datetime) -> OperationTimeli
 
 def _build_steps(app: Application, state: OperationState) -> tuple[WaveStep, ...]:
     """Return the steps in execution order; objects without a result are Waiting."""
-    waves = {row.key: row.wave for row in summary.list_rows(app)}
+    waves = {row.key: row.wave for row in status_summary.list_rows(app)}
     tasks_by_step: dict[tuple[int, int], list[TaskRow]] = {}
     keys_with_result = set()
     for result in state.results:
@@ -134,7 +134,7 @@ def _build_steps(app: Application, state: OperationState) -> tuple[WaveStep, ...
             _build_task_row(app, result, final_phase=state.phase.value if state.phase.is_over else "")
         )
     if not state.phase.is_over and not state.request.sync.resources:
-        for row in summary.list_rows(app):
+        for row in status_summary.list_rows(app):
             if row.key not in keys_with_result:
                 waiting = TaskRow(row.key, resource_path(app.namespace, app.name, row.key), "Waiting")
                 tasks_by_step.setdefault((_phase_index("Sync"), row.wave), []).append(waiting)

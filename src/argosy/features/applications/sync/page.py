@@ -6,7 +6,11 @@ In: a request. Out: a page; a requested sync. Never: syncs another revision with
 from __future__ import annotations
 
 from argosy.features.applications.diff.page import compare_for_page
-from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
+from argosy.features.applications.page_parts.shared_page_values import (
+    build_page_values,
+    get_application,
+    redirect_to_application,
+)
 from argosy.features.applications.sync.panel import (
     PROPAGATIONS,
     REPLACE_WORD,
@@ -16,9 +20,9 @@ from argosy.features.applications.sync.panel import (
     read_sync_form,
 )
 from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
-from argosy.gitops.application_client.sync_requests import sync_operation
+from argosy.gitops.application_client.sync_operation_builder import sync_operation
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

@@ -12,10 +12,10 @@ from typing import Final, Protocol
 from argosy.errors import UserError
 from argosy.features.applications.page_parts.key_properties import KeyProperties
 from argosy.gitops.application import Application
-from argosy.gitops.application_client import summary
-from argosy.gitops.application_client.sync_requests import SyncFlags
+from argosy.gitops.application_client import status_summary
+from argosy.gitops.application_client.sync_operation_builder import SyncFlags
 from argosy.gitops.sync.options import SyncOptions
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web.request import quote_input
 
 REPLACE_WORD: Final = "replace"  # to be typed as confirmation: objects are deleted and recreated
@@ -79,7 +79,7 @@ def get_propagation_policy(app: Application) -> str:
 def list_resource_groups(app: Application, selected: Collection[str] = ()) -> tuple[SyncResourceGroup, ...]:
     """Group resources by kind. Without a selection, all are selected."""
     kinds: dict[str, list[SyncResourceChoice]] = {}
-    for row in summary.list_rows(app):
+    for row in status_summary.list_rows(app):
         if row.hook:
             continue
         text = format_resource_selector(row.key)
@@ -123,7 +123,7 @@ def _read_revision(app: Application, text: str) -> str:
 
 def _read_resources(app: Application, submitted: Sequence[str]) -> tuple[str, ...]:
     """Return nothing if all are selected: only a full sync runs hooks, prunes, and is recorded in the history."""
-    all_resources = {format_resource_selector(row.key) for row in summary.list_rows(app) if not row.hook}
+    all_resources = {format_resource_selector(row.key) for row in status_summary.list_rows(app) if not row.hook}
     selected = tuple(resource for resource in submitted if resource in all_resources)
     if submitted and not selected:
         raise UserError(f"{app.name} does not have the selected resources any more; select again")

@@ -18,12 +18,12 @@ from argosy.cli.subcommands import (
 )
 from argosy.errors import UserError
 from argosy.features.applications.sync.cli import OUTPUT_FORMATS, add_timeout
-from argosy.features.applications.sync.operation_result import print_final_state, report_outcome
+from argosy.features.applications.sync.operation_result_output import print_final_state, report_outcome
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
     from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.application_client.watch import WaitConditions, WaitResult
+    from argosy.gitops.application_client.condition_wait import WaitConditions, WaitResult
 
 
 def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,7 +73,7 @@ def run_wait(args: argparse.Namespace) -> int:
 
 
 def _read_wait_condition(args: argparse.Namespace) -> WaitConditions:
-    from argosy.gitops.application_client.watch import WaitConditions
+    from argosy.gitops.application_client.condition_wait import WaitConditions
 
     words = {"Healthy": args.health, "Suspended": args.suspended, "Degraded": args.degraded}
     health = frozenset(word for word, is_wanted in words.items() if is_wanted)
@@ -91,8 +91,8 @@ def _fails_fast(args: argparse.Namespace) -> bool:
 
 
 async def _wait_for_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
-    from argosy.features.applications.sync.progress import ResultLinePrinter, WaitReporter
-    from argosy.gitops.application_client.watch import WaitOutcome, wait_for_conditions
+    from argosy.features.applications.sync.progress_output import ResultLinePrinter, WaitReporter
+    from argosy.gitops.application_client.condition_wait import WaitOutcome, wait_for_conditions
 
     wait_condition, output = _read_wait_condition(args), choose_output(args)
     reporter = ResultLinePrinter(sys.stdout) if output == "wide" else WaitReporter(wait_condition, print_message)
@@ -127,8 +127,8 @@ async def _report_unmet_condition(
     service: ApplicationService, result: WaitResult, wait_condition: WaitConditions, args: argparse.Namespace, name: str
 ) -> None:
     """Report the unmet conditions and their causes, down to the objects."""
-    from argosy.gitops.application_client.unmet_conditions import list_unmet_conditions
-    from argosy.gitops.application_client.watch import WaitOutcome
+    from argosy.gitops.application_client.condition_wait import WaitOutcome
+    from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unmet_conditions
 
     if result.app is None:
         print_failure(f"{name} was deleted", "the Application does not exist any more", "argosy app list")
@@ -140,19 +140,19 @@ async def _report_unmet_condition(
 
 
 def _next_command(result: WaitResult, name: str) -> str:
-    from argosy.gitops.application_client import summary
-    from argosy.gitops.status.hold import read_hold
+    from argosy.gitops.application_client import status_summary
+    from argosy.gitops.status.sync_hold import read_hold
 
     app = result.app
     assert app is not None
-    if summary.is_busy(app):
+    if status_summary.is_busy(app):
         return f"argosy app get {name} --show-operation, or end it: argosy app terminate-op {name}"
-    if summary.read_sync_status(app) == "OutOfSync":
+    if status_summary.read_sync_status(app) == "OutOfSync":
         is_held = read_hold(app.annotations) is not None
         next_step = f"argosy app release {name}" if is_held else f"argosy app sync {name}"
         return f"argosy app diff {name}, then: {next_step}"
     return (
         f"argosy app tree {name}, or: argosy app logs {name}"
-        if summary.read_health_status(app) != "Healthy"
+        if status_summary.read_health_status(app) != "Healthy"
         else (f"argosy app get {name}")
     )

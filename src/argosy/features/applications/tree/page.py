@@ -9,10 +9,14 @@ from functools import lru_cache
 
 from argosy.errors import ArgosyError
 from argosy.features.applications.list.page import digest_ids
-from argosy.features.applications.page_parts.addresses import add_query
-from argosy.features.applications.page_parts.frame import build_page_values, get_application, render_head_parts
-from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes, shows_orphans
-from argosy.features.applications.tree.nodes import (
+from argosy.features.applications.page_parts.permitted_objects import list_permitted_nodes, shows_orphans
+from argosy.features.applications.page_parts.shared_page_values import (
+    build_page_values,
+    get_application,
+    render_head_parts,
+)
+from argosy.features.applications.page_parts.url_paths import add_query
+from argosy.features.applications.tree.page_values import (
     ApplicationTree,
     GroupWindow,
     TreeObject,
@@ -23,10 +27,10 @@ from argosy.features.applications.tree.nodes import (
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.health_reasons import summarize_health_reason
 from argosy.gitops.application_client.reader import list_health_words
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
+from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_clients import build_reader
-from argosy.web.object_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

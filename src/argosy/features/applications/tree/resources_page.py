@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from argosy.features.applications.page_parts.frame import build_page_values, render_head_parts
-from argosy.features.applications.tree.nodes import TreeObject
+from argosy.features.applications.page_parts.shared_page_values import build_page_values, render_head_parts
 from argosy.features.applications.tree.page import load_tree
+from argosy.features.applications.tree.page_values import TreeObject
 from argosy.web import page_templates
-from argosy.web.object_lookup import resolve_application
+from argosy.web.application_lookup import resolve_application
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

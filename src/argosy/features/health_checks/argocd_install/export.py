@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from argosy.features.health_checks.argocd_install.health_settings_object import HEALTH_CHECKS_FIELD
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
-from argosy.features.health_checks.argocd_install.settings_location import HEALTH_CHECKS_FIELD
-from argosy.gitops.coexistence.argocd_settings import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS, SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.coexistence.argocd_settings_location import (
+    DEFAULT_NAMESPACE,
+    OPENSHIFT_GITOPS,
+    SETTINGS_CONFIG_MAP_NAME,
+)
 from argosy.kube.objects import dump_yaml
 
 EXPORT_FORMATS: Final = ("cr", "configmap", "ansible")

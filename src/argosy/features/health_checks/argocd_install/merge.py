@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.health.bundled import (
+from argosy.gitops.health.bundled_rules import (
     DEFAULT_INSTALL_PROFILE,
     HealthRule,
     list_profiles,
@@ -19,8 +19,8 @@ from argosy.gitops.health.bundled import (
     load_bundled_rules,
     load_profile_rules,
 )
-from argosy.gitops.health.kind_keys import render_key_kind, render_kind
-from argosy.kube.names import GroupKind
+from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
+from argosy.kube.resource_key import GroupKind
 
 KSERVE_GROUP: Final = "serving.kserve.io"
 INFERENCE_SERVICE: Final = GroupKind(KSERVE_GROUP, "InferenceService")

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from argosy.features.health_checks.argocd_install.health_settings_object import HEALTH_CHECKS_FIELD, HealthSettings
 from argosy.features.health_checks.argocd_install.merge import (
     HEALTH_KEY_PREFIX,
     RequestedHealthCheck,
     find_profile_of_script,
     read_entry_kind,
 )
-from argosy.features.health_checks.argocd_install.settings_location import HEALTH_CHECKS_FIELD, HealthSettings
-from argosy.gitops.health.kind_keys import render_key_kind
-from argosy.kube.names import GroupKind
+from argosy.gitops.health.setting_kind_names import render_key_kind
 from argosy.kube.objects import Manifest, get_annotation
+from argosy.kube.resource_key import GroupKind
 
 SETUP_HEALTH_ANNOTATION: Final = "argosy.dev/setup-health"
 

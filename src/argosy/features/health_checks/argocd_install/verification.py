@@ -12,28 +12,28 @@ from functools import cached_property
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Forbidden
+from argosy.features.health_checks.argocd_install.health_settings_object import (
+    HEALTH_CHECKS_FIELD,
+    HealthSettings,
+    load_health_settings,
+    render_target_flags,
+)
 from argosy.features.health_checks.argocd_install.merge import (
     HEALTH_KEY_PREFIX,
     INFERENCE_SERVICE,
     find_profile_of_script,
     read_entry_kind,
 )
-from argosy.features.health_checks.argocd_install.settings_location import (
-    HEALTH_CHECKS_FIELD,
-    HealthSettings,
-    load_health_settings,
-    render_target_flags,
-)
 from argosy.gitops.coexistence.application_refresh import build_status_table, list_applications_to_show, read_statuses
-from argosy.gitops.coexistence.argocd_settings import SETTINGS_CONFIG_MAP_NAME, find_argocd
-from argosy.gitops.coexistence.step_messages import StepOutput, TextTable, build_banner
-from argosy.gitops.health.kind_keys import render_key_kind, render_kind
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, find_argocd
+from argosy.gitops.coexistence.step_output_types import StepOutput, TextTable, build_banner
 from argosy.gitops.health.lint import LintFinding, lint_script
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
+from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
 from argosy.gitops.health.settings import CustomHealthCheck, read_config_maps
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 DEFAULT_ENVIRONMENT_NAMESPACES: Final = ("llmops-dev", "llmops-staging", "llmops-prod")
 NAMESPACE: Final = GroupKind("", "Namespace")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
-from argosy.features.notebooks.files.summary import CellSummary, NotebookRunSummary, describe_change
+from argosy.features.notebooks.files.run_summary import CellSummary, NotebookRunSummary, describe_change
 from argosy.features.notebooks.runner.cells import Cell, Notebook, get_cell_type, get_source, join_text, list_outputs
 from argosy.features.notebooks.runner.png import read_size
 

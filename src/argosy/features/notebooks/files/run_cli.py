@@ -13,11 +13,11 @@ from argosy.cli.error_messages import keep_exit_code, print_failure
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommands import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
-from argosy.features.notebooks.files.read_cli import comparison_to_wire, read_comparison
+from argosy.features.notebooks.files.lint_diff_cli import comparison_to_wire, read_comparison
 
 if TYPE_CHECKING:
-    from argosy.features.notebooks.files.notebook_runs import FinishedRun, NotebookRunRequest
-    from argosy.features.notebooks.files.summary import NotebookRunSummary
+    from argosy.features.notebooks.files.local_run import FinishedRun, NotebookRunRequest
+    from argosy.features.notebooks.files.run_summary import NotebookRunSummary
 
 TITLE_WIDTH = 42
 MAX_STDERR_LINES = 20  # lines of standard error
@@ -112,9 +112,9 @@ def _report_interrupt(finished_run: FinishedRun, args: argparse.Namespace) -> No
 def _build_request(
     args: argparse.Namespace, path: Path, parameters: dict[str, Any], golden: Path | None
 ) -> NotebookRunRequest:
-    from argosy.features.notebooks.durations import parse_duration
     from argosy.features.notebooks.files import run_folder
-    from argosy.features.notebooks.files.notebook_runs import NotebookRunRequest
+    from argosy.features.notebooks.files.local_run import NotebookRunRequest
+    from argosy.features.notebooks.go_durations import parse_duration
 
     read_comparison(args)
     return NotebookRunRequest(
@@ -145,9 +145,9 @@ def validation_to_wire(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_notebook(args: argparse.Namespace, request: NotebookRunRequest) -> FinishedRun:
+    from argosy.features.notebooks.files.local_run import run_notebook
     from argosy.features.notebooks.files.notebook_file import load_notebook
-    from argosy.features.notebooks.files.notebook_runs import run_notebook
-    from argosy.features.notebooks.files.summary import build_title
+    from argosy.features.notebooks.files.run_summary import build_title
 
     if args.quiet:
         return run_notebook(request, datetime.now(), lambda event: None)
@@ -250,7 +250,7 @@ def _print_summary(finished_run: FinishedRun, args: argparse.Namespace) -> None:
 def _describe_failed_cells(finished_run: FinishedRun) -> list[str]:
     """The failing lines of the cell, the error, and the last lines of its standard error."""
     from argosy.features.notebooks.files.notebook_file import load_notebook
-    from argosy.features.notebooks.files.summary import list_failing_lines
+    from argosy.features.notebooks.files.run_summary import list_failing_lines
     from argosy.features.notebooks.runner.cells import read_stream
 
     lines: list[str] = []

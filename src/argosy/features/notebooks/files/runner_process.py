@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import TransientError, UserError
-from argosy.features.notebooks.requirements import check_installed
+from argosy.features.notebooks.jupyter_package_check import check_installed
 from argosy.isolation import descendants
 from argosy.isolation.scratch_folders import create_scratch_folder
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.features.notebooks.image_builds.dockerfile import render_dockerfile
-from argosy.features.notebooks.image_builds.objects import build_metadata, build_name
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.image_builds.object_metadata import build_metadata, build_name
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.state_machine import BuildState
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 KIND: Final = GroupKind("build.openshift.io", "BuildConfig")
 BUILD: Final = GroupKind("build.openshift.io", "Build")

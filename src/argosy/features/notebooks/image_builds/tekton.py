@@ -9,14 +9,14 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from argosy.features.notebooks import durations
+from argosy.features.notebooks import go_durations
 from argosy.features.notebooks.image_builds.dockerfile import render_dockerfile
-from argosy.features.notebooks.image_builds.objects import build_metadata, build_name
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.image_builds.object_metadata import build_metadata, build_name
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.state_machine import BuildState
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 KIND: Final = GroupKind("tekton.dev", "PipelineRun")
 ADVICE: Final = "install Tekton, use the strategy s2i"
@@ -45,7 +45,7 @@ def build_manifests(job: NotebookJob, run_id: str) -> list[Manifest]:
         "pipelineSpec": {"workspaces": [{"name": "source"}], "tasks": tasks, "results": results},
         "workspaces": [{"name": "source", "volumeClaimTemplate": claim}],
         "taskRunTemplate": {"serviceAccountName": str(build.settings.get("serviceAccountName") or "pipeline")},
-        "timeouts": {"pipeline": durations.format_duration(build.timeout)},
+        "timeouts": {"pipeline": go_durations.format_duration(build.timeout)},
     }
     return [
         {"apiVersion": "tekton.dev/v1", "kind": "PipelineRun", "metadata": build_metadata(job, run_id), "spec": spec}

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import LimitError, SourceError, UserError
-from argosy.features.notebooks.job import NotebookLocation
 from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, load_config_map_data
-from argosy.gitops.application.file_tree import FileTree
+from argosy.features.notebooks.notebook_validation_job import NotebookLocation
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings, read_source_settings
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 KNOWN_HOSTS, TLS_CERTIFICATES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 MAX_FILES, MAX_TOTAL_BYTES, MAX_FOLDER_DEPTH = 20_000, 512 << 20, 64

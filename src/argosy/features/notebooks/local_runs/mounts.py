@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from argosy.errors import TransientError, UserError
 from argosy.features.notebooks.environment_variables import build_variables
-from argosy.features.notebooks.job import JobVolume, NotebookJob
 from argosy.features.notebooks.local_runs.checkout import decode_data
+from argosy.features.notebooks.notebook_validation_job import JobVolume, NotebookJob
 from argosy.isolation.restrictions import NOBODY_ID
 from argosy.kube.objects import Manifest
 

@@ -13,20 +13,20 @@ from typing import Final
 
 from argosy.annotations import NOTEBOOK_RUN
 from argosy.errors import ClusterError, Conflict
-from argosy.features.notebooks.job import KIND, read_job
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.features.notebooks.local_runs.pod_manifest import (
+from argosy.features.notebooks.local_runs.placeholder_pod_manifest import (
     build_pod,
     build_run_id,
     build_status,
     is_placeholder_pod,
     render_log_lines,
 )
-from argosy.features.notebooks.pod_runs.objects import pod_key
+from argosy.features.notebooks.notebook_validation_job import KIND, read_job
+from argosy.features.notebooks.pod_runs.object_metadata import pod_key
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, get_annotation, key_of
+from argosy.kube.resource_key import ResourceKey
 
 MANAGER: Final = "notebooks"
 POLL_INTERVAL_SECONDS: Final = 0.2  # seconds between polls of a followed run

@@ -17,11 +17,11 @@ from argosy.annotations import NETWORK
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.features.notebooks.environment_variables import WORKSPACE
 from argosy.features.notebooks.error_categories import build_refused_outcome
-from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.jupyter_package_check import check_installed
 from argosy.features.notebooks.local_runs import mounts
 from argosy.features.notebooks.local_runs.checkout import NotebookRepositories, export_tree, find_exported_file
 from argosy.features.notebooks.local_runs.mounts import LocalMount
-from argosy.features.notebooks.local_runs.records import RunRecord
+from argosy.features.notebooks.local_runs.run_record import RunRecord
 from argosy.features.notebooks.local_runs.settings import (
     ARGOSY_CM,
     MIN_MEMORY_BYTES,
@@ -30,18 +30,18 @@ from argosy.features.notebooks.local_runs.settings import (
     read_settings,
 )
 from argosy.features.notebooks.local_runs.slots import RunSlots
-from argosy.features.notebooks.requirements import check_installed
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome, RunPhase
-from argosy.features.notebooks.runner import artefacts, categories
-from argosy.features.notebooks.runner.events import RunProgress
+from argosy.features.notebooks.runner import artefacts, failure_categories
+from argosy.features.notebooks.runner.event_stream import RunProgress
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest
 from argosy.isolation.errors import RefusedError
 from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.long_running_program import NO_WALL_LIMIT_SECONDS, ProgramAccess, ProgramExit, start_program
 from argosy.isolation.program import build_module_command, list_python_paths
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
 
 RUNNER_MODULE: Final = "argosy.features.notebooks.runner"
@@ -107,13 +107,13 @@ class LocalRun:
         except UserError as error:
             outcome = build_refused_outcome(error)
         except (TransientError, ClusterError, RefusedError, OSError) as error:
-            outcome = RunOutcome(False, str(error), categories.INFRASTRUCTURE, retriable=True)
+            outcome = RunOutcome(False, str(error), failure_categories.INFRASTRUCTURE, retriable=True)
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("unexpected error while running notebook job %s", self._job.key)
             message = "argosy failed to run the notebook; see the logs of argosy"
-            outcome = RunOutcome(False, message, categories.INFRASTRUCTURE, True)
+            outcome = RunOutcome(False, message, failure_categories.INFRASTRUCTURE, True)
         finally:
             await asyncio.shield(asyncio.to_thread(self._record.remove_working_files))
         self._record.finish(outcome, self._progress.notebook)
@@ -239,7 +239,7 @@ class LocalRun:
             message = (
                 f"the notebook ran longer than {run_request.timeout_seconds:g} s and did not stop; allow more time"
             )
-            return RunOutcome(False, message, categories.TIMEOUT, results=self._progress.results or {})
+            return RunOutcome(False, message, failure_categories.TIMEOUT, results=self._progress.results or {})
         finally:
             await program.kill()
         return self._build_outcome(program_end, limits, program.read_output_tail())
@@ -264,14 +264,14 @@ class LocalRun:
             raise RefusedError(f"cannot confine the notebook: {program_end.refused}")
         if program_end.limit == "memory":
             message = f"the notebook used more than {limits.memory >> 20} MiB of memory; raise its limit, or use less"
-            return RunOutcome(False, message, categories.EXECUTION, results=results)
+            return RunOutcome(False, message, failure_categories.EXECUTION, results=results)
         if program_end.limit:
             message = f"the notebook wrote more than {limits.scratch >> 20} MiB; write less, or raise notebooks.storage"
-            return RunOutcome(False, message, categories.EXECUTION, results=results)
+            return RunOutcome(False, message, failure_categories.EXECUTION, results=results)
         if program_end.code not in (0, 1, 2) or not results:
             log.warning("runner of notebook job %s exited with %s: %s", self._job.key, program_end.code, output[-500:])
             message = f"the notebook terminated its own runner (exit code {program_end.code})"
-            return RunOutcome(False, message, categories.EXECUTION, results=results)
+            return RunOutcome(False, message, failure_categories.EXECUTION, results=results)
         passed = program_end.code == 0 and results.get("status") == "succeeded"
         return RunOutcome(passed, _build_message(results), str(results.get("error_category") or ""), results=results)
 

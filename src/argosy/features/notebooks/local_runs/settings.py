@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
-from argosy.kube.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.objects.port_list import parse_ports
+from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.schema import quantity
 
 ARGOSY_CM: Final = "argosy-cm"

@@ -13,14 +13,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.features.notebooks.job import ModelChecks, NotebookJob
-from argosy.features.notebooks.model_checks import platforms, predictions
+from argosy.features.notebooks.model_checks import platforms, prediction_comparison
+from argosy.features.notebooks.notebook_validation_job import ModelChecks, NotebookJob
 from argosy.features.notebooks.redaction import redact
-from argosy.http_client.plain_request import PlainResponse, send_plain_request
+from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
 REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
@@ -124,21 +124,24 @@ async def _check_prediction(
     expected_text = str(prediction.get("expectedOutput") or "")
     try:
         custom_path = str(checks.custom.get("predictionEndpoint") or "")
-        path, document = predictions.build_request(name, str(prediction["testData"]), custom_path)
+        path, document = prediction_comparison.build_request(name, str(prediction["testData"]), custom_path)
         response = await _send_request(await _find_model_url(live, cluster), path, document)
         if response.code >= 400:
             raise UserError(f"{path} returns {response.code}: {response.body[:200].decode(errors='replace')}")
-        expected = predictions.parse_json(expected_text, "expectedOutput") if expected_text else None
+        expected = prediction_comparison.parse_json(expected_text, "expectedOutput") if expected_text else None
     except ArgosyError as error:
         return {"success": False, "message": redact(str(error))[:300]}
     answer = response.read_json()
     fields = {
-        "actualOutput": redact(predictions.render_value(answer)),
-        "expectedOutput": predictions.render_value(expected_text),
+        "actualOutput": redact(prediction_comparison.render_value(answer)),
+        "expectedOutput": prediction_comparison.render_value(expected_text),
     }
     if not expected_text:
         return {**fields, "success": True, "message": "the model responds"}
-    difference, tolerance = predictions.compute_distance(expected, answer), float(prediction.get("tolerance") or 0.01)
+    difference, tolerance = (
+        prediction_comparison.compute_distance(expected, answer),
+        float(prediction.get("tolerance") or 0.01),
+    )
     is_within_tolerance = difference <= tolerance
     result_word = "matches the expected output" if is_within_tolerance else "differs from the expected output"
     message = f"the prediction {result_word} (tolerance {tolerance:g})"

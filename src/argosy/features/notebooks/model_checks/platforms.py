@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.features.notebooks.job import ModelChecks
+from argosy.features.notebooks.notebook_validation_job import ModelChecks
 from argosy.kube.client import Catalog
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")

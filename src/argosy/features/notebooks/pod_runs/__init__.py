@@ -10,16 +10,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
-from argosy.features.notebooks.job import NotebookJob
 from argosy.features.notebooks.local_runs.settings import load_config_map_data
-from argosy.features.notebooks.pod_runs import objects, runner_archive
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.pod_runs import object_metadata, runner_archive
 from argosy.features.notebooks.pod_runs.pod import TERMINATION_GRACE_SECONDS, build_pod, build_runner_input
-from argosy.features.notebooks.pod_runs.progress import read_run_state
+from argosy.features.notebooks.pod_runs.run_state import read_run_state
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, build_pod_name
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 MANAGER: Final = "notebooks"
 POLL_INTERVAL_SECONDS: Final = (
@@ -38,13 +38,13 @@ class PodRuns:
 
     async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
         cluster = context.cluster
-        live = await cluster.get(objects.pod_key(job.key))
-        if live is not None and objects.belongs_to_run(live, run):
+        live = await cluster.get(object_metadata.pod_key(job.key))
+        if live is not None and object_metadata.belongs_to_run(live, run):
             return
         if live is not None:
             await self._delete_previous_pod(job, live, cluster)
         await _ensure_runner_config_map(job, cluster)
-        data = {objects.INPUT_FILE: build_runner_input(job), **await _load_trusted_hosts(job, cluster)}
+        data = {object_metadata.INPUT_FILE: build_runner_input(job), **await _load_trusted_hosts(job, cluster)}
         await _recreate_config_map(job, run, data, cluster)
         try:
             await cluster.create(build_pod(job, run), manager=MANAGER)
@@ -54,7 +54,7 @@ class PodRuns:
     async def _delete_previous_pod(self, job: NotebookJob, live: Manifest, cluster: Cluster) -> None:
         """Delete the Pod of another run. Always raises: a Pod needs time to terminate."""
         name = live["metadata"]["name"]
-        if not objects.belongs_to_job(live, job.key):
+        if not object_metadata.belongs_to_job(live, job.key):
             raise UserError("is not owned by this job; rename the Pod or the job", where=f"Pod {name}")
         await _delete(live, cluster)
         raise TransientError(f"Pod {name}: the previous run is still terminating; try again")
@@ -72,11 +72,11 @@ class PodRuns:
 
     async def _load_run_state(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
         cluster = context.cluster
-        live = await cluster.get(objects.pod_key(job.key))
-        if live is None or not objects.belongs_to_run(live, run):
+        live = await cluster.get(object_metadata.pod_key(job.key))
+        if live is None or not object_metadata.belongs_to_run(live, run):
             return NotebookRunState("absent")
-        config_map = await cluster.get(objects.config_map_key(job.key))
-        is_own = config_map is not None and objects.belongs_to_run(config_map, run)
+        config_map = await cluster.get(object_metadata.config_map_key(job.key))
+        is_own = config_map is not None and object_metadata.belongs_to_run(config_map, run)
         run_state = read_run_state(job, live, config_map if is_own else None, context.clock.now())
         if run_state.state == "ended" and (live.get("status") or {}).get("phase") not in TERMINAL_PHASES:
             await _delete(live, cluster)  # given up: it must not start when nobody waits for it any more
@@ -86,18 +86,18 @@ class PodRuns:
         cluster = context.cluster
         for cached_run in [run_key for run_key in self._cached_states if run in (None, run_key)]:
             del self._cached_states[cached_run]
-        for key in (objects.pod_key(job), objects.config_map_key(job)):
+        for key in (object_metadata.pod_key(job), object_metadata.config_map_key(job)):
             live = await cluster.get(key)
-            if live is None or not objects.belongs_to_job(live, job):
+            if live is None or not object_metadata.belongs_to_job(live, job):
                 continue
-            if run is None or objects.belongs_to_run(live, run):
+            if run is None or object_metadata.belongs_to_run(live, run):
                 await _delete(live, cluster)
 
 
 async def _ensure_runner_config_map(job: NotebookJob, cluster: Cluster) -> None:
     """Ensure that the runner ConfigMap exists, and that this job is one of its owners."""
     key = ResourceKey("", "ConfigMap", job.namespace, runner_archive.build_config_map_name())
-    owner = {**objects.build_owner_reference(job), "controller": False}
+    owner = {**object_metadata.build_owner_reference(job), "controller": False}
     live = await cluster.get(key)
     if live is None:
         try:
@@ -117,21 +117,25 @@ async def _ensure_runner_config_map(job: NotebookJob, cluster: Cluster) -> None:
 
 
 def _build_runner_labels(job: NotebookJob) -> dict[str, str]:
-    return {name: text for name, text in objects.build_labels(job, "runner").items() if name != objects.JOB_LABEL}
+    return {
+        name: text
+        for name, text in object_metadata.build_labels(job, "runner").items()
+        if name != object_metadata.JOB_LABEL
+    }
 
 
 async def _recreate_config_map(job: NotebookJob, run: RunKey, data: dict[str, str], cluster: Cluster) -> None:
     """Recreate the ConfigMap of the run without data of an earlier run."""
-    live = await cluster.get(objects.config_map_key(job.key))
-    if live is not None and objects.belongs_to_run(live, run):
+    live = await cluster.get(object_metadata.config_map_key(job.key))
+    if live is not None and object_metadata.belongs_to_run(live, run):
         return
     if live is not None:
-        if not objects.belongs_to_job(live, job.key):
+        if not object_metadata.belongs_to_job(live, job.key):
             name = live["metadata"]["name"]
             raise UserError("is not owned by this job; rename the ConfigMap or the job", where=f"ConfigMap {name}")
         await _delete(live, cluster)
     try:
-        await cluster.create(objects.build_config_map(job, run, data), manager=MANAGER)
+        await cluster.create(object_metadata.build_config_map(job, run, data), manager=MANAGER)
     except Conflict as error:
         raise TransientError(f"ConfigMap {build_pod_name(job.name)}: {error.message}; try again") from error
 

@@ -26,8 +26,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 
 from argosy.features.notebooks.runner import cells, kernels, parameters
-from argosy.features.notebooks.runner.events import CellResult, EventWriter
-from argosy.features.notebooks.runner.outputs import OutputLimiter, append_to_stream, render_outputs
+from argosy.features.notebooks.runner.event_stream import CellResult, EventWriter
+from argosy.features.notebooks.runner.output_size_limit import OutputLimiter, append_to_stream, render_outputs
 from argosy.features.notebooks.runner.run_request import RunRequest
 
 KERNEL_START_TIMEOUT_SECONDS: Final = 60

@@ -25,13 +25,13 @@ from argosy.features.notebooks.runner.cells import (
     read_marks,
     read_tags,
 )
-from argosy.features.notebooks.runner.mime import (
+from argosy.features.notebooks.runner.normalization import Match, Normalizer
+from argosy.features.notebooks.runner.output_comparison import (
     ComparableOutput,
     OutputComparison,
     compare_outputs,
     list_comparable_outputs,
 )
-from argosy.features.notebooks.runner.normalization import Match, Normalizer
 from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
 MAX_TEXT_CHARACTERS, MAX_DIFF_CHARACTERS, TRUNCATION_MARK = 500, 1000, "... (truncated)"

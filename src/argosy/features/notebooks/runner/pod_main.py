@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from argosy.features.notebooks.runner import artefacts
-from argosy.features.notebooks.runner.categories import CONFIGURATION, DEPENDENCY, EXECUTION
+from argosy.features.notebooks.runner.failure_categories import CONFIGURATION, DEPENDENCY, EXECUTION
 from argosy.features.notebooks.runner.progress_report import MAX_REPORT_BYTES, ProgressReporter
 from argosy.features.notebooks.runner.redaction import SecretRedactor
 from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError

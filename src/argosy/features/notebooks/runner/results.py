@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.features.notebooks.runner.categories import (
+from argosy.features.notebooks.runner.event_stream import CellResult, truncate
+from argosy.features.notebooks.runner.execution import INTERRUPTED_NAME, ExecutionFailure, ExecutionResult
+from argosy.features.notebooks.runner.failure_categories import (
     CONFIGURATION,
     DEPENDENCY,
     ENVIRONMENT,
@@ -20,8 +22,6 @@ from argosy.features.notebooks.runner.categories import (
     INTERRUPTED,
     TIMEOUT,
 )
-from argosy.features.notebooks.runner.events import CellResult, truncate
-from argosy.features.notebooks.runner.execution import INTERRUPTED_NAME, ExecutionFailure, ExecutionResult
 
 PASSED_EXIT_CODE, FAILED_EXIT_CODE, UNREADABLE_EXIT_CODE = 0, 1, 2  # exit codes
 _NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")

@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 import nbformat
 
 from argosy.features.notebooks.runner import results
-from argosy.features.notebooks.runner.events import CellResult, EventWriter
+from argosy.features.notebooks.runner.event_stream import CellResult, EventWriter
 from argosy.features.notebooks.runner.execution import execute
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest, RunRequestError
 from argosy.features.notebooks.runner.validator import RunValidator

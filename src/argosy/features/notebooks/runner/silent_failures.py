@@ -26,7 +26,7 @@ from argosy.features.notebooks.runner.cells import (
 )
 from argosy.features.notebooks.runner.findings import STDERR, WARNINGS, NotebookFinding, Severity
 from argosy.features.notebooks.runner.run_request import ValidationConfig
-from argosy.features.notebooks.runner.variables import ValueOrigin
+from argosy.features.notebooks.runner.static_name_analysis import ValueOrigin
 
 NAN, NONE, EMPTY, MAGIC = "nan-detected", "none-detected", "empty-output", "failed-magic"
 PROBE_MODULE: Final = "argosy_probe"

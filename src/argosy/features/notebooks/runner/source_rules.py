@@ -22,10 +22,10 @@ from argosy.features.notebooks.runner.cells import (
     read_marks,
 )
 from argosy.features.notebooks.runner.findings import WHOLE_NOTEBOOK, NotebookFinding, Severity
-from argosy.features.notebooks.runner.functions import classify_functions, find_used_calls, is_used, map_parents
+from argosy.features.notebooks.runner.missing_returns import classify_functions, find_used_calls, is_used, map_parents
 from argosy.features.notebooks.runner.python_source import ParsedCell, is_python_notebook, parse_cell
 from argosy.features.notebooks.runner.run_request import ValidationConfig
-from argosy.features.notebooks.runner.variables import NotebookNames, collect_names
+from argosy.features.notebooks.runner.static_name_analysis import NotebookNames, collect_names
 
 RISKY_OPERATION, MISSING_ERROR_HANDLING, SILENT_FAILURE, MISSING_ASSERTION, MISSING_EXIT_CODE = (
     "risky-operation",

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.errors import TransientError, UserError
+from argosy.http_client.allowed_host_request import OutboundRequest, send_request
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
-from argosy.http_client.checked_request import OutboundRequest, send_request
-from argosy.http_client.plain_request import PlainResponse
+from argosy.http_client.anonymous_request import PlainResponse
 
 RETRY_STATUS_CODES: Final = (408, 425, 429)
 MAX_BODY_CHARACTERS: Final = 200  # characters of a response body

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from argosy.errors import Conflict, UserError
+from argosy.features.health_checks.argocd_install.health_settings_object import MAX_WRITE_ATTEMPTS, load_health_settings
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks
 from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
-from argosy.features.health_checks.argocd_install.settings_location import MAX_WRITE_ATTEMPTS, load_health_settings
-from argosy.features.setup.delivery import access_policy, desired
+from argosy.features.setup.delivery import desired, rbac_policy
 from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest
-from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, sleep
 from argosy.kube.controller.wait import RETRY_BACKOFF, wait_for_object
@@ -81,19 +81,19 @@ async def _write_checks(
 async def _write_policy(cluster: Cluster, installation: ArgoCDInstallation, request: SetupRequest) -> ChangeVerb:
     rbac, owner = request.delivery.rbac, request.delivery.product
     assert rbac is not None
-    return await change_policy(cluster, installation, lambda texts: access_policy.merge_policy(texts, rbac, owner))
+    return await change_policy(cluster, installation, lambda texts: rbac_policy.merge_policy(texts, rbac, owner))
 
 
 async def change_policy(
     cluster: Cluster,
     installation: ArgoCDInstallation,
-    transform: Callable[[access_policy.PolicyTexts], access_policy.PolicyTexts],
+    transform: Callable[[rbac_policy.PolicyTexts], rbac_policy.PolicyTexts],
 ) -> ChangeVerb:
-    key = access_policy.policy_key(installation)
+    key = rbac_policy.policy_key(installation)
     async for _ in iterate_attempts():
         live = await cluster.get(key)
-        before = access_policy.read_policy_texts(installation, live)
-        patch = access_policy.build_policy_patch(installation, before, transform(before))
+        before = rbac_policy.read_policy_texts(installation, live)
+        patch = rbac_policy.build_policy_patch(installation, before, transform(before))
         if patch is None:
             return ChangeVerb.UNCHANGED
         try:
@@ -108,9 +108,9 @@ async def change_policy(
 
 
 def _build_policy_config_map(installation: ArgoCDInstallation, patch: Manifest) -> Manifest:
-    labels = {"app.kubernetes.io/name": access_policy.RBAC_CONFIG_MAP, "app.kubernetes.io/part-of": "argocd"}
+    labels = {"app.kubernetes.io/name": rbac_policy.RBAC_CONFIG_MAP, "app.kubernetes.io/part-of": "argocd"}
     metadata = {
-        "name": access_policy.RBAC_CONFIG_MAP,
+        "name": rbac_policy.RBAC_CONFIG_MAP,
         "namespace": installation.namespace,
         "labels": {**labels, desired.MANAGED_BY: desired.MANAGED_BY_SETUP},
     }
@@ -143,11 +143,11 @@ async def wait_for_settings(
         timeout_seconds,
     ):
         missing_settings.append(f"{installation.config_map_key} does not hold the health checks")
-    policy = access_policy.rbac_config_map_key(installation)
+    policy = rbac_policy.rbac_config_map_key(installation)
     if rbac and not await wait_for_object(
         cluster,
         policy,
-        lambda live: live is not None and access_policy.has_policy(live.get("data") or {}, rbac),
+        lambda live: live is not None and rbac_policy.has_policy(live.get("data") or {}, rbac),
         timeout_seconds,
     ):
         missing_settings.append(f"{policy} does not hold the policy")

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.coexistence.argocd_settings import APPLICATION, ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import APPLICATION, ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 NAMESPACE: Final = GroupKind("", "Namespace")
 SECRET: Final = GroupKind("", "Secret")

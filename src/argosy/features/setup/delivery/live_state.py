@@ -8,11 +8,16 @@ from __future__ import annotations
 from argosy.errors import ClusterError, UserError
 from argosy.features.setup.delivery import desired
 from argosy.features.setup.delivery.plan import SetupState, list_managed_keys
-from argosy.gitops.coexistence.argocd_settings import APPLICATION, ArgoCDInstallation, ArgoCDNotFound, find_argocd
+from argosy.gitops.coexistence.argocd_settings_location import (
+    APPLICATION,
+    ArgoCDInstallation,
+    ArgoCDNotFound,
+    find_argocd,
+)
 from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryFile
 from argosy.kube.client import ClusterReader
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 
 async def load_setup_state(cluster: ClusterReader, delivery: DeliveryFile) -> SetupState:

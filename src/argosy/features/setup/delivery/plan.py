@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
 from argosy.features.health_checks.argocd_install.merge import list_changes as check_changes
 from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
-from argosy.features.health_checks.argocd_install.settings_location import HealthSettings
-from argosy.features.setup.delivery import access_policy, desired
+from argosy.features.setup.delivery import desired, rbac_policy
 from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
-from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_summary import build_update_patch, describe_changes
+from argosy.kube.resource_key import ResourceKey
 
 HIDDEN_VALUE: Final = "(hidden)"
 PUBLIC_SECRET_FIELDS: Final = ("type", "url", "username")  # of a repository's Secret
@@ -110,7 +110,7 @@ class SetupPlan:
 
 def list_managed_keys(delivery: DeliveryFile, installation: ArgoCDInstallation) -> list[ResourceKey]:
     """List the keys of all objects that a plan depends on."""
-    keys = [installation.settings_target, access_policy.policy_key(installation)]
+    keys = [installation.settings_target, rbac_policy.policy_key(installation)]
     for environment in delivery.environments:
         keys.append(ResourceKey(*desired.NAMESPACE, "", environment.namespace))
         keys.append(ResourceKey(*desired.ROLE_BINDING, environment.namespace, desired.BINDING_NAME))
@@ -268,14 +268,14 @@ def _plan_health_checks(checks: Sequence[RequestedHealthCheck], live: SetupState
 def _plan_policy(request: SetupRequest, live: SetupState) -> SetupChange:
     rbac, installation = request.delivery.rbac, live.installation
     assert rbac is not None
-    key = access_policy.policy_key(installation)
+    key = rbac_policy.policy_key(installation)
     live_policy = live.live_objects.get(key)
-    before = access_policy.read_policy_texts(installation, live_policy)
-    after = access_policy.merge_policy(before, rbac, request.delivery.product)
-    patch = access_policy.build_policy_patch(installation, before, after)
+    before = rbac_policy.read_policy_texts(installation, live_policy)
+    after = rbac_policy.merge_policy(before, rbac, request.delivery.product)
+    patch = rbac_policy.build_policy_patch(installation, before, after)
     verb = ChangeVerb.UNCHANGED if patch is None else ChangeVerb.UPDATE if live_policy else ChangeVerb.CREATE
     return SetupChange(
-        "", SetupPart.POLICY, key, verb, patch or {}, tuple(access_policy.describe_policy_changes(before, after))
+        "", SetupPart.POLICY, key, verb, patch or {}, tuple(rbac_policy.describe_policy_changes(before, after))
     )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.errors import ClusterError, Conflict
+from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings, load_health_settings
 from argosy.features.health_checks.argocd_install.ownership_marks import build_uninstall_patch
-from argosy.features.health_checks.argocd_install.settings_location import HealthSettings, load_health_settings
-from argosy.features.setup.delivery import access_policy, desired
+from argosy.features.setup.delivery import desired, rbac_policy
 from argosy.features.setup.delivery.apply import (
     OnChangeDone,
     build_conflict_error,
@@ -21,11 +21,11 @@ from argosy.features.setup.delivery.apply import (
     iterate_attempts,
 )
 from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest, SetupState
-from argosy.gitops.coexistence.argocd_settings import APPLICATION, ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import APPLICATION, ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 # Applications first, because pruning their resources needs Argo CD's permissions.
 REMOVAL_ORDER: Final = (
@@ -96,11 +96,11 @@ def _plan_settings_removal(request: SetupRequest, live: SetupState) -> Iterator[
         patch, kinds = removed
         differences = tuple(f"- {group_kind}" for group_kind in kinds)
         yield SetupChange("", SetupPart.HEALTH, key, ChangeVerb.UPDATE, patch, differences)
-    policy = access_policy.policy_key(live.installation)
-    before = access_policy.read_policy_texts(live.installation, live.live_objects.get(policy))
-    after = access_policy.remove_policy(before, request.delivery.product)
-    if patch_of_policy := access_policy.build_policy_patch(live.installation, before, after):
-        differences = tuple(access_policy.describe_policy_changes(before, after))
+    policy = rbac_policy.policy_key(live.installation)
+    before = rbac_policy.read_policy_texts(live.installation, live.live_objects.get(policy))
+    after = rbac_policy.remove_policy(before, request.delivery.product)
+    if patch_of_policy := rbac_policy.build_policy_patch(live.installation, before, after):
+        differences = tuple(rbac_policy.describe_policy_changes(before, after))
         yield SetupChange("", SetupPart.POLICY, policy, ChangeVerb.UPDATE, patch_of_policy, differences)
 
 
@@ -116,7 +116,7 @@ async def execute_removal(
             await _remove_checks(cluster, plan.installation, request)
         elif change.part is SetupPart.POLICY:
             owner = request.delivery.product
-            await change_policy(cluster, plan.installation, lambda texts: access_policy.remove_policy(texts, owner))  # noqa: B023
+            await change_policy(cluster, plan.installation, lambda texts: rbac_policy.remove_policy(texts, owner))  # noqa: B023
         else:
             await _delete_object(cluster, change)
         if change.key.group_kind == APPLICATION:

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from argosy.gitops.analysis.alignment.field_writers import find_writer_reason, is_owned_by_operator
-from argosy.gitops.analysis.evidence import ABSENT, ELEMENT_KEY_FIELDS, get_matching_value
+from argosy.gitops.analysis.object_versions import ABSENT, ELEMENT_KEY_FIELDS, get_matching_value
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import FieldDifference
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import format_tokens, parse
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 MANAGER_RULE_MIN_FIELDS: Final = 5  # fields of one manager; from this number on, the rule names the manager instead
 _USER_WRITTEN_GROUPS: Final = frozenset({"", "apps", "batch"})  # groups of kinds that people write

@@ -19,8 +19,8 @@ from argosy.gitops.analysis.alignment.field_writers import (
     is_owned_by_operator,
 )
 from argosy.gitops.analysis.alignment.ignore_rules import ForeignFields
-from argosy.gitops.analysis.alignment.immutable_fields import propose_for_immutable_fields
-from argosy.gitops.analysis.alignment.observation import (
+from argosy.gitops.analysis.alignment.immutable_field_proposals import propose_for_immutable_fields
+from argosy.gitops.analysis.alignment.observed_application import (
     RESPECT_OPTION,
     USER_TOOL_PREFIXES,
     ObservedApplication,
@@ -30,7 +30,7 @@ from argosy.gitops.analysis.alignment.observation import (
 )
 from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, DroppedPointer, Proposal, ProposalKind
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.evidence import ABSENT, get_matching_value
+from argosy.gitops.analysis.object_versions import ABSENT, get_matching_value
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.diff.diff_options import matches_key

@@ -10,25 +10,25 @@ from typing import Final
 
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.repository_view import RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rules import (
     applications,
-    gating,
-    history,
-    hygiene,
+    breaking_changes,
     ignored_differences,
+    job_scripts,
     notebooks,
+    opt_in_profiles,
     other_linters,
     patches,
-    profiles,
     projects,
     quotas,
     schemas,
+    secrets_and_permissions,
     serving,
     sync_order,
+    ungated_waves,
     values_files,
-    waiting_jobs,
 )
 from argosy.gitops.analysis.rules.live import (
     application_sets,
@@ -46,18 +46,18 @@ from argosy.gitops.analysis.rules.live import (
 _FAMILIES: Final = (
     *(
         applications,
-        history,
+        breaking_changes,
         ignored_differences,
-        profiles,
+        opt_in_profiles,
         sync_order,
-        waiting_jobs,
-        gating,
+        job_scripts,
+        ungated_waves,
         schemas,
         serving,
         quotas,
         patches,
     ),
-    *(notebooks, values_files, other_linters, hygiene, projects),
+    *(notebooks, values_files, other_linters, secrets_and_permissions, projects),
     *(
         drift,
         stalled_syncs,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.fixes import add_sync_option, replace_value
-from argosy.gitops.analysis.repository import (
+from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,
     ManifestWithLocations,
@@ -22,7 +22,7 @@ from argosy.gitops.analysis.repository import (
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.name_syntax import check_dns_label
 
 _ARGOCD_KIND: Final = ("argoproj.io", "ArgoCD")

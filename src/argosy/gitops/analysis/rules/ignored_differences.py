@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.gitops.analysis.alignment.field_writers import WHOLE_OBJECT_POINTERS, find_broadness_reason
 from argosy.gitops.analysis.fixes import remove_ignored_field
-from argosy.gitops.analysis.repository import (
+from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     ManifestWithLocations,
     RenderedSource,

@@ -13,11 +13,11 @@ from typing import Any, Final
 from argosy import annotations as names
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.fixes import add_annotation_word
-from argosy.gitops.analysis.name_prefixes import find_affixed_name
-from argosy.gitops.analysis.repository import ManifestWithLocations, RenderedSource, RepositoryView
+from argosy.gitops.analysis.kustomize_name_prefixes import find_affixed_name
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
-from argosy.gitops.application import hooks
+from argosy.gitops.application import sync_annotations
 from argosy.kube.objects import read_yaml
 
 _NOTEBOOK_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
@@ -109,7 +109,7 @@ def _is_typo(left: list[str], right: list[str]) -> bool:
 
 
 def _read_trigger_entries(item: ManifestWithLocations) -> list[dict[str, Any]]:
-    text = hooks.get_annotation(item.manifest, names.ON_SUCCESS)
+    text = sync_annotations.get_annotation(item.manifest, names.ON_SUCCESS)
     try:
         entries = read_yaml(text) if text else None
     except ArgosyError:
@@ -129,14 +129,14 @@ def _find_models_served_too_early(repository: RepositoryView) -> Iterator[Violat
 
 def _check_training_order(rendering: RenderedSource, model: ManifestWithLocations, claim: str) -> Iterator[Violation]:
     writers = [job for job in _list_notebook_jobs(rendering) if claim in _list_mounted_claims(job)]
-    wave = hooks.read_wave(model.manifest)
-    if not writers or any(hooks.read_wave(job.manifest) < wave for job in writers):
+    wave = sync_annotations.read_wave(model.manifest)
+    if not writers or any(sync_annotations.read_wave(job.manifest) < wave for job in writers):
         return
     if any(str(entry.get("name")) == model.key.name for job in writers for entry in _read_trigger_entries(job)):
         return
-    first_job = min(writers, key=lambda job: hooks.read_wave(job.manifest))
+    first_job = min(writers, key=lambda job: sync_annotations.read_wave(job.manifest))
     message = f"{model.name} is in wave {wave}, and {first_job.name}, which writes its claim, is in wave" \
-              f" {hooks.read_wave(first_job.manifest)}"  # fmt: skip
+              f" {sync_annotations.read_wave(first_job.manifest)}"  # fmt: skip
     fix = f"give {model.name} a later wave, or {first_job.name} a trigger ({names.ON_SUCCESS})"
     yield Violation(model.find_location("spec", "predictor", "model", "storageUri"), message, fix, model.name)
 
@@ -153,7 +153,7 @@ def _find_prunable_claims(repository: RepositoryView) -> Iterator[Violation]:
         if rendering.declaration is None or automated is None or not (automated.is_on and automated.prune):
             continue
         for item in rendering.list_of_kind("", "PersistentVolumeClaim"):
-            if not any(hooks.has_option(item.manifest, option) for option in _KEEPING_OPTIONS):
+            if not any(sync_annotations.has_option(item.manifest, option) for option in _KEEPING_OPTIONS):
                 name = rendering.declaration.name
                 message = f"{item.name}: {name} prunes automatically, so a claim removed from Git loses its data"
                 fix = f"annotate it with {names.SYNC_OPTIONS}: Prune=false"

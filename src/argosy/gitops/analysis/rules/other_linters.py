@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.repository_view import RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
 

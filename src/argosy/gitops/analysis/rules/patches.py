@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep, RepositoryView
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
 from argosy.kube.objects import read_yaml

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveApplication
-from argosy.gitops.analysis.repository import ManifestWithLocations, RepositoryView
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.shallow_denials import ShallowDenial, find_shallow_denials
+from argosy.gitops.policy.ineffective_repository_denials import ShallowDenial, find_shallow_denials
 
 SHALLOW_DENIAL_RULE: Final = "AGY118"
 _PROJECT: Final = ("argoproj.io", "AppProject")

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.pod_specs import POD_SPEC_PATHS, list_containers
-from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep, RenderedSource, RepositoryView
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
 from argosy.kube.schema.pod_resources import add_amounts, read_amounts

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.name_prefixes import find_affixed_name
-from argosy.gitops.analysis.repository import ManifestWithLocations, RenderedSource, RepositoryView
+from argosy.gitops.analysis.kustomize_name_prefixes import find_affixed_name
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
 

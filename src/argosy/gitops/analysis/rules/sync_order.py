@@ -18,13 +18,13 @@ from argosy.gitops.analysis.pod_specs import (
     list_containers,
     list_dependencies,
 )
-from argosy.gitops.analysis.repository import ManifestWithLocations, RenderedSource, RepositoryView
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
-from argosy.gitops.application import hooks
-from argosy.gitops.application.hooks import DeletePolicy
+from argosy.gitops.application import sync_annotations
 from argosy.gitops.application.operations import SyncPhase
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application.sync_annotations import DeletePolicy
+from argosy.kube.resource_key import ResourceKey
 
 PHASES: Final = (SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC)
 _JOB: Final = ("batch", "Job")
@@ -39,12 +39,12 @@ _POLL_COMMAND: Final = re.compile(r"\b(?:kubectl|oc|curl|nc|wget|pg_isready)\b")
 
 def find_sync_position(item: ManifestWithLocations) -> tuple[int, int] | None:
     """Return the phase and wave in which the object is applied; None if there are several, or none."""
-    if hooks.is_skipped(item.manifest):
+    if sync_annotations.is_skipped(item.manifest):
         return None
-    if not hooks.is_hook(item.manifest):
-        return PHASES.index(SyncPhase.SYNC), hooks.read_wave(item.manifest)
-    sync_phases = [phase for phase in hooks.list_hook_phases(item.manifest) if phase in PHASES]
-    return (PHASES.index(sync_phases[0]), hooks.read_wave(item.manifest)) if len(sync_phases) == 1 else None
+    if not sync_annotations.is_hook(item.manifest):
+        return PHASES.index(SyncPhase.SYNC), sync_annotations.read_wave(item.manifest)
+    sync_phases = [phase for phase in sync_annotations.list_hook_phases(item.manifest) if phase in PHASES]
+    return (PHASES.index(sync_phases[0]), sync_annotations.read_wave(item.manifest)) if len(sync_phases) == 1 else None
 
 
 def _find_late_dependencies(repository: RepositoryView) -> Iterator[Violation]:
@@ -92,12 +92,12 @@ def _render_position(position: tuple[int, int]) -> str:
 
 def _find_invalid_annotations(repository: RepositoryView) -> Iterator[Violation]:
     for _, item in repository.list_objects():
-        wave_text = hooks.get_annotation(item.manifest, names.SYNC_WAVE)
+        wave_text = sync_annotations.get_annotation(item.manifest, names.SYNC_WAVE)
         if wave_text is not None and not _INTEGER.fullmatch(wave_text):
             message = f"{item.name}: sync-wave {wave_text!r} is not an integer, so it counts as 0"
             location = item.find_location("metadata", "annotations", names.SYNC_WAVE)
             yield Violation(location, message, 'use an integer, such as "1"', item.name, names.SYNC_WAVE)
-        for word in hooks.split_annotation(item.manifest, names.HOOK):
+        for word in sync_annotations.split_annotation(item.manifest, names.HOOK):
             if word not in _HOOK_TYPES:
                 message = f"{item.name}: {word!r} is not a hook type, so the object is not applied as a hook"
                 location = item.find_location("metadata", "annotations", names.HOOK)
@@ -107,7 +107,7 @@ def _find_invalid_annotations(repository: RepositoryView) -> Iterator[Violation]
 
 def _find_expiring_jobs(repository: RepositoryView) -> Iterator[Violation]:
     for rendering, item in repository.list_objects():
-        if rendering.declaration is None or item.group_kind != _JOB or hooks.is_hook(item.manifest):
+        if rendering.declaration is None or item.group_kind != _JOB or sync_annotations.is_hook(item.manifest):
             continue
         seconds = item.get_value("spec", "ttlSecondsAfterFinished")
         if seconds is None:
@@ -125,9 +125,9 @@ def _find_expiring_jobs(repository: RepositoryView) -> Iterator[Violation]:
 
 def _find_leftover_hooks(repository: RepositoryView) -> Iterator[Violation]:
     for _, item in repository.list_objects():
-        if item.group_kind != _JOB or not hooks.is_hook(item.manifest) or not item.key.name:
+        if item.group_kind != _JOB or not sync_annotations.is_hook(item.manifest) or not item.key.name:
             continue
-        policies = hooks.list_delete_policies(item.manifest)
+        policies = sync_annotations.list_delete_policies(item.manifest)
         if DeletePolicy.BEFORE_HOOK_CREATION in policies or len(policies) > 1:
             continue
         if DeletePolicy.HOOK_SUCCEEDED in policies:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep, RepositoryView
+from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.violation import Severity, Violation
 

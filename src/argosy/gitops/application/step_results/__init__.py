@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from argosy.gitops.application.file_tree import FileTree
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application.step_results.comparison import (

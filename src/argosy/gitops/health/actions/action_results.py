@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from argosy.errors import UserError
-from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey, split_api_version
 
 _OPERATIONS: Final = ("create", "patch")
 _LUA_TYPES: Final = {type(None): "nil", str: "string", bool: "boolean", int: "number", float: "number"}

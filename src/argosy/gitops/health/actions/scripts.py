@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from argosy.gitops.health.bundled import RULES_FOLDER
-from argosy.gitops.health.kind_keys import render_kind
+from argosy.gitops.health.bundled_rules import RULES_FOLDER
+from argosy.gitops.health.setting_kind_names import render_kind
 from argosy.gitops.health.settings import CustomActions
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 
 class ActionScript(NamedTuple):

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Final
 
 from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin.api_services import assess_api_service
 from argosy.gitops.health.builtin.autoscaling import assess_horizontal_pod_autoscaler
 from argosy.gitops.health.builtin.batch import assess_job, assess_workflow
-from argosy.gitops.health.builtin.extensions import assess_api_service
 from argosy.gitops.health.builtin.fields import FieldTypeError
 from argosy.gitops.health.builtin.network import assess_ingress, assess_service
 from argosy.gitops.health.builtin.pods import assess_pod
@@ -24,8 +24,8 @@ from argosy.gitops.health.builtin.workloads import (
     assess_replica_set,
     assess_stateful_set,
 )
-from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import split_api_version
 
 __all__ = ["BUILTIN_CHECKS", "assess_builtin"]
 

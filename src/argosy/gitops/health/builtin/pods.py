@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.annotations import IGNORE_RESTART_POLICY
-from argosy.gitops.application.hooks import get_annotation, is_hook
 from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.application.sync_annotations import get_annotation, is_hook
 from argosy.gitops.health.builtin.fields import find_condition, read_int, read_map, read_objects, read_text
 from argosy.kube.objects import Manifest
 

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from argosy.gitops.health.lint.analysis_context import AnalysisAborted, AnalysisLimits
 from argosy.gitops.health.lint.control_flow import ControlFlow
 from argosy.gitops.health.lint.finding import LintFinding, ScriptPurpose, Severity
-from argosy.gitops.health.lint.generations import check_generations
-from argosy.gitops.health.lint.libraries import check_libraries
-from argosy.gitops.health.lint.names import check_names, check_script_start, find_missing_names, suggest_keyword
+from argosy.gitops.health.lint.misspelled_statuses import check_status_words
 from argosy.gitops.health.lint.nil_access import check_nil_uses
+from argosy.gitops.health.lint.observed_generation import check_generations
 from argosy.gitops.health.lint.return_values import check_missing_result, check_results, has_no_return
-from argosy.gitops.health.lint.script_facts import AnalysisAborted, AnalysisLimits
-from argosy.gitops.health.lint.status_words import check_status_words
+from argosy.gitops.health.lint.unavailable_libraries import check_libraries
+from argosy.gitops.health.lint.undefined_globals import (
+    check_names,
+    check_script_start,
+    find_missing_names,
+    suggest_keyword,
+)
 from argosy.gitops.health.lint.unreachable_code import check_branches, check_loops
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
 from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable, resolve_scopes, walk_tree
 from argosy.gitops.health.lua.syntax.tree import FunctionExpression, LuaBlock
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 _LIMITS_BY_PRECISION = (
     AnalysisLimits(32, 32, 2_500),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from argosy.gitops.health.lint.analysis_context import NilUse
 from argosy.gitops.health.lint.finding import LintFinding, ScriptPurpose, Severity
-from argosy.gitops.health.lint.script_facts import NilUse
 
 _RULE = "AGY403"
 _REQUIRED_FIELDS = frozenset({"metadata", "kind", "apiVersion"})

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.gitops.health.lua.projection import FieldReads, project_manifest
 from argosy.gitops.health.lua.script_error import LuaFault
-from argosy.gitops.health.lua.values import from_lua, prepare_for_lua
+from argosy.gitops.health.lua.value_conversion import from_lua, prepare_for_lua
 from argosy.kube.objects import Manifest
 
 MAX_SCRIPT_LENGTH: Final = 256 << 10

@@ -7,7 +7,7 @@ case silently, or reads a file outside the folder.
 from __future__ import annotations
 
 from argosy.gitops.health.test_suite.case_collection import build_script_suite, collect_cases
-from argosy.gitops.health.test_suite.cases import (
+from argosy.gitops.health.test_suite.case_types import (
     ActionTestCase,
     CaseResult,
     DiscoveryTestCase,

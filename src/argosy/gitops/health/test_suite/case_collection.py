@@ -14,18 +14,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
-from argosy.gitops.health.kind_keys import render_kind
-from argosy.gitops.health.test_suite.cases import (
+from argosy.gitops.health.setting_kind_names import render_kind
+from argosy.gitops.health.test_suite.case_types import (
     ActionTestCase,
     DiscoveryTestCase,
     HealthTestCase,
     RuleTestCase,
     RuleTestSuite,
 )
-from argosy.gitops.health.test_suite.files import MAX_SCRIPT_BYTES, RuleTreeFiles, join_path
 from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
-from argosy.gitops.health.test_suite.test_files import CaseFileRow, read_expected_action
-from argosy.gitops.health.test_suite.tree import (
+from argosy.gitops.health.test_suite.rule_tree import (
     ACTION_TEST_FILE,
     ACTIONS_FOLDER,
     DISCOVERY_FILE,
@@ -37,6 +35,8 @@ from argosy.gitops.health.test_suite.tree import (
     tree_prefix,
     walk_rule_folders,
 )
+from argosy.gitops.health.test_suite.rule_tree_files import MAX_SCRIPT_BYTES, RuleTreeFiles, join_path
+from argosy.gitops.health.test_suite.test_file_decoding import CaseFileRow, read_expected_action
 from argosy.kube.objects import Manifest
 
 MAX_CASES: Final = 20_000

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
-from argosy.gitops.health.test_suite.cases import CaseResult
+from argosy.gitops.health.test_suite.case_types import CaseResult
 
 _MAX_VALUE_LENGTH: Final = 400
 # XML 1.0 cannot represent these, not even as a reference.

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from argosy import annotations as names
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 
 def build_shard_name(key: ResourceKey) -> str:

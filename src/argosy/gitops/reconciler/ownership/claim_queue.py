@@ -15,7 +15,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.kube.controller.clock import Backoff
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 MAX_CONCURRENT_CLAIMS: Final = 12  # claims are small writes

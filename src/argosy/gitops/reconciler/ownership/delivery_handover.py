@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.policy.delivery_engine import Deliverer, DeliveryEngines
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import ResourceKey
+from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 HANDOVER_SECONDS: Final = 1.0  # seconds that the previous engine needs to notice that it no longer delivers it

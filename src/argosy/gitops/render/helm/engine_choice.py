@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from argosy.errors import RenderError
-from argosy.gitops.render.helm.release import HelmEngine
+from argosy.gitops.render.helm.engine_interface import HelmEngine
 
 
 def find_helm_program() -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from argosy.gitops.application import HelmParameter
-from argosy.gitops.render.helm.release import SetFlag
+from argosy.gitops.render.helm.engine_interface import SetFlag
 
 _BARE_COMMA = re.compile(r"(?<!\\),")
 

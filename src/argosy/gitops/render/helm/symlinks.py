@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.render.kustomize.tree_paths import is_within, resolve_path
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 
 _MAX_FOLDERS = 5_000

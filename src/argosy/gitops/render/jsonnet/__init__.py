@@ -16,10 +16,10 @@ from typing import Any
 
 from argosy.errors import LimitError, ManifestError, RenderError
 from argosy.gitops.application import JsonnetOptions, ToolVariable
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.build_environment import substitute
 from argosy.gitops.render.jsonnet.imports import ImportClosure
-from argosy.gitops.render.program_output import last_lines, strip_control_characters
+from argosy.gitops.render.output_sanitizer import last_lines, strip_control_characters
 from argosy.isolation.errors import LimitExceeded
 from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.program import build_script_command, list_python_paths, run

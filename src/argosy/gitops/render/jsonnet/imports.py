@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from argosy.errors import LimitError, RenderError
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.tree_paths import join_path, resolve_path
 from argosy.gitops.render.lfs_check import reject_lfs_pointer
 

@@ -10,23 +10,28 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import RenderError, UserError
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.accumulator import Accumulator, open_kustomization
-from argosy.gitops.render.kustomize.build_level import AccumulatedResources, BuildTracer, InflateChart, KustomizeBuild
 from argosy.gitops.render.kustomize.build_metadata import add_build_metadata
+from argosy.gitops.render.kustomize.build_options import NO_PERMISSIONS, BuildPermissions, set_cluster_versions
 from argosy.gitops.render.kustomize.build_trees import BuildTrees, FetchRemoteTree
+from argosy.gitops.render.kustomize.kustomization_level import (
+    AccumulatedResources,
+    BuildTracer,
+    InflateChart,
+    KustomizeBuild,
+)
 from argosy.gitops.render.kustomize.name_hashes import add_name_hashes
 from argosy.gitops.render.kustomize.name_references import update_name_references
 from argosy.gitops.render.kustomize.output_order import sort_resources
-from argosy.gitops.render.kustomize.permissions import NO_PERMISSIONS, BuildPermissions, set_cluster_versions
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.vars import resolve_vars
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.gitops.application import KustomizeOptions
+    from argosy.gitops.render.field_origins import OriginTrees
     from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
-    from argosy.gitops.render.origins import OriginTrees
 
 __all__ = ["build", "trace_origins"]
 _LOCAL_CONFIG_ANNOTATION: Final = "config.kubernetes.io/local-config"
@@ -104,7 +109,7 @@ def _build_manifests(level: Accumulator, order: str) -> list[Manifest]:
 
 def _apply_options(level: Accumulator, options: KustomizeOptions, environment: Mapping[str, str]) -> KustomizationFile:
     from argosy.gitops.render.build_environment import substitute
-    from argosy.gitops.render.kustomize.options import apply_kustomize_options
+    from argosy.gitops.render.kustomize.application_overrides import apply_kustomize_options
 
     return apply_kustomize_options(
         level.kustomization, options, level.location, lambda text: substitute(text, environment)

@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.errors import LimitError, RenderError, UserError
-from argosy.gitops.render.kustomize import charts, plugins, transformation_order
-from argosy.gitops.render.kustomize.build_level import (
+from argosy.gitops.render.kustomize import builtin_plugins, charts, transformer_pipeline
+from argosy.gitops.render.kustomize.build_metadata import TransformationRecord
+from argosy.gitops.render.kustomize.build_trees import TreeLocation
+from argosy.gitops.render.kustomize.crds import read_crd_config, read_openapi
+from argosy.gitops.render.kustomize.error_lines import LocatedError
+from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig, load_default_config, read_config
+from argosy.gitops.render.kustomize.generators import generate_resource
+from argosy.gitops.render.kustomize.kustomization_file import find_kustomization_file, read_kustomization
+from argosy.gitops.render.kustomize.kustomization_level import (
     AccumulatedResources,
     KustomizationLevel,
     KustomizeBuild,
     format_missing_path,
 )
-from argosy.gitops.render.kustomize.build_metadata import TransformationRecord
-from argosy.gitops.render.kustomize.build_trees import TreeLocation
-from argosy.gitops.render.kustomize.crds import read_crd_config, read_openapi
-from argosy.gitops.render.kustomize.documents import read_resources
-from argosy.gitops.render.kustomize.error_lines import LocatedError
-from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig, load_default_config, read_config
-from argosy.gitops.render.kustomize.generators import generate_resource
-from argosy.gitops.render.kustomize.kustomization_file import find_kustomization_file, read_kustomization
 from argosy.gitops.render.kustomize.resource import KustomizeResource
-from argosy.gitops.render.kustomize.resources import ResourcesById
+from argosy.gitops.render.kustomize.resource_map import ResourcesById
+from argosy.gitops.render.kustomize.resource_reader import read_resources
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.kustomize.vars import bind_var, declare_vars
 from argosy.gitops.render.lfs_check import reject_lfs_pointer
@@ -81,9 +81,9 @@ class Accumulator(KustomizationLevel):
         self._generate(accumulated)
         for path in self.iterate_entries("components"):
             self._add_component(accumulated, path)
-        transformation_order.run_transformers(self, accumulated)
+        transformer_pipeline.run_transformers(self, accumulated)
         for plugin in self.list_plugins("transformers"):
-            plugins.run_transformer(self, accumulated, plugin)
+            builtin_plugins.run_transformer(self, accumulated, plugin)
             self.record_transformer(accumulated, plugin.manifest["kind"], plugin)
             self.trace_step(accumulated, plugin)
             accumulated.resources.drop_empty()
@@ -152,18 +152,18 @@ class Accumulator(KustomizationLevel):
             for arguments in self.iterate_entries(name):
                 generated = generate_resource(kind, arguments, shared_options, self.read, self.file)
                 generated.notes["made"] = TransformationRecord(self.file, f"{kind}Generator")
-                transformation_order.add_generated(accumulated.resources, generated, self.file)
+                transformer_pipeline.add_generated(accumulated.resources, generated, self.file)
                 self.trace_step(accumulated)
         for i, chart in enumerate(charts.list_charts(self.kustomization)):
             self.current_path = ("helmCharts", i)
             for resource in charts.inflate_chart(self, chart, self.file):
                 resource.notes["made"] = TransformationRecord(self.file, charts.PLUGIN_KIND)
-                transformation_order.add_generated(accumulated.resources, resource, self.file)
+                transformer_pipeline.add_generated(accumulated.resources, resource, self.file)
             self.trace_step(accumulated)
         for plugin in self.list_plugins("generators"):
-            for resource in plugins.run_generator(self, plugin):
+            for resource in builtin_plugins.run_generator(self, plugin):
                 resource.notes["made"] = TransformationRecord(plugin.file, plugin.manifest["kind"], plugin.name)
-                transformation_order.add_generated(accumulated.resources, resource, self.file)
+                transformer_pipeline.add_generated(accumulated.resources, resource, self.file)
             self.trace_step(accumulated, plugin)
 
     def list_plugins(self, field: str) -> list[KustomizeResource]:

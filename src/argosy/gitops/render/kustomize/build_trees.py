@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from argosy.errors import LimitError, RenderError, SourceError
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.remote_bases import (
     RemoteBase,
     has_password,

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy.errors import UserError
 from argosy.gitops.application.step_results import FieldOrigin
-from argosy.gitops.render.kustomize.build_trees import split_display_path
-from argosy.gitops.render.kustomize.error_lines import (
-    APPLICATION_LOCATION,
-    KustomizationPath,
-    find_field_line,
-    find_list_items,
-    list_marked_documents,
-    resolve_deprecated_path,
+from argosy.gitops.render.field_origins import (
+    FieldAuthor,
+    OriginNode,
+    trace_changed_value,
+    trace_document,
+    trace_new_value,
 )
-from argosy.gitops.render.kustomize.field_authors import (
+from argosy.gitops.render.kustomize.build_trees import split_display_path
+from argosy.gitops.render.kustomize.changed_field_lines import (
     IDENTITY_FIELDS,
     EntriesAuthor,
     OriginMap,
@@ -29,15 +28,22 @@ from argosy.gitops.render.kustomize.field_authors import (
     build_operations_author,
     find_editable_line,
 )
+from argosy.gitops.render.kustomize.error_lines import (
+    APPLICATION_LOCATION,
+    KustomizationPath,
+    find_field_line,
+    find_list_items,
+    list_marked_documents,
+    resolve_deprecated_path,
+)
 from argosy.gitops.render.kustomize.patches import read_patch_documents
 from argosy.gitops.render.kustomize.resource import KustomizeResource
-from argosy.gitops.render.kustomize.resources import KustomizeResources
-from argosy.gitops.render.origins import FieldAuthor, OriginNode, trace_changed_value, trace_document, trace_new_value
-from argosy.kube.names import ResourceKey
+from argosy.gitops.render.kustomize.resource_map import KustomizeResources
 from argosy.kube.objects.field_lines import FieldLines, LocatedNode
+from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.build_level import KustomizationLevel
+    from argosy.gitops.render.kustomize.kustomization_level import KustomizationLevel
 
 FindAuthor = Callable[[KustomizeResource], FieldAuthor | None]
 _PATCH_FIELDS: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.gitops.render.kustomize.field_specs import check_is_scalar
-from argosy.gitops.render.kustomize.patterns import compile_pattern
-from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.kustomize.resource_map import KustomizeResources
+from argosy.gitops.render.kustomize.selector_regex import compile_pattern
 from argosy.gitops.render.kustomize.transformers import SelectSpecs
 
 _TAG_AND_DIGEST = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"

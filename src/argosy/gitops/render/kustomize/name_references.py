@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
 from argosy.gitops.render.kustomize.gvk import Gvk
-from argosy.gitops.render.kustomize.reference_validation import check_reference_fields
+from argosy.gitops.render.kustomize.reference_field_types import check_reference_fields
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 
 _ResourcesByOldName = dict[str, list[KustomizeResource]]

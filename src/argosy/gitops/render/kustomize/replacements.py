@@ -15,7 +15,7 @@ from argosy.errors import LimitError, RenderError
 from argosy.gitops.render.kustomize.error_lines import prepend_path
 from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId
-from argosy.gitops.render.kustomize.resources import KustomizeResources, matches_selectors
+from argosy.gitops.render.kustomize.resource_map import KustomizeResources, matches_selectors
 from argosy.kube.objects import YamlDialect
 from argosy.kube.objects.yaml_scalars import resolve_scalar
 

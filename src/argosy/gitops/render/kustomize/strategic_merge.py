@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize.merge_keys import MergeSchema
+from argosy.gitops.render.kustomize.original_yaml_scalars import BLANK_KEY_PREFIX
 from argosy.gitops.render.kustomize.resource import ExplicitNulls
 from argosy.gitops.render.kustomize.two_key_lists import merge_two_key_list
-from argosy.gitops.render.kustomize.yaml_details import BLANK_KEY_PREFIX
 
 _REMOVED_VALUE: Final = object()
 

@@ -12,7 +12,7 @@ from argosy.errors import RenderError
 from argosy.gitops.render.kustomize.field_specs import FieldSpec, check_is_scalar
 from argosy.gitops.render.kustomize.gvk import Gvk
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId, scalar_to_text
-from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.kustomize.resource_map import KustomizeResources
 
 SelectSpecs = Callable[[Gvk], Iterable[FieldSpec]]
 _NAME_PATH: Final = "metadata/name"

@@ -6,7 +6,7 @@ Never: leaves the tree, by `..` or by a link.
 from __future__ import annotations
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 
 _MAX_LINKS = 32
 

@@ -14,7 +14,7 @@ from argosy.gitops.render.kustomize.error_lines import KustomizationPath, Locate
 from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
 from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId
-from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.kustomize.resource_map import KustomizeResources
 
 _VAR_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _PATH_STEP = re.compile(r"(?:\\\.|[^.\[])+|\[[^\]]*\]")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from argosy.errors import CorruptSource, SourceError, SourceTooLarge
-from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.source.tree_paths import split_path
 

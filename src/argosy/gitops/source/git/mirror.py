@@ -20,8 +20,8 @@ from argosy.errors import BadSignature, CorruptSource, SourceError, SourceTimeou
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.git.blame import Blame, blame, find_last_change
 from argosy.gitops.source.git.command import GitFailed, build_environment, run_git
+from argosy.gitops.source.git.commit_metadata import GitCommit, read_commit
 from argosy.gitops.source.git.commit_tree import GitTree
-from argosy.gitops.source.git.commits import GitCommit, read_commit
 from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.git_errors import build_source_error
 from argosy.gitops.source.git.mirror_folder import (

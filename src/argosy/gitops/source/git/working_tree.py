@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from argosy.errors import SourceError
-from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.source.git.local_repository import ChangedFile
 
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy import annotations as names
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 LEASE_NAME_PREFIX: Final = "argosy-member-"

@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 
 from argosy.errors import ArgosyError, ClusterError, Conflict
 from argosy.kube.client import Cluster
-from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller.clock import BOOT_CLOCK, Clock, run_with_timeout, sleep
 from argosy.kube.controller.sharding.lease_watch import MIN_ROUND_SECONDS, RETRY_BACKOFF, LeaseWatch
 from argosy.kube.controller.sharding.leases import (

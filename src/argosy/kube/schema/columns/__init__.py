@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.columns import cluster, core, pods, workloads
+from argosy.kube.resource_key import GroupKind
+from argosy.kube.schema.columns import core, network_storage_rbac, pods, workloads
 from argosy.kube.schema.columns.cells import human_duration
 from argosy.kube.schema.columns.pods import build_row_conditions
 
@@ -103,7 +103,10 @@ _COLUMNS_BY_KIND: dict[tuple[str, str], tuple[CellBuilder, str]] = {
     ("", "Secret"): (core.build_secret_row, "Name, Type, Data, Age"),
     ("", "Service"): (core.build_service_row, "Name, Type, Cluster-IP, External-IP, Port(s), Age, +Selector"),
     ("", "ServiceAccount"): (core.build_service_account_row, "Name, Secrets, Age"),
-    ("apiregistration.k8s.io", "APIService"): (cluster.build_api_service_row, "Name, Service, Available, Age"),
+    ("apiregistration.k8s.io", "APIService"): (
+        network_storage_rbac.build_api_service_row,
+        "Name, Service, Available, Age",
+    ),
     ("apps", "ControllerRevision"): (workloads.build_controller_revision_row, "Name, Controller, Revision, Age"),
     ("apps", "DaemonSet"): (workloads.build_daemon_set_row, _DAEMON_SET_COLUMNS + _POD_TEMPLATE_COLUMNS),
     ("apps", "Deployment"): (
@@ -123,56 +126,59 @@ _COLUMNS_BY_KIND: dict[tuple[str, str], tuple[CellBuilder, str]] = {
     ),
     ("batch", "Job"): (workloads.build_job_row, f"Name, Status, Completions, Duration, Age, {_POD_TEMPLATE_COLUMNS}"),
     ("certificates.k8s.io", "CertificateSigningRequest"): (
-        cluster.build_certificate_request_row,
+        network_storage_rbac.build_certificate_request_row,
         "Name, Age, SignerName, Requestor, RequestedDuration, Condition",
     ),
-    ("coordination.k8s.io", "Lease"): (cluster.build_lease_row, "Name, Holder, Age"),
+    ("coordination.k8s.io", "Lease"): (network_storage_rbac.build_lease_row, "Name, Holder, Age"),
     ("discovery.k8s.io", "EndpointSlice"): (
-        cluster.build_endpoint_slice_row,
+        network_storage_rbac.build_endpoint_slice_row,
         "Name, AddressType, Ports, Endpoints, Age",
     ),
     ("events.k8s.io", "Event"): (core.build_event_row, _EVENT_COLUMNS),
-    ("node.k8s.io", "RuntimeClass"): (cluster.build_runtime_class_row, "Name, Handler, Age"),
+    ("node.k8s.io", "RuntimeClass"): (network_storage_rbac.build_runtime_class_row, "Name, Handler, Age"),
     ("policy", "PodDisruptionBudget"): (
-        cluster.build_disruption_budget_row,
+        network_storage_rbac.build_disruption_budget_row,
         "Name, Min Available, Max Unavailable, Allowed Disruptions:int, Age",
     ),
     ("scheduling.k8s.io", "PriorityClass"): (
-        cluster.build_priority_class_row,
+        network_storage_rbac.build_priority_class_row,
         "Name, Value:int, Global-Default:bool, Age, PreemptionPolicy",
     ),
-    (_ADMISSION, "MutatingWebhookConfiguration"): (cluster.build_webhooks_row, "Name, Webhooks:int, Age"),
+    (_ADMISSION, "MutatingWebhookConfiguration"): (network_storage_rbac.build_webhooks_row, "Name, Webhooks:int, Age"),
     (_ADMISSION, "ValidatingAdmissionPolicy"): (
-        cluster.build_admission_policy_row,
+        network_storage_rbac.build_admission_policy_row,
         "Name, Validations:int, ParamKind, Age",
     ),
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): (
-        cluster.build_admission_policy_binding_row,
+        network_storage_rbac.build_admission_policy_binding_row,
         "Name, PolicyName, ParamRef, Age",
     ),
-    (_ADMISSION, "ValidatingWebhookConfiguration"): (cluster.build_webhooks_row, "Name, Webhooks:int, Age"),
+    (_ADMISSION, "ValidatingWebhookConfiguration"): (
+        network_storage_rbac.build_webhooks_row,
+        "Name, Webhooks:int, Age",
+    ),
     (_FLOW, "FlowSchema"): (
-        cluster.build_flow_schema_row,
+        network_storage_rbac.build_flow_schema_row,
         "Name, PriorityLevel, MatchingPrecedence, DistinguisherMethod, Age, MissingPL",
     ),
     (_FLOW, "PriorityLevelConfiguration"): (
-        cluster.build_priority_level_row,
+        network_storage_rbac.build_priority_level_row,
         "Name, Type, NominalConcurrencyShares, Queues, HandSize, QueueLengthLimit, Age",
     ),
-    (_NETWORK, "Ingress"): (cluster.build_ingress_row, "Name, Class, Hosts, Address, Ports, Age"),
-    (_NETWORK, "IngressClass"): (cluster.build_ingress_class_row, "Name, Controller, Parameters, Age"),
-    (_NETWORK, "NetworkPolicy"): (cluster.build_network_policy_row, "Name, Pod-Selector, Age"),
-    (_RBAC, "ClusterRoleBinding"): (cluster.build_role_binding_row, _BINDING_COLUMNS),
-    (_RBAC, "RoleBinding"): (cluster.build_role_binding_row, _BINDING_COLUMNS),
-    (_STORAGE, "CSIDriver"): (cluster.build_csi_driver_row, _CSI_DRIVER_COLUMNS),
-    (_STORAGE, "CSINode"): (cluster.build_csi_node_row, "Name, Drivers:int, Age"),
-    (_STORAGE, "CSIStorageCapacity"): (cluster.build_csi_capacity_row, "Name, StorageClassName, Capacity"),
+    (_NETWORK, "Ingress"): (network_storage_rbac.build_ingress_row, "Name, Class, Hosts, Address, Ports, Age"),
+    (_NETWORK, "IngressClass"): (network_storage_rbac.build_ingress_class_row, "Name, Controller, Parameters, Age"),
+    (_NETWORK, "NetworkPolicy"): (network_storage_rbac.build_network_policy_row, "Name, Pod-Selector, Age"),
+    (_RBAC, "ClusterRoleBinding"): (network_storage_rbac.build_role_binding_row, _BINDING_COLUMNS),
+    (_RBAC, "RoleBinding"): (network_storage_rbac.build_role_binding_row, _BINDING_COLUMNS),
+    (_STORAGE, "CSIDriver"): (network_storage_rbac.build_csi_driver_row, _CSI_DRIVER_COLUMNS),
+    (_STORAGE, "CSINode"): (network_storage_rbac.build_csi_node_row, "Name, Drivers:int, Age"),
+    (_STORAGE, "CSIStorageCapacity"): (network_storage_rbac.build_csi_capacity_row, "Name, StorageClassName, Capacity"),
     (_STORAGE, "StorageClass"): (
-        cluster.build_storage_class_row,
+        network_storage_rbac.build_storage_class_row,
         "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
     ),
     (_STORAGE, "VolumeAttachment"): (
-        cluster.build_volume_attachment_row,
+        network_storage_rbac.build_volume_attachment_row,
         "Name, Attacher, PV, Node, Attached:bool, Age",
     ),
 }

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode
-from argosy.kube.schema.crd.validation import find_old_item
+from argosy.kube.schema.crd.object_validation import find_old_item
 from argosy.kube.schema.field_error import (
     FieldError,
     FieldErrorType,

@@ -16,18 +16,18 @@ import orjson
 from argosy.annotations import ACTIONS, NAMES
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import name_syntax
+from argosy.kube.schema.api_resource import ApiResource, Subresource
 from argosy.kube.schema.crd import cel_rules
+from argosy.kube.schema.crd.bounded_regex import limit_matching_time
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
-from argosy.kube.schema.crd.extra_validation import check_embedded_objects, check_list_keys, check_replica_paths
 from argosy.kube.schema.crd.go_format import format_number
-from argosy.kube.schema.crd.patterns import limit_matching_time
+from argosy.kube.schema.crd.non_schema_validation import check_embedded_objects, check_list_keys, check_replica_paths
+from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.printer_columns import PrinterColumns
-from argosy.kube.schema.crd.pruning import apply_defaults, prune
-from argosy.kube.schema.crd.validation import validate_value
+from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults, prune
 from argosy.kube.schema.crd.versions import format_deprecation_warning
 from argosy.kube.schema.field_error import FieldError, FieldErrorType, invalid
 from argosy.kube.schema.jsonpath import compile_path
-from argosy.kube.schema.resources import ApiResource, Subresource
 from argosy.kube.schema.selectors import FieldLabels, build_custom_field_labels
 
 _BLOCKING_ERROR_TYPES = frozenset(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.defaults import cluster, core, pod, workloads
-from argosy.kube.schema.defaults.allocation import allocate_service, keep_allocated_fields
+from argosy.kube.resource_key import GroupKind
+from argosy.kube.schema.defaults import core, network_storage_rbac, pod, workloads
+from argosy.kube.schema.defaults.service_ip_allocation import allocate_service, keep_allocated_fields
 
 __all__ = ["allocate_service", "apply_defaults", "keep_allocated_fields"]
 
@@ -35,33 +35,33 @@ _DEFAULTS_BY_KIND: dict[tuple[str, str], Callable[[Manifest], Manifest]] = {
     ("apps", "Deployment"): workloads.default_deployment,
     ("apps", "ReplicaSet"): workloads.default_replica_set,
     ("apps", "StatefulSet"): workloads.default_stateful_set,
-    ("authentication.k8s.io", "TokenRequest"): cluster.default_token_request,
+    ("authentication.k8s.io", "TokenRequest"): network_storage_rbac.default_token_request,
     ("batch", "CronJob"): workloads.default_cron_job,
     ("batch", "Job"): workloads.default_job,
-    ("coordination.k8s.io", "Lease"): cluster.build_struct_defaulter("spec"),
-    ("certificates.k8s.io", "CertificateSigningRequest"): cluster.build_struct_defaulter("spec", "status"),
-    ("discovery.k8s.io", "EndpointSlice"): cluster.default_endpoint_slice,
+    ("coordination.k8s.io", "Lease"): network_storage_rbac.build_struct_defaulter("spec"),
+    ("certificates.k8s.io", "CertificateSigningRequest"): network_storage_rbac.build_struct_defaulter("spec", "status"),
+    ("discovery.k8s.io", "EndpointSlice"): network_storage_rbac.default_endpoint_slice,
     ("events.k8s.io", "Event"): core.default_events_v1_event,
-    ("networking.k8s.io", "Ingress"): cluster.default_ingress,
-    ("networking.k8s.io", "IngressClass"): cluster.default_ingress_class,
-    ("networking.k8s.io", "NetworkPolicy"): cluster.default_network_policy,
-    ("policy", "PodDisruptionBudget"): cluster.default_disruption_budget,
-    ("scheduling.k8s.io", "PriorityClass"): cluster.default_priority_class,
-    ("apiregistration.k8s.io", "APIService"): cluster.default_api_service,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): cluster.default_custom_resource_definition,
-    (_ADMISSION, "MutatingWebhookConfiguration"): cluster.default_mutating_webhooks,
-    (_ADMISSION, "ValidatingAdmissionPolicy"): cluster.default_admission_policy,
-    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): cluster.default_admission_policy_binding,
-    (_ADMISSION, "ValidatingWebhookConfiguration"): cluster.default_validating_webhooks,
-    (_RBAC, "ClusterRole"): cluster.default_role,
-    (_RBAC, "ClusterRoleBinding"): cluster.default_role_binding,
-    (_RBAC, "Role"): cluster.default_role,
-    (_RBAC, "RoleBinding"): cluster.default_role_binding,
-    (_STORAGE, "CSIDriver"): cluster.default_csi_driver,
-    (_STORAGE, "CSINode"): cluster.default_csi_node,
-    (_STORAGE, "CSIStorageCapacity"): cluster.default_csi_storage_capacity,
-    (_STORAGE, "StorageClass"): cluster.default_storage_class,
-    (_STORAGE, "VolumeAttachment"): cluster.default_volume_attachment,
+    ("networking.k8s.io", "Ingress"): network_storage_rbac.default_ingress,
+    ("networking.k8s.io", "IngressClass"): network_storage_rbac.default_ingress_class,
+    ("networking.k8s.io", "NetworkPolicy"): network_storage_rbac.default_network_policy,
+    ("policy", "PodDisruptionBudget"): network_storage_rbac.default_disruption_budget,
+    ("scheduling.k8s.io", "PriorityClass"): network_storage_rbac.default_priority_class,
+    ("apiregistration.k8s.io", "APIService"): network_storage_rbac.default_api_service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): network_storage_rbac.default_custom_resource_definition,
+    (_ADMISSION, "MutatingWebhookConfiguration"): network_storage_rbac.default_mutating_webhooks,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): network_storage_rbac.default_admission_policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): network_storage_rbac.default_admission_policy_binding,
+    (_ADMISSION, "ValidatingWebhookConfiguration"): network_storage_rbac.default_validating_webhooks,
+    (_RBAC, "ClusterRole"): network_storage_rbac.default_role,
+    (_RBAC, "ClusterRoleBinding"): network_storage_rbac.default_role_binding,
+    (_RBAC, "Role"): network_storage_rbac.default_role,
+    (_RBAC, "RoleBinding"): network_storage_rbac.default_role_binding,
+    (_STORAGE, "CSIDriver"): network_storage_rbac.default_csi_driver,
+    (_STORAGE, "CSINode"): network_storage_rbac.default_csi_node,
+    (_STORAGE, "CSIStorageCapacity"): network_storage_rbac.default_csi_storage_capacity,
+    (_STORAGE, "StorageClass"): network_storage_rbac.default_storage_class,
+    (_STORAGE, "VolumeAttachment"): network_storage_rbac.default_volume_attachment,
 }
 _DEFAULTS_BY_VERSION: dict[tuple[str, str, str], Callable[[Manifest], Manifest]] = {
     ("autoscaling", "HorizontalPodAutoscaler", "v1"): workloads.default_autoscaler_v1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from argosy.kube.objects.text_cache import cache_short_texts
+from argosy.kube.objects.short_text_cache import cache_short_texts
 from argosy.kube.schema.defaults.struct_defaults import (
     ManifestPart,
     canonicalize_quantities,

@@ -4,12 +4,6 @@ In: text, or `matchLabels`/`matchExpressions`. Out: selectors that match, or a M
 Never: reads a cluster.
 """
 
-from argosy.kube.schema.selectors.field_labels import (
-    FIELD_LABELS,
-    FieldLabels,
-    build_custom_field_labels,
-    get_field_labels,
-)
 from argosy.kube.schema.selectors.fields import FieldSelector, FieldTerm, parse_field_selector
 from argosy.kube.schema.selectors.labels import (
     LabelRequirement,
@@ -18,6 +12,12 @@ from argosy.kube.schema.selectors.labels import (
     find_label_value_errors,
     label_selector_from_wire,
     parse_label_selector,
+)
+from argosy.kube.schema.selectors.selectable_fields import (
+    FIELD_LABELS,
+    FieldLabels,
+    build_custom_field_labels,
+    get_field_labels,
 )
 
 __all__ = [

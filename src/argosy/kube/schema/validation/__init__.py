@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import name_syntax
+from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.field_error import FieldError
-from argosy.kube.schema.resources import ApiResource
 from argosy.kube.schema.validation import (
     batch,
-    cluster,
     core,
     metadata,
     network,
     pod,
+    rbac_autoscaling_webhooks,
     service,
-    status_counts,
+    status_replica_counts,
     storage,
     workloads,
 )
-from argosy.kube.schema.validation.preparation import (
+from argosy.kube.schema.validation.create_update_strategy import (
     add_default_tolerations,
     has_generation,
     prepare_create,
@@ -69,7 +69,7 @@ _ADMISSION, _RBAC, _NETWORK = "admissionregistration.k8s.io", "rbac.authorizatio
 _DEFAULT_RULES = KindRules()
 _LABEL_NAME, _PATH_SEGMENT_NAME = name_syntax.check_dns_label, name_syntax.check_path_segment
 _EVENT_RULES = KindRules("", _PATH_SEGMENT_NAME, create_check=core.validate_event)
-_WEBHOOK_RULES = KindRules("ms", create_check=cluster.validate_webhooks)
+_WEBHOOK_RULES = KindRules("ms", create_check=rbac_autoscaling_webhooks.validate_webhooks)
 
 _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
     ("", "ConfigMap"): KindRules(
@@ -97,7 +97,7 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
     ("", "ReplicationController"): KindRules(
         "csms",
         create_check=workloads.validate_replication_controller,
-        status_check=status_counts.validate_replica_set_status,
+        status_check=status_replica_counts.validate_replica_set_status,
     ),
     ("", "ResourceQuota"): KindRules(
         "mu", create_check=core.validate_resource_quota, update_check=core.validate_resource_quota_update
@@ -114,42 +114,46 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
         "csmsu",
         create_check=workloads.validate_daemon_set,
         update_check=workloads.validate_selector_update,
-        status_check=status_counts.validate_daemon_set_status,
+        status_check=status_replica_counts.validate_daemon_set_status,
     ),
     ("apps", "Deployment"): KindRules(
         "msu",
         create_check=workloads.validate_deployment,
         update_check=workloads.validate_selector_update,
-        status_check=status_counts.validate_deployment_status,
+        status_check=status_replica_counts.validate_deployment_status,
     ),
     ("apps", "ReplicaSet"): KindRules(
         "csmsu",
         create_check=workloads.validate_replica_set,
         update_check=workloads.validate_selector_update,
-        status_check=status_counts.validate_replica_set_status,
+        status_check=status_replica_counts.validate_replica_set_status,
     ),
     ("apps", "StatefulSet"): KindRules(
         "msu",
         _LABEL_NAME,
         create_check=workloads.validate_stateful_set,
         update_check=workloads.validate_stateful_set_update,
-        status_check=status_counts.validate_stateful_set_status,
+        status_check=status_replica_counts.validate_stateful_set_status,
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): KindRules("ms", create_check=cluster.validate_autoscaler),
+    ("autoscaling", "HorizontalPodAutoscaler"): KindRules(
+        "ms", create_check=rbac_autoscaling_webhooks.validate_autoscaler
+    ),
     ("batch", "CronJob"): KindRules(
         "mu", create_check=batch.validate_cron_job_create, update_check=batch.validate_cron_job_update
     ),
     ("batch", "Job"): KindRules("csmu", create_check=batch.validate_job_create, update_check=batch.validate_job_update),
-    ("coordination.k8s.io", "Lease"): KindRules("ms", create_check=cluster.validate_lease),
+    ("coordination.k8s.io", "Lease"): KindRules("ms", create_check=rbac_autoscaling_webhooks.validate_lease),
     ("discovery.k8s.io", "EndpointSlice"): KindRules(
         "csu", create_check=network.validate_endpoint_slice, update_check=network.validate_address_type_update
     ),
     ("events.k8s.io", "Event"): _EVENT_RULES,
     ("policy", "PodDisruptionBudget"): KindRules(
-        "s", _PATH_SEGMENT_NAME, create_check=cluster.validate_disruption_budget
+        "s", _PATH_SEGMENT_NAME, create_check=rbac_autoscaling_webhooks.validate_disruption_budget
     ),
     ("scheduling.k8s.io", "PriorityClass"): KindRules(
-        "mu", create_check=cluster.validate_priority_class, update_check=cluster.validate_priority_class_update
+        "mu",
+        create_check=rbac_autoscaling_webhooks.validate_priority_class,
+        update_check=rbac_autoscaling_webhooks.validate_priority_class_update,
     ),
     ("storage.k8s.io", "StorageClass"): KindRules(
         "csmu", create_check=storage.validate_storage_class, update_check=storage.validate_storage_class_update
@@ -160,19 +164,21 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
         "mcu", create_check=network.validate_ingress_create, update_check=lambda new, _: network.validate_ingress(new)
     ),
     (_NETWORK, "NetworkPolicy"): KindRules("csms", create_check=network.validate_network_policy),
-    (_RBAC, "ClusterRole"): KindRules("cscsm", _PATH_SEGMENT_NAME, create_check=cluster.validate_cluster_role),
+    (_RBAC, "ClusterRole"): KindRules(
+        "cscsm", _PATH_SEGMENT_NAME, create_check=rbac_autoscaling_webhooks.validate_cluster_role
+    ),
     (_RBAC, "ClusterRoleBinding"): KindRules(
         "cscsmu",
         _PATH_SEGMENT_NAME,
-        create_check=cluster.validate_cluster_role_binding,
-        update_check=cluster.validate_role_ref_update,
+        create_check=rbac_autoscaling_webhooks.validate_cluster_role_binding,
+        update_check=rbac_autoscaling_webhooks.validate_role_ref_update,
     ),
-    (_RBAC, "Role"): KindRules("cscsm", _PATH_SEGMENT_NAME, create_check=cluster.validate_role),
+    (_RBAC, "Role"): KindRules("cscsm", _PATH_SEGMENT_NAME, create_check=rbac_autoscaling_webhooks.validate_role),
     (_RBAC, "RoleBinding"): KindRules(
         "cscsmu",
         _PATH_SEGMENT_NAME,
-        create_check=cluster.validate_role_binding,
-        update_check=cluster.validate_role_ref_update,
+        create_check=rbac_autoscaling_webhooks.validate_role_binding,
+        update_check=rbac_autoscaling_webhooks.validate_role_ref_update,
     ),
 }
 _REQUIRE_RESOURCE_VERSION = {

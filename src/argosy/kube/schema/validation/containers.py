@@ -24,7 +24,7 @@ from argosy.kube.schema.validation.checks import (
     check_syntax,
     iterate_items,
 )  # fmt: skip
-from argosy.kube.schema.validation.volumes import check_relative_path
+from argosy.kube.schema.validation.pod_volumes import check_relative_path
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _CONTAINER_RESOURCES = {"cpu", "memory", "ephemeral-storage"}

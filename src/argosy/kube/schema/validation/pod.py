@@ -19,7 +19,7 @@ from argosy.kube.schema.validation.checks import (
     iterate_items,
 )  # fmt: skip
 from argosy.kube.schema.validation.containers import validate_containers, validate_init_containers
-from argosy.kube.schema.validation.volumes import validate_volumes
+from argosy.kube.schema.validation.pod_volumes import validate_volumes
 
 _MUTABLE_FIELDS_TEXT = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

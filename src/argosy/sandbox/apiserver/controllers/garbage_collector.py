@@ -11,8 +11,8 @@ from typing import NamedTuple
 import orjson
 
 from argosy.kube.client import Propagation
-from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
 from argosy.sandbox.apiserver.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from argosy.sandbox.apiserver.registry import Registry

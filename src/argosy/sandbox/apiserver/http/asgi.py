@@ -33,7 +33,7 @@ from argosy.sandbox.apiserver.http.request import (
 )
 from argosy.sandbox.apiserver.http.resource_endpoints import ResourceEndpoints
 from argosy.sandbox.apiserver.http.response_encoding import encode_response
-from argosy.sandbox.apiserver.http.write_budget import WatchLimit, WriteBudget
+from argosy.sandbox.apiserver.http.unread_response_limits import WatchLimit, WriteBudget
 
 if TYPE_CHECKING:
     from argosy.sandbox.apiserver.control_plane import ControlPlane

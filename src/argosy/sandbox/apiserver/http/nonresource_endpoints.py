@@ -17,7 +17,7 @@ from argosy.sandbox.apiserver.http.content_negotiation import parse_accept_heade
 from argosy.sandbox.apiserver.http.metrics import ApiServerMetrics
 from argosy.sandbox.apiserver.http.paths import NoSuchPath
 from argosy.sandbox.apiserver.http.request import HttpRequest
-from argosy.sandbox.apiserver.tokens import ISSUER
+from argosy.sandbox.apiserver.service_account_tokens import ISSUER
 
 if TYPE_CHECKING:
     from argosy.sandbox.apiserver.control_plane import ControlPlane

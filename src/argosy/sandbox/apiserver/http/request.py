@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
-from argosy.kube.objects.text_cache import cache_short_texts
+from argosy.kube.objects.short_text_cache import cache_short_texts
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.http.protocol_limits import FLOW_CONTROL_EXTENSION
 

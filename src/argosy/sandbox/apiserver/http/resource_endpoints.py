@@ -23,7 +23,7 @@ from argosy.sandbox.apiserver.http.paths import RequestTarget
 from argosy.sandbox.apiserver.http.request import WRITE_CHUNK_BYTES, HttpRequest
 from argosy.sandbox.apiserver.http.request_bodies import estimate_work_bytes, read_call, read_object, read_patch
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
-from argosy.sandbox.apiserver.http.write_budget import WatchLimit
+from argosy.sandbox.apiserver.http.unread_response_limits import WatchLimit
 from argosy.sandbox.apiserver.listing import (
     Lister,
     ListOptions,
@@ -32,9 +32,9 @@ from argosy.sandbox.apiserver.listing import (
     parse_resource_version,
     read_list_options,
 )
+from argosy.sandbox.apiserver.patch_and_decoding import decode_as_kind
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
-from argosy.sandbox.apiserver.request_decoding import decode_as_kind
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
 from argosy.sandbox.store import StoreEntry
 

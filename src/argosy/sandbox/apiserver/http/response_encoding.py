@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from argosy.errors import ArgosyError
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import columns, field_error, protobuf
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.http.content_negotiation import AVAILABLE_MEDIA_TYPES, MEDIA_TYPES, ResponseFormat

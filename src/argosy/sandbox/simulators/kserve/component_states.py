@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.deployment_status import find_condition
-from argosy.sandbox.simulators.kserve.conditions import KnativeCondition
-from argosy.sandbox.simulators.kserve.kserve_api import KSERVE_CONTAINER
-from argosy.sandbox.simulators.kserve.model_probe import ModelState, ProbeResult
-from argosy.sandbox.simulators.kserve.runtimes import RuntimeChoice
+from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note
+from argosy.sandbox.simulators.kserve.kinds_and_labels import KSERVE_CONTAINER
+from argosy.sandbox.simulators.kserve.knative_conditions import KnativeCondition
+from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice
 from argosy.sandbox.simulators.kserve.storage import INITIALIZER_NAME
 from argosy.sandbox.simulators.pod_counts import is_ready
-from argosy.sandbox.simulators.simulated_objects import append_simulated_note
 
 START_FAILURE_REASONS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError")
 FAILED_EXIT_REASONS = ("Error", "OOMKilled")

@@ -10,16 +10,24 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest
+from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.kserve.component_states import (
     PredictorState,
     build_component_condition,
     build_model_status,
     build_predictor_condition,
 )
-from argosy.sandbox.simulators.kserve.conditions import KnativeCondition, compute_ready_condition, conditions_to_wire
-from argosy.sandbox.simulators.kserve.kserve_api import build_cluster_local_host, has_revisions, read_deployment_mode
+from argosy.sandbox.simulators.kserve.kinds_and_labels import (
+    build_cluster_local_host,
+    has_revisions,
+    read_deployment_mode,
+)
+from argosy.sandbox.simulators.kserve.knative_conditions import (
+    KnativeCondition,
+    compute_ready_condition,
+    conditions_to_wire,
+)
 from argosy.sandbox.simulators.kserve.owned_objects import find_entry_component
-from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE, append_simulated_note
 
 INGRESS_NOT_CREATED: Final = "{} ingress not created"
 COMPONENT_TITLES: Final = {"predictor": "Predictor", "transformer": "Transformer", "explainer": "Explainer"}

@@ -11,19 +11,37 @@ from typing import Final
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.events import EventRecorder
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import (
+    NAMESPACE_TERMINATING,
+    delete_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
+from argosy.sandbox.simulators.deployment_replica_sets import read_revision
+from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.fault_injection import (
     InjectedFault,
     read_simulation_annotations,
     read_simulation_settings,
 )
+from argosy.sandbox.simulators.kinds_and_owners import (
+    DEPLOYMENT,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    build_key,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
 from argosy.sandbox.simulators.kserve import owned_objects
 from argosy.sandbox.simulators.kserve.component_states import PredictorState, build_component_condition
-from argosy.sandbox.simulators.kserve.events import build_status_events
+from argosy.sandbox.simulators.kserve.inference_service_events import build_status_events
 from argosy.sandbox.simulators.kserve.inference_service_status import ExternalAccess, build_status, build_stopped_status
-from argosy.sandbox.simulators.kserve.kserve_api import (
+from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     CLUSTER_SERVING_RUNTIME,
     COMPONENT_LABEL,
     INFERENCE_SERVICE,
@@ -37,32 +55,14 @@ from argosy.sandbox.simulators.kserve.kserve_api import (
     list_components,
     should_keep_runtime,
 )
-from argosy.sandbox.simulators.kserve.model_probe import ModelProbe, ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelProbe, ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
-from argosy.sandbox.simulators.kserve.runtimes import RuntimeChoice, choose_runtime
+from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice, choose_runtime
 from argosy.sandbox.simulators.kserve.storage import find_storage_problem, is_waiting_for_storage
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
-from argosy.sandbox.simulators.openshift.openshift_api import DEFAULT_DOMAIN, ROUTE
+from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, ROUTE
 from argosy.sandbox.simulators.pod_counts import is_ready
-from argosy.sandbox.simulators.pod_templates import read_revision
-from argosy.sandbox.simulators.simulated_objects import (
-    DEPLOYMENT,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    REPLICA_SET,
-    build_key,
-    enqueue_if_unmarked,
-    find_controller_reference,
-    is_being_deleted,
-    is_simulated_by_other_addon,
-)
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import (
-    NAMESPACE_TERMINATING,
-    delete_object,
-    retry_on_conflict,
-    update_status_if_changed,
-)
 
 FIELD_MANAGER: Final = "kserve-controller-manager"
 REQUEUE_WHILE_LOADING: Final = Requeue(1.0)  # poll interval while a model loads

@@ -15,20 +15,24 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.kserve.kserve_api import COMPONENT_LABEL, INFERENCE_SERVICE, INFERENCE_SERVICE_LABEL
-from argosy.sandbox.simulators.kserve.model_logs import ModelLogs
-from argosy.sandbox.simulators.kserve.model_probe import ModelState, ProbeResult
-from argosy.sandbox.simulators.kserve.model_processes import ModelServerProcess
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note, build_key, hash_to_name_suffix
+from argosy.sandbox.simulators.kserve.kinds_and_labels import (
+    COMPONENT_LABEL,
+    INFERENCE_SERVICE,
+    INFERENCE_SERVICE_LABEL,
+)
+from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_server_process import ModelServerProcess
 from argosy.sandbox.simulators.kserve.model_source import (
     ModelNotFoundError,
     ModelSource,
     build_host_label,
     resolve_model_source,
 )
+from argosy.sandbox.simulators.kserve.per_model_logs import ModelLogs
 from argosy.sandbox.simulators.pod_counts import is_ready
-from argosy.sandbox.simulators.simulated_objects import append_simulated_note, build_key, hash_to_name_suffix
 
 VOLUMES_FOLDER, LOGS_FOLDER = "volumes", "logs/models"
 PROBE_USER_AGENT: Final = "argosy-probe"  # requests of this user agent are not logged

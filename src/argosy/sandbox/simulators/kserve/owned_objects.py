@@ -12,9 +12,14 @@ from typing import Any, Final
 from argosy.annotations import FAIL
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.sandbox.simulators.fault_injection import read_simulation_annotations
-from argosy.sandbox.simulators.kserve.kserve_api import APP_LABEL, VISIBILITY_LABEL, build_component_name, has_revisions
+from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, hash_to_name_suffix
+from argosy.sandbox.simulators.kserve.kinds_and_labels import (
+    APP_LABEL,
+    VISIBILITY_LABEL,
+    build_component_name,
+    has_revisions,
+)
 from argosy.sandbox.simulators.kserve.pod_specs import read_container_port
-from argosy.sandbox.simulators.simulated_objects import build_owner_reference, hash_to_name_suffix
 
 REVISION_LABEL: Final = "serving.knative.dev/revision"
 TEMPLATE_HASH_ANNOTATION: Final = "sandbox.argosy.dev/template"  # hash of the template that a revision was created from

@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kserve.kserve_api import (
+from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     APP_LABEL,
     COMPONENT_LABEL,
     INFERENCE_SERVICE_LABEL,

@@ -12,7 +12,7 @@ import runpy
 from collections.abc import Callable
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import RequestError
+from argosy.sandbox.simulators.model_server.request_reply_types import RequestError
 
 SCRIPT_NAME = "model.py"
 PICKLE_NAMES = ("model.joblib", "model.pkl")

@@ -18,15 +18,15 @@ import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import (
+from argosy.sandbox.simulators.model_server.inference_protocols import MODELS_PATH, answer_request, is_openai_path
+from argosy.sandbox.simulators.model_server.model_file import ModelLoadError, load_model
+from argosy.sandbox.simulators.model_server.request_reply_types import (
     SIMULATED_NOTE,
     ModelEntry,
     ModelReply,
     ModelRequest,
     RequestError,
 )
-from argosy.sandbox.simulators.model_server.model_file import ModelLoadError, load_model
-from argosy.sandbox.simulators.model_server.protocols import MODELS_PATH, answer_request, is_openai_path
 from argosy.sandbox.simulators.model_server.stub_model import StubModel
 
 MAX_REQUEST_BYTES = 8 << 20  # maximum size of a request

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import SIMULATED_NOTE
+from argosy.sandbox.simulators.model_server.request_reply_types import SIMULATED_NOTE
 
 MAX_REPEATED_CHARACTERS = 400  # maximum number of repeated characters
 

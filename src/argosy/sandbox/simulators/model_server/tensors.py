@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import JsonDocument, RequestError
+from argosy.sandbox.simulators.model_server.request_reply_types import JsonDocument, RequestError
 
 MAX_DIMENSIONS = 8
 

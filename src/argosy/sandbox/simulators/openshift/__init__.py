@@ -10,12 +10,17 @@ from typing import Final
 
 from argosy.kube.client import AdmissionHandler, SubresourceExtension
 from argosy.kube.controller import Controller
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.simulators.openshift import build_configs, build_requests, image_streams, routes
 from argosy.sandbox.simulators.openshift.build_configs import BuildConfigController
 from argosy.sandbox.simulators.openshift.builds import BuildController
 from argosy.sandbox.simulators.openshift.image_streams import ImageStreamController
-from argosy.sandbox.simulators.openshift.openshift_api import (
+from argosy.sandbox.simulators.openshift.olm_subscriptions import (
+    ClusterServiceVersionController,
+    InstallPlanController,
+    SubscriptionController,
+)
+from argosy.sandbox.simulators.openshift.openshift_kinds import (
     BUILD,
     BUILD_CONFIG,
     CLUSTER_SERVICE_VERSION,
@@ -26,11 +31,6 @@ from argosy.sandbox.simulators.openshift.openshift_api import (
     SUBSCRIPTION,
 )
 from argosy.sandbox.simulators.openshift.routes import RouteController
-from argosy.sandbox.simulators.openshift.subscriptions import (
-    ClusterServiceVersionController,
-    InstallPlanController,
-    SubscriptionController,
-)
 
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
     ROUTE: RouteController,

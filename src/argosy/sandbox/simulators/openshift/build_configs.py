@@ -11,29 +11,29 @@ from typing import Any, Final
 from argosy.annotations import START_BUILD
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.controller import ControllerContext, Watch
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.openshift.builds import (
-    BUILD_CONFIG_LABEL,
-    BUILD_NUMBER_ANNOTATION,
-    read_build_number,
-    read_build_phase,
-)
-from argosy.sandbox.simulators.openshift.openshift_api import BUILD, BUILD_CONFIG, SERVER_FIELD_MANAGER
-from argosy.sandbox.simulators.simulated_objects import (
-    build_key,
-    build_owner_reference,
-    enqueue_if_unmarked,
-    is_being_deleted,
-    is_simulated_by_other_addon,
-)
-from argosy.sandbox.simulators.writes import (
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
     patch_object,
     retry_on_conflict,
     update_status_if_changed,
 )
+from argosy.sandbox.simulators.kinds_and_owners import (
+    build_key,
+    build_owner_reference,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.openshift.builds import (
+    BUILD_CONFIG_LABEL,
+    BUILD_NUMBER_ANNOTATION,
+    read_build_number,
+    read_build_phase,
+)
+from argosy.sandbox.simulators.openshift.openshift_kinds import BUILD, BUILD_CONFIG, SERVER_FIELD_MANAGER
 
 PAUSED_ANNOTATION: Final = "openshift.io/build-config.paused"
 COPIED_SPEC_FIELDS: Final = (

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.fault_injection import (
     DEFAULT_SETTINGS,
     InjectedFault,
@@ -21,17 +22,16 @@ from argosy.sandbox.simulators.fault_injection import (
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
-from argosy.sandbox.simulators.openshift.openshift_api import BUILD, BUILD_CONFIG, IMAGE_STREAM, REGISTRY_HOST
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.kinds_and_owners import (
     append_simulated_note,
     build_key,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
+from argosy.sandbox.simulators.openshift.openshift_kinds import BUILD, BUILD_CONFIG, IMAGE_STREAM, REGISTRY_HOST
 from argosy.sandbox.simulators.timestamps import ExactTimestamps
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 BUILD_CONFIG_LABEL: Final = "openshift.io/build-config.name"
 BUILD_NUMBER_ANNOTATION: Final = "openshift.io/build.number"

@@ -13,20 +13,20 @@ from argosy.annotations import SIMULATED
 from argosy.errors import UserError
 from argosy.kube.client import AdmissionHandler, Cluster
 from argosy.kube.controller import ControllerContext, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import (
+    create_if_absent,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
 from argosy.sandbox.simulators.fault_injection import (
     InjectedFault,
     read_simulation_annotations,
     read_simulation_settings,
 )
-from argosy.sandbox.simulators.openshift.openshift_api import (
-    IMAGE_STREAM,
-    IMAGE_STREAM_TAG,
-    REGISTRY_HOST,
-    SERVER_FIELD_MANAGER,
-)
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.kinds_and_owners import (
     SIMULATED_NOTE,
     append_simulated_note,
     build_key,
@@ -35,8 +35,13 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.openshift.openshift_kinds import (
+    IMAGE_STREAM,
+    IMAGE_STREAM_TAG,
+    REGISTRY_HOST,
+    SERVER_FIELD_MANAGER,
+)
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import create_if_absent, patch_object, retry_on_conflict, update_status_if_changed
 
 MAX_TAG_ITEMS: Final = 10
 TagFields = dict[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.kube.controller import Controller
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.simulators.openshift_ai.data_science_clusters import DataScienceClusterController
 from argosy.sandbox.simulators.openshift_ai.docling_serves import DoclingServeController
 from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DATA_SCIENCE_CLUSTER, DOCLING_SERVE

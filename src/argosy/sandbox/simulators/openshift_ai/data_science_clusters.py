@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
-from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import (
-    DATA_SCIENCE_CLUSTER,
-    GATEWAY,
-    OPERATOR_FIELD_MANAGER,
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import (
+    equals_ignoring_empty,
+    retry_on_conflict,
+    update_status_if_changed,
 )
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
+from argosy.sandbox.simulators.kinds_and_owners import (
     SIMULATED_NOTE,
     append_simulated_note,
     build_key,
@@ -27,8 +27,12 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import (
+    DATA_SCIENCE_CLUSTER,
+    GATEWAY,
+    OPERATOR_FIELD_MANAGER,
+)
 from argosy.sandbox.simulators.timestamps import format_timestamp
-from argosy.sandbox.simulators.writes import equals_ignoring_empty, retry_on_conflict, update_status_if_changed
 
 DEFAULT_GATEWAY_NAMESPACE: Final = "knative-serving"
 GATEWAY_SELECTOR: Final = {"knative": "ingressgateway"}

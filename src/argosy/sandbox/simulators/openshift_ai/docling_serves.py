@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Watch, map_to_owner
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DOCLING_FIELD_MANAGER, DOCLING_SERVE
-from argosy.sandbox.simulators.simulated_objects import (
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.kinds_and_owners import (
     DEPLOYMENT,
     build_key,
     build_owner_reference,
@@ -20,7 +20,7 @@ from argosy.sandbox.simulators.simulated_objects import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DOCLING_FIELD_MANAGER, DOCLING_SERVE
 
 MIN_REPLICAS: Final = 2  # so that one can fail without an outage
 DEFAULT_IMAGE: Final = "quay.io/docling-project/docling-serve:latest"

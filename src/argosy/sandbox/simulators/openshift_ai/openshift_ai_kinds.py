@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 
 DATA_SCIENCE_CLUSTER: Final = GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster")
 GATEWAY: Final = GroupKind("networking.istio.io", "Gateway")

@@ -14,7 +14,7 @@ from argosy.errors import UserError
 from argosy.kube.controller import AddOn
 from argosy.kube.schema.bundled_crds import list_definition_names as all_definitions
 from argosy.kube.schema.bundled_crds import load_definition
-from argosy.sandbox.simulators.openshift_gitops import initial_objects, operator_objects
+from argosy.sandbox.simulators.openshift_gitops import initial_objects, kinds_and_labels
 from argosy.sandbox.simulators.openshift_gitops.operator import ArgoCDOperator
 from argosy.sandbox.simulators.openshift_gitops.workload_simulator import WORKLOAD_KINDS, WorkloadSimulator
 
@@ -43,7 +43,7 @@ def _build_openshift_variant() -> AddOn:
     return AddOn(
         ADDON_NAME,
         description="simulates the OpenShift GitOps operator and its installation; no Argo CD runs "
-                    f"({operator_objects.SIMULATED_NOTE})",
+                    f"({kinds_and_labels.SIMULATED_NOTE})",
         controllers=[ArgoCDOperator(), WorkloadSimulator()],
         definitions=[load_definition(name) for name in all_definitions()],
         initial_manifests=initial_objects.build_openshift_objects(),
@@ -60,8 +60,8 @@ def _build_plain_variant() -> AddOn:
     return AddOn(
         f"{ADDON_NAME}=plain",
         description="simulates an Argo CD installed without an operator; no Argo CD runs "
-                    f"({operator_objects.SIMULATED_NOTE})",
-        controllers=[WorkloadSimulator((*WORKLOAD_KINDS, operator_objects.POD))],
+                    f"({kinds_and_labels.SIMULATED_NOTE})",
+        controllers=[WorkloadSimulator((*WORKLOAD_KINDS, kinds_and_labels.POD))],
         definitions=[load_definition(name) for name in crd_names],
         initial_manifests=initial_objects.build_plain_objects(),
         embedded_only=True,

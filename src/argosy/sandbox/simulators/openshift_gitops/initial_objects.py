@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.openshift_gitops import config_maps
-from argosy.sandbox.simulators.openshift_gitops.operator_objects import (
+from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     NAME_LABEL,
     PART_OF_LABEL,
     POLICY_CONFIG_MAP,

@@ -14,12 +14,12 @@ from typing import Final
 from argosy.errors import ClusterError, Conflict, Invalid, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Watch
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.openshift_gitops import instance as parts
-from argosy.sandbox.simulators.openshift_gitops import operator_objects
-from argosy.sandbox.simulators.openshift_gitops.hand_edits import find_edited_keys, report_edits
-from argosy.sandbox.simulators.openshift_gitops.instance import ArgoCDInstance
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.openshift_gitops import argocd_instance_objects as parts
+from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import ArgoCDInstance
+from argosy.sandbox.simulators.openshift_gitops.hand_edit_events import find_edited_keys, report_edits
 from argosy.sandbox.simulators.openshift_gitops.statuses import build_argocd_status
 from argosy.sandbox.simulators.openshift_gitops.workload_simulator import (
     WORKLOAD_KINDS,
@@ -34,26 +34,26 @@ FIELD_MANAGER: Final = "argocd-operator"
 def enqueue_namespace(manifest: Manifest) -> Iterable[ResourceKey]:
     """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation, and the namespace is the
     key."""
-    yield ResourceKey(*operator_objects.NAMESPACE, "", manifest["metadata"]["namespace"])
+    yield ResourceKey(*kinds_and_labels.NAMESPACE, "", manifest["metadata"]["namespace"])
 
 
 def enqueue_namespace_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
-    if manifest["metadata"]["name"] in (operator_objects.SETTINGS_CONFIG_MAP, operator_objects.POLICY_CONFIG_MAP):
+    if manifest["metadata"]["name"] in (kinds_and_labels.SETTINGS_CONFIG_MAP, kinds_and_labels.POLICY_CONFIG_MAP):
         yield from enqueue_namespace(manifest)
 
 
 def enqueue_namespace_of_owned(manifest: Manifest) -> Iterable[ResourceKey]:
     references = manifest["metadata"].get("ownerReferences") or ()
-    if any(reference["kind"] == operator_objects.ARGOCD.kind for reference in references):
+    if any(reference["kind"] == kinds_and_labels.ARGOCD.kind for reference in references):
         yield from enqueue_namespace(manifest)
 
 
 class ArgoCDOperator:
     name = "argocd-operator"
     watches = (
-        Watch(operator_objects.ARGOCD, enqueue_namespace),
-        Watch(operator_objects.CONFIG_MAP, enqueue_namespace_of_settings, metadata_only=True),
-        Watch(operator_objects.ROUTE, enqueue_namespace_of_owned, metadata_only=True),
+        Watch(kinds_and_labels.ARGOCD, enqueue_namespace),
+        Watch(kinds_and_labels.CONFIG_MAP, enqueue_namespace_of_settings, metadata_only=True),
+        Watch(kinds_and_labels.ROUTE, enqueue_namespace_of_owned, metadata_only=True),
         *(Watch(kind, enqueue_namespace_of_owned, metadata_only=True) for kind in WORKLOAD_KINDS),
     )
 
@@ -109,7 +109,7 @@ class ArgoCDOperator:
 async def _list_instances(namespace: str, cluster: Cluster) -> list[ArgoCDInstance]:
     """List the ArgoCD resources of a namespace, oldest first; only the oldest counts."""
     try:
-        listing = await cluster.list(operator_objects.ARGOCD, namespace=namespace)
+        listing = await cluster.list(kinds_and_labels.ARGOCD, namespace=namespace)
     except ClusterError as error:
         if error.code == 404:  # the CRD was deleted, and all resources with it
             return []

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.openshift_gitops import operator_objects
-from argosy.sandbox.simulators.openshift_gitops.operator_objects import SIMULATED_NOTE
+from argosy.kube.resource_key import GroupKind
+from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import SIMULATED_NOTE
 from argosy.sandbox.simulators.openshift_gitops.workloads import hash_pod_template
 
 StatusFields = dict[str, Any]
@@ -120,10 +120,10 @@ def _build_condition(live: Manifest, type_: str, reason: str, message: str) -> S
 
 
 STATUS_BUILDERS: Final[Mapping[GroupKind, Callable[[Manifest], StatusFields]]] = {
-    operator_objects.DEPLOYMENT: build_deployment_status,
-    operator_objects.STATEFUL_SET: build_stateful_set_status,
-    operator_objects.POD: build_pod_status,
-    operator_objects.ROUTE: build_route_status,
-    operator_objects.SUBSCRIPTION: build_subscription_status,
-    operator_objects.CLUSTER_SERVICE_VERSION: build_version_status,
+    kinds_and_labels.DEPLOYMENT: build_deployment_status,
+    kinds_and_labels.STATEFUL_SET: build_stateful_set_status,
+    kinds_and_labels.POD: build_pod_status,
+    kinds_and_labels.ROUTE: build_route_status,
+    kinds_and_labels.SUBSCRIPTION: build_subscription_status,
+    kinds_and_labels.CLUSTER_SERVICE_VERSION: build_version_status,
 }

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Watch, map_to_owner
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.openshift_gitops import operator_objects
-from argosy.sandbox.simulators.openshift_gitops.operator_objects import is_simulated
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import is_simulated
 from argosy.sandbox.simulators.openshift_gitops.statuses import STATUS_BUILDERS
 from argosy.sandbox.simulators.openshift_gitops.workloads import REVISION_LABELS, build_pods
 
-WORKLOAD_KINDS = (operator_objects.DEPLOYMENT, operator_objects.STATEFUL_SET)
+WORKLOAD_KINDS = (kinds_and_labels.DEPLOYMENT, kinds_and_labels.STATEFUL_SET)
 
 
 def enqueue_if_simulated(manifest: Manifest) -> Iterable[ResourceKey]:
@@ -33,7 +33,7 @@ class WorkloadSimulator:
 
     def __init__(self, kinds: Iterable[GroupKind] = tuple(STATUS_BUILDERS)) -> None:
         status_watches = [Watch(kind, enqueue_if_simulated, metadata_only=True) for kind in kinds]
-        pod_watches = [Watch(operator_objects.POD, map_to_owner(kind), metadata_only=True) for kind in WORKLOAD_KINDS]
+        pod_watches = [Watch(kinds_and_labels.POD, map_to_owner(kind), metadata_only=True) for kind in WORKLOAD_KINDS]
         self.watches = (*status_watches, *pod_watches)
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
@@ -49,7 +49,7 @@ class WorkloadSimulator:
 
 async def is_namespace_active(namespace: str, cluster: Cluster) -> bool:
     """True if the namespace exists and is not being deleted; such a namespace accepts no new objects."""
-    manifest = await cluster.get(ResourceKey(*operator_objects.NAMESPACE, "", namespace))
+    manifest = await cluster.get(ResourceKey(*kinds_and_labels.NAMESPACE, "", namespace))
     return manifest is not None and not manifest["metadata"].get("deletionTimestamp")
 
 
@@ -63,7 +63,7 @@ async def update_status_if_changed(live: Manifest, status: Manifest, cluster: Cl
 async def _sync_pods(workload: Manifest, cluster: Cluster) -> None:
     metadata = workload["metadata"]
     desired = {key_of(pod): pod for pod in build_pods(workload)}
-    listing = await cluster.list(operator_objects.POD, namespace=metadata["namespace"])
+    listing = await cluster.list(kinds_and_labels.POD, namespace=metadata["namespace"])
     revision = REVISION_LABELS[workload["kind"]]
     for pod in listing.items:
         if not _is_owned_by(pod, metadata["uid"]):

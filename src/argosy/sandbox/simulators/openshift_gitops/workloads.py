@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.openshift_gitops.operator_objects import NAME_LABEL, build_simulated
+from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import NAME_LABEL, build_simulated
 
 IMAGE_REGISTRY: Final = "simulated.argosy.invalid"  # reserved domain: no registry can have this name
 NAME_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: the alphabet of generated names, without vowels

@@ -27,15 +27,15 @@ from argosy.isolation.program import list_python_paths
 from argosy.isolation.scratch_folders import create_scratch_folder, sweep_scratch_folders
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
-from argosy.sandbox.simulators.pod_processes import container_log, volumes
+from argosy.sandbox.simulators.pod_processes import container_log_file, volumes
+from argosy.sandbox.simulators.pod_processes.allowed_ports import load_allowed_ports
+from argosy.sandbox.simulators.pod_processes.command_and_environment import build_argv, build_env, expand_variables
 from argosy.sandbox.simulators.pod_processes.container_process import ContainerProcess
-from argosy.sandbox.simulators.pod_processes.network import load_allowed_ports
 from argosy.sandbox.simulators.pod_processes.service_account import prepare_service_account
-from argosy.sandbox.simulators.pod_processes.settings import build_argv, build_env, expand_variables
 from argosy.sandbox.simulators.timestamps import parse_timestamp
 
 POLL_INTERVAL_SECONDS: Final = 0.2  # poll interval of Pods with running processes
@@ -280,7 +280,7 @@ class PodProcesses:
         def is_over() -> bool:
             return process.restart_count != restarts or not process.has_process
 
-        return container_log.read_lines(file, tail=tail, follow=follow and not previous, is_over=is_over)
+        return container_log_file.read_lines(file, tail=tail, follow=follow and not previous, is_over=is_over)
 
 
 def _choose_init_restart_policy(is_sidecar: bool, policy: str) -> str:

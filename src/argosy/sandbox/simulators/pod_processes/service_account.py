@@ -15,9 +15,9 @@ from argosy.errors import ClusterError
 from argosy.isolation.program import DEFAULT_PATH, build_module_command
 from argosy.kube.client import Cluster
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump_yaml
-from argosy.sandbox.simulators.pod_processes.settings import ContainerConfigError
+from argosy.kube.resource_key import ResourceKey
+from argosy.sandbox.simulators.pod_processes.command_and_environment import ContainerConfigError
 from argosy.sandbox.simulators.pod_processes.volumes import create_folder, set_owner
 
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

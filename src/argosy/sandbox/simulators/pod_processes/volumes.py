@@ -12,7 +12,7 @@ from typing import Any
 
 from argosy.isolation.restrictions import NOBODY_ID
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.pod_processes.settings import (
+from argosy.sandbox.simulators.pod_processes.command_and_environment import (
     ContainerConfigError,
     LoadObject,
     load_data,

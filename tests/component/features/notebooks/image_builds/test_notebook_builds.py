@@ -21,11 +21,11 @@ from argosy.features.notebooks.image_builds.dockerfile import (
     list_requirements_candidates,
     render_dockerfile,
 )
-from argosy.features.notebooks.image_builds.objects import build_name
-from argosy.features.notebooks.job import KIND, NotebookJob, read_job
+from argosy.features.notebooks.image_builds.object_metadata import build_name
+from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob, read_job
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.notebook_jobs import NAMESPACE, Desk, desk, notebook
 
@@ -179,7 +179,9 @@ async def test_what_cannot_begin_says_why_and_whether_to_try_again(
 async def test_without_what_a_kernel_needs_a_run_says_what_to_install(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.features.notebooks.requirements.REQUIRED_PACKAGES", ("nbformat", "not_here_at_all"))
+    monkeypatch.setattr(
+        "argosy.features.notebooks.jupyter_package_check.REQUIRED_PACKAGES", ("nbformat", "not_here_at_all")
+    )
     outcome = await at.outcome(at.job("notebooks/good.ipynb"))
     advice = "pip install 'argosy[notebooks]'"
     assert outcome.message == f"not_here_at_all: not installed, but required to run notebooks; {advice}"
@@ -217,7 +219,7 @@ async def _head(at: Desk) -> str:
 
 
 def test_the_key_of_a_namespace_is_no_path() -> None:
-    from argosy.features.notebooks.local_runs.records import get_run_folder
+    from argosy.features.notebooks.local_runs.run_record import get_run_folder
 
     with pytest.raises(ValueError, match="cannot be used as a folder name"):
         get_run_folder(Path("/data"), ResourceKey("g", "K", "..", "x"), None)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.notebooks.model_checks import _is_metadata_address, platforms, predictions
-from argosy.kube.names import GroupKind, ResourceKey
+from argosy.features.notebooks.model_checks import _is_metadata_address, platforms, prediction_comparison
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import World, condition, job, leaping, world
@@ -261,13 +261,13 @@ def test_a_model_is_well_or_not(kind: str, status: dict[str, Any], metadata: dic
     ],
 )
 def test_what_is_given_decides_where_it_is_asked(text: str, path: str) -> None:
-    assert predictions.build_request("m", text)[0] == path
+    assert prediction_comparison.build_request("m", text)[0] == path
 
 
 @pytest.mark.parametrize("text", ["{", '{"other": 1}'])
 def test_what_cannot_be_asked_is_refused(text: str) -> None:
     with pytest.raises(UserError):
-        predictions.build_request("m", text)
+        prediction_comparison.build_request("m", text)
 
 
 @pytest.mark.parametrize(
@@ -286,4 +286,4 @@ def test_what_cannot_be_asked_is_refused(text: str) -> None:
     ],
 )
 def test_answers_are_so_far_apart(expected: Any, answer: Any, apart: float) -> None:
-    assert predictions.compute_distance(expected, answer) == apart
+    assert prediction_comparison.compute_distance(expected, answer) == apart

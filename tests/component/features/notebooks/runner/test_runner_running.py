@@ -14,7 +14,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
-from argosy.features.notebooks.runner.events import RunProgress  # noqa: E402
+from argosy.features.notebooks.runner.event_stream import RunProgress  # noqa: E402
 from argosy.features.notebooks.runner.run import read_notebook  # noqa: E402
 from argosy.features.notebooks.runner.run_request import RunRequest  # noqa: E402
 from support.deadlines import HANG_SECONDS  # noqa: E402

@@ -10,8 +10,8 @@ import pytest
 
 from argosy.errors import PolicyError, TransientError, UserError
 from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.http_client.allowed_host_request import DeliveryUnknown
 from argosy.http_client.allowed_hosts import HostRules
-from argosy.http_client.checked_request import DeliveryUnknown
 from support.message_servers import Letter, http_inbox, smtp_inbox
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

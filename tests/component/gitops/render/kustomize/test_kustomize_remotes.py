@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import LimitError, RenderError, SourceUnreachable
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize import build
 from argosy.gitops.render.kustomize.build_trees import split_display_path
 from argosy.gitops.render.kustomize.remote_bases import RemoteBase, parse_remote

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.git.local_repository import LocalRepository
 from argosy.gitops.source.git.working_tree import WorkingTreeOverlay

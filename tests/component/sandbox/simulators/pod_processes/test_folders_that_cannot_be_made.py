@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.pod_processes.runner import RunningPod
 
 MAKERS: dict[str, Callable[[Path], RunningPod | CommitMetadataReader]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.features.applications.diff.field_changes import (
+from argosy.features.applications.diff.page_values import (
     build_changes,
     build_side_by_side,
     count_changes,
@@ -11,8 +11,8 @@ from argosy.features.applications.diff.field_changes import (
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import FieldDifference
-from argosy.gitops.application_client.differences import DifferingObject
-from argosy.kube.names import ResourceKey
+from argosy.gitops.application_client.diff_presentation import DifferingObject
+from argosy.kube.resource_key import ResourceKey
 
 APP = Application("web", "argocd")
 

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.annotations import REFRESH
 from argosy.features.applications.list.bulk_page import run_plan
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.caller import Caller
 from argosy.web.request import QueryParameters, RequestContext

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.applications.logs.stream import MAX_LINE_LENGTH, build_log_entry, read_log_request
+from argosy.features.applications.logs.argocd_stream_format import MAX_LINE_LENGTH, build_log_entry, read_log_request
 from argosy.gitops.application_client.resource_actions import LogOptions
 from argosy.web.request import QueryParameters
 

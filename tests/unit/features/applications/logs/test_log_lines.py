@@ -16,7 +16,7 @@ from argosy.features.applications.logs.lines import (
     merge_by_time,
 )
 from argosy.gitops.application_client.resource_actions import ContainerLog
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 LONG = "staging-qwen25-05b-instruct-predictor-ppvr8pbsr-x1y2z"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -12,9 +12,9 @@ from argosy.features.applications.read.tree_response import (
     node_to_wire,
 )
 from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, Pair
-from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.live.parent_references import ParentRef
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 KEY = ResourceKey("", "Pod", "ml", "one")
 POD: dict[str, Any] = {

@@ -11,14 +11,19 @@ import pytest
 from argosy.cli.subcommands import normalize_go_flags
 from argosy.cli.tables import TerminalOutput
 from argosy.features.applications.read import text_output
-from argosy.features.applications.sync.progress import ResultLinePrinter, RetryReporter, WaveDisplay, render_waves
+from argosy.features.applications.sync.progress_output import (
+    ResultLinePrinter,
+    RetryReporter,
+    WaveDisplay,
+    render_waves,
+)
 from argosy.features.argocd_cli.cli import drop_server_flags
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.differences import DifferingObject, format_normal_diff, format_unified_diff
+from argosy.gitops.application_client.diff_presentation import DifferingObject, format_normal_diff, format_unified_diff
 from argosy.gitops.application_client.tree_order import list_tree_lines
-from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.live.parent_references import ParentRef
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.main import build_parser
 
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")

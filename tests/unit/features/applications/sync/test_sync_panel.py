@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.applications.sync.panel import list_resource_groups, list_sync_options, read_sync_form
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.sync_requests import sync_operation
+from argosy.gitops.application_client.sync_operation_builder import sync_operation
 from argosy.web.request import QueryParameters
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_REFUSED
-from argosy.features.applications.sync.operation_result import report_outcome
+from argosy.features.applications.sync.operation_result_output import report_outcome
 from argosy.gitops.application import Application, Destination, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.policy.projects import find_permission_error, list_violations
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 PROJECT = read_project({"metadata": {"name": "team"}, "spec": {"sourceRepos": [], "destinations": []}})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.applications.tree.nodes import (
+from argosy.features.applications.tree.page_values import (
     MAX_SENT_IN_ALL_GROUPS,
     MAX_SENT_PER_GROUP,
     MAX_UNFOLDED_SIBLINGS,
@@ -15,10 +15,10 @@ from argosy.features.applications.tree.nodes import (
     build_tree_objects,
 )
 from argosy.gitops.application.step_results import Assessment, HealthStatus
-from argosy.gitops.application_client.summary import ManagedObjectRow
-from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.application_client.status_summary import ManagedObjectRow
+from argosy.gitops.live.parent_references import ParentRef
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 APP = ("argocd", "web")
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
-from argosy.features.health_checks.argocd_install.steps import (
+from argosy.features.health_checks.argocd_install.apply_steps import (
     CONTINUE_QUESTION,
     ApplyOutcome,
     HealthApplyRequest,
     apply_health_checks,
 )
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 

@@ -22,9 +22,9 @@ from argosy.features.health_checks.argocd_install.merge import (
     read_scripts_from_data,
     read_scripts_from_entries,
 )
-from argosy.gitops.health.bundled import list_profiles, load_bundled_rules, load_profile_rules
+from argosy.gitops.health.bundled_rules import list_profiles, load_bundled_rules, load_profile_rules
 from argosy.gitops.health.lint import lint_script
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from support.examples import examples
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "-- of somebody else\nreturn {}\n"}

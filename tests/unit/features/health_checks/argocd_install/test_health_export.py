@@ -9,8 +9,8 @@ import pytest
 from argosy.features.health_checks.argocd_install.export import EXPORT_FORMATS, render_export
 from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
 from argosy.gitops.health.settings import read_manifests
-from argosy.kube.names import GroupKind
 from argosy.kube.objects import read_yaml
+from argosy.kube.resource_key import GroupKind
 from support.paths import ROOT
 
 READY_MADE = ROOT / "deploy/health"

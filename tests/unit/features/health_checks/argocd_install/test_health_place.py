@@ -8,17 +8,22 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden, UserError
-from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, INFERENCE_SERVICE, build_requested_checks
-from argosy.features.health_checks.argocd_install.settings_location import (
+from argosy.features.health_checks.argocd_install.health_settings_object import (
     HealthSettings,
     load_health_settings,
     write_checks,
 )
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, INFERENCE_SERVICE, build_requested_checks
 from argosy.features.health_checks.argocd_install.verification import HealthVerification, render_verification
-from argosy.gitops.coexistence.argocd_settings import ARGOCD_KIND, ArgoCDInstallation, ArgoCDNotFound, find_argocd
+from argosy.gitops.coexistence.argocd_settings_location import (
+    ARGOCD_KIND,
+    ArgoCDInstallation,
+    ArgoCDNotFound,
+    find_argocd,
+)
 from argosy.kube.client import Cluster
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}\n"}

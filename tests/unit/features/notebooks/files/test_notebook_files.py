@@ -24,7 +24,7 @@ from argosy.features.notebooks.files.junit import render_junit
 from argosy.features.notebooks.files.lint import lint_notebook, list_failing_remarks
 from argosy.features.notebooks.files.notebook_file import load_notebook, write_atomically
 from argosy.features.notebooks.files.parameter_values import collect_parameters, parse_value
-from argosy.features.notebooks.files.summary import NotebookRunSummary, build_title, list_failing_lines, summarize
+from argosy.features.notebooks.files.run_summary import NotebookRunSummary, build_title, list_failing_lines, summarize
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, ValidationConfig
 
 Cell = dict[str, Any]

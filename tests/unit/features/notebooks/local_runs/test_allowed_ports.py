@@ -7,7 +7,7 @@ import pytest
 from argosy.annotations import NETWORK
 from argosy.features.notebooks.local_runs.settings import LocalRunSettings, read_settings
 from argosy.kube.client import Cluster
-from argosy.sandbox.simulators.pod_processes.network import load_allowed_ports
+from argosy.sandbox.simulators.pod_processes.allowed_ports import load_allowed_ports
 
 
 @pytest.mark.parametrize(

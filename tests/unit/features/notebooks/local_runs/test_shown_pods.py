@@ -22,8 +22,8 @@ from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPod
 from argosy.features.notebooks.model_checks import ClusterModelChecker
 from argosy.kube.controller import AddOn
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make as simulators

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks import statuses
-from argosy.features.notebooks.job import read_job
+from argosy.features.notebooks.notebook_validation_job import read_job
 from argosy.features.notebooks.pod_runs import PodRuns, diagnosis, runner_archive
-from argosy.features.notebooks.pod_runs.progress import read_run_state
+from argosy.features.notebooks.pod_runs.run_state import read_run_state
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey
 from argosy.features.notebooks.runner.termination_message import pack_results
 from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.controller.clock import SystemClock
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import RUN, World, job, made, world

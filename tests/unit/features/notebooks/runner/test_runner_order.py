@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from argosy.features.notebooks.runner.events import CellResult, EventWriter, RunProgress
+from argosy.features.notebooks.runner.event_stream import CellResult, EventWriter, RunProgress
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequest, RunRequestError, ValidationConfig
 
 

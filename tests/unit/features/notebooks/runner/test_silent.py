@@ -10,8 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from argosy.features.notebooks.runner import kernel_probe
+from argosy.features.notebooks.runner.finding_collector import RunObserver
 from argosy.features.notebooks.runner.findings import NotebookFinding, describe_failure, list_blocking_findings
-from argosy.features.notebooks.runner.observer import RunObserver
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 ERRORS = "stderr"

@@ -10,11 +10,11 @@ import pytest
 from argosy.features.setup.delivery import desired
 from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest
 from argosy.features.setup.delivery.removal import execute_removal
-from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 
 HERE = ArgoCDInstallation("argocd")

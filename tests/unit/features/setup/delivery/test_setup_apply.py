@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.setup.delivery import access_policy, desired
+from argosy.features.setup.delivery import desired, rbac_policy
 from argosy.features.setup.delivery.apply import apply_plan, change_policy
 from argosy.features.setup.delivery.plan import (
     ChangeVerb,
@@ -20,11 +20,11 @@ from argosy.features.setup.delivery.plan import (
     SetupState,
     build_setup_plan,
 )
-from argosy.features.setup.requests import RequiredFileMissing, load_applications, load_setup_request
-from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.features.setup.input_files import RequiredFileMissing, load_applications, load_setup_request
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRbac, DeliveryRepository
 from argosy.kube.client import Cluster
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
 PLAIN = ArgoCDInstallation("argocd")
 DELIVERY = DeliveryFile(
@@ -91,10 +91,10 @@ async def test_deliveries_that_write_the_policy_at_the_same_time_lose_nothing(cl
 
     async def write(owner: str) -> ChangeVerb:
         rbac = DeliveryRbac(admins=(owner,))
-        return await change_policy(cluster, PLAIN, lambda texts: access_policy.merge_policy(texts, rbac, owner))
+        return await change_policy(cluster, PLAIN, lambda texts: rbac_policy.merge_policy(texts, rbac, owner))
 
     assert ChangeVerb.CREATE in await asyncio.gather(*map(write, owners))
-    live = await cluster.get(access_policy.rbac_config_map_key(PLAIN))
+    live = await cluster.get(rbac_policy.rbac_config_map_key(PLAIN))
     assert live is not None
     lines = live["data"]["policy.csv"].splitlines()
     assert sorted(line for line in lines if not line.startswith("#")) == sorted(

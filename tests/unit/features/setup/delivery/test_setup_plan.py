@@ -9,8 +9,7 @@ import pytest
 
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
 from argosy.features.health_checks.argocd_install.ownership_marks import SETUP_HEALTH_ANNOTATION
-from argosy.features.setup.delivery import access_policy, desired
-from argosy.features.setup.delivery.access_policy import PolicyTexts, replace_block
+from argosy.features.setup.delivery import desired, rbac_policy
 from argosy.features.setup.delivery.plan import (
     HIDDEN_VALUE,
     ChangeVerb,
@@ -21,9 +20,10 @@ from argosy.features.setup.delivery.plan import (
     build_setup_plan,
     list_managed_keys,
 )
+from argosy.features.setup.delivery.rbac_policy import PolicyTexts, replace_block
 from argosy.features.setup.delivery.removal import build_removal_plan
 from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
-from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import (
     DeliveryEnvironment,
     DeliveryFile,
@@ -32,8 +32,8 @@ from argosy.gitops.delivery_file.values import (
     DeliveryRole,
     SyncMode,
 )
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 
 OPERATED, PLAIN = ArgoCDInstallation("openshift-gitops", "openshift-gitops"), ArgoCDInstallation("argocd")
 DEV = DeliveryEnvironment("dev", "llmops-dev", "llmops-dev", "overlays/dev", SyncMode.AUTO)
@@ -335,15 +335,15 @@ def test_the_policy_goes_into_the_resource_or_without_an_operator_into_argocd_rb
 
 def test_a_default_role_that_nobody_asks_for_stays() -> None:
     before = PolicyTexts("p, a, b\n", "role:custom", "[email]")
-    after = access_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
+    after = rbac_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
     assert (after.default_role, after.scopes) == ("role:custom", "[email]")
 
 
 def test_taking_the_block_away_leaves_the_text_of_others() -> None:
     before = PolicyTexts("p, a, b\n", "role:custom", "[email]")
-    after = access_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
-    assert access_policy.remove_policy(after, "llmops") == before
-    assert access_policy.remove_policy(PolicyTexts(), "llmops") == PolicyTexts()
+    after = rbac_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
+    assert rbac_policy.remove_policy(after, "llmops") == before
+    assert rbac_policy.remove_policy(PolicyTexts(), "llmops") == PolicyTexts()
 
 
 # -- removal ---------------------------------------------------------------------------------------------------------

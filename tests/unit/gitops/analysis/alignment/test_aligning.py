@@ -17,18 +17,18 @@ from argosy.gitops.analysis.alignment.field_writers import (
 )
 from argosy.gitops.analysis.alignment.ignore_rules import build_ignored_field
 from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_edits
-from argosy.gitops.analysis.alignment.observation import RESPECT_OPTION, ObservedApplication, ObservedObject
+from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION, ObservedApplication, ObservedObject
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind, ignore_rule_to_wire
 from argosy.gitops.analysis.alignment.proposals import build_proposals
-from argosy.gitops.analysis.alignment.report import ApplicationStatus, compute_percent, count_statuses
 from argosy.gitops.analysis.alignment.selector_labels import build_selector_edits, list_selector_labels
+from argosy.gitops.analysis.alignment.status_counts import ApplicationStatus, compute_percent, count_statuses
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference, read_application
 from argosy.gitops.application.step_results import FieldDifference, Pair
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects.yaml_edits import edited
 from argosy.kube.patch.json_pointer import parse
-from argosy.languages.jq import compile_jq
+from argosy.kube.resource_key import ResourceKey
+from argosy.languages.jq_path_expressions import compile_jq
 
 ROUTE = ResourceKey("route.openshift.io", "Route", "minio", "console")
 WIDGET = ResourceKey("example.org", "Widget", "ml", "one")

@@ -12,7 +12,7 @@ from argosy.features.align.proposals import MAX_TRIAL_ROUNDS
 from argosy.gitops.analysis.alignment import ignore_rules
 from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
 from argosy.gitops.analysis.alignment.ignore_rules import ForeignFields
-from argosy.gitops.analysis.alignment.observation import RESPECT_OPTION
+from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import Pair, SyncStatus
 from argosy.gitops.diff import DiffOptions, compare_manifests, keep_ignored_live_values, list_differences

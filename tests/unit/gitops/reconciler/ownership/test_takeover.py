@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import Conflict
 from argosy.gitops.reconciler.ownership import claim_queue
 from argosy.gitops.reconciler.ownership.claim_queue import MAX_CONCURRENT_CLAIMS, ClaimQueue
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio

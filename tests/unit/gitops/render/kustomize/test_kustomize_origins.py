@@ -6,9 +6,9 @@ import pytest
 
 from argosy.gitops.application import KustomizeOptions
 from argosy.gitops.application.step_results import FieldOrigin
+from argosy.gitops.render.field_origins import OriginNode
 from argosy.gitops.render.kustomize import build, trace_origins
-from argosy.gitops.render.origins import OriginNode
-from argosy.kube.names import ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from support.file_trees import TextTree
 
 BASE = """apiVersion: apps/v1

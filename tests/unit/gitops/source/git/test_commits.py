@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.gitops.source.git.commits import read_commit
+from argosy.gitops.source.git.commit_metadata import read_commit
 
 HEAD = b"tree 1234\nparent 5678\nauthor Ann B <ann@example.org> 1767225600 -0130\ncommitter X <x> 1 +0000\n"
 CONTENT = HEAD + b"\nSubject\n\nBody\n"

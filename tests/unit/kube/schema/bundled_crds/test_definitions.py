@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError, ManifestError, UserError
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_manifests
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import list_definition_names, load_definition, load_definitions
 from argosy.kube.schema.bundled_crds.notation import expand_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

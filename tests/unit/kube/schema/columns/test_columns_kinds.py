@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import columns
 from support.printed_rows import Manifest, ago, made, row
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.kube.schema.bundled_crds import load_definitions
-from argosy.kube.schema.crd import patterns
+from argosy.kube.schema.crd import bounded_regex
 from support.examples import examples
 
 SIGNS = [*'aZ09_-/.^$|()[]*+?{}\\,:@"', "(?:", "(?i)", "{2}", "{1,}", "{0,3}", "[a-z]", "[^./]", "[-a]", "\\.", "\\d"]
@@ -30,22 +30,22 @@ def patterns_in(part: Any) -> Iterator[str]:
 def test_no_definition_that_comes_with_argosy_needs_the_engine_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {pattern for each in load_definitions() for pattern in patterns_in(each)}
     assert len(found) > 5
-    monkeypatch.setattr(patterns, "_compile", lambda _: pytest.fail("the engine was asked"))
-    assert {pattern for pattern in found if patterns.find_pattern_error(pattern)} == set()
+    monkeypatch.setattr(bounded_regex, "_compile", lambda _: pytest.fail("the engine was asked"))
+    assert {pattern for pattern in found if bounded_regex.find_pattern_error(pattern)} == set()
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.sampled_from(SIGNS), max_size=9).map("".join))
 def test_what_is_taken_without_the_engine_it_takes_as_well(pattern: str) -> None:
-    if not patterns.find_pattern_error(pattern):
-        patterns._compile(pattern)  # raises where it is no pattern
+    if not bounded_regex.find_pattern_error(pattern):
+        bounded_regex._compile(pattern)  # raises where it is no pattern
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("0159.+-KGmiueE\n x", max_size=9))
 def test_a_quantity_is_one_with_either_engine(text: str) -> None:
-    assert patterns.matches(patterns._QUANTITY_PATTERN, text) == patterns._search(
-        patterns._compile(patterns._QUANTITY_PATTERN), text
+    assert bounded_regex.matches(bounded_regex._QUANTITY_PATTERN, text) == bounded_regex._search(
+        bounded_regex._compile(bounded_regex._QUANTITY_PATTERN), text
     )
 
 
@@ -53,5 +53,5 @@ def test_a_quantity_is_one_with_either_engine(text: str) -> None:
     "text", ["1" * 4000 + "x", "1." * 2000, "1e" * 2000, "+" * 4000, "1" * 2000 + "." + "1" * 2000 + "e"]
 )
 def test_no_text_makes_the_reading_of_a_quantity_slow(text: str) -> None:
-    assert patterns._compile_linear(patterns._QUANTITY_PATTERN) is not None
-    assert not patterns.matches(patterns._QUANTITY_PATTERN, text)
+    assert bounded_regex._compile_linear(bounded_regex._QUANTITY_PATTERN) is not None
+    assert not bounded_regex.matches(bounded_regex._QUANTITY_PATTERN, text)

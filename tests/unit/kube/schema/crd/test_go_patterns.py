@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.errors import Invalid
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.crd import patterns
+from argosy.kube.schema.crd import bounded_regex
 from argosy.kube.schema.crd.kind import CustomKind, build_custom_kinds
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.definitions import thing_definition
@@ -27,20 +27,20 @@ TAKEN = {pattern: verdict for pattern, verdict in RECORD["patterns"] if not isin
 def test_a_pattern_is_taken_or_refused_as_go_does_and_in_its_words() -> None:
     assert len(REFUSED) > 400
     assert len(TAKEN) > 350
-    assert {pattern: patterns.find_pattern_error(pattern) for pattern in REFUSED} == REFUSED
-    assert {pattern: why for pattern in TAKEN if (why := patterns.find_pattern_error(pattern))} == {}
+    assert {pattern: bounded_regex.find_pattern_error(pattern) for pattern in REFUSED} == REFUSED
+    assert {pattern: why for pattern in TAKEN if (why := bounded_regex.find_pattern_error(pattern))} == {}
 
 
 def test_a_text_matches_where_it_does_in_go() -> None:
-    found = {pattern: [text for text in TEXTS if patterns.matches(pattern, text)] for pattern in TAKEN}
+    found = {pattern: [text for text in TEXTS if bounded_regex.matches(pattern, text)] for pattern in TAKEN}
     assert found == TAKEN
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("ab(|)*+?[]^$.{}12,\\dwQE", max_size=12), st.text("ab1 \n", max_size=6))
 def test_the_engine_that_is_chosen_does_not_change_a_verdict(pattern: str, text: str) -> None:
-    if not patterns.find_pattern_error(pattern):
-        assert patterns.matches(pattern, text) == (re2.search(pattern, text) is not None)
+    if not bounded_regex.find_pattern_error(pattern):
+        assert bounded_regex.matches(pattern, text) == (re2.search(pattern, text) is not None)
 
 
 HOSTILE = ["(a+)+$", "^(a|a)*b$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$", "(a?){500}a{500}$"]
@@ -49,19 +49,19 @@ HOSTILE = ["(a+)+$", "^(a|a)*b$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$", "(a
 @pytest.mark.parametrize("pattern", HOSTILE)
 def test_no_pattern_takes_time_that_grows_faster_than_its_text(pattern: str) -> None:
     """An engine that backtracks would need longer for one of these than the universe exists."""
-    assert not patterns.find_pattern_error(pattern)
-    assert not patterns.matches(pattern, "a" * 30_000 + "!")
+    assert not bounded_regex.find_pattern_error(pattern)
+    assert not bounded_regex.matches(pattern, "a" * 30_000 + "!")
 
 
 def test_a_value_that_is_too_long_for_a_large_pattern_is_refused_instead_of_stopping_the_server() -> None:
     pattern = "(a|b)*a" + "[ab]{900}" * 20 + "c$"
-    assert not patterns.find_pattern_error(pattern)
-    with pytest.raises(patterns.MatchTooExpensiveError):
-        patterns.matches(pattern, "ab" * 500_000)
+    assert not bounded_regex.find_pattern_error(pattern)
+    with pytest.raises(bounded_regex.MatchTooExpensiveError):
+        bounded_regex.matches(pattern, "ab" * 500_000)
 
 
 def test_many_values_of_one_object_share_one_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "MAX_MATCHING_SECONDS", 0.001)  # the first match has all the time it needs
+    monkeypatch.setattr(bounded_regex, "MAX_MATCHING_SECONDS", 0.001)  # the first match has all the time it needs
     kind = custom_kind("[ab]*a[ab]{900}x")
     faults = kind.validate({"spec": {"items": ["ab" * 1500 + str(number) for number in range(100)]}})
     assert len(faults) == 100
@@ -73,9 +73,9 @@ def test_many_values_of_one_object_share_one_limit_of_time(monkeypatch: pytest.M
 
 def test_a_large_class_that_is_repeated_is_taken_as_in_go() -> None:
     """Its program does not fit into the memory of most patterns, and is compiled once for all values."""
-    assert not patterns.find_pattern_error(r"^\pL{100}$")
-    assert patterns.matches(r"^\pL{100}$", "é" * 100)
-    assert not patterns.matches(r"^\pL{100}$", "é" * 99)
+    assert not bounded_regex.find_pattern_error(r"^\pL{100}$")
+    assert bounded_regex.matches(r"^\pL{100}$", "é" * 100)
+    assert not bounded_regex.matches(r"^\pL{100}$", "é" * 99)
 
 
 def definition_of(pattern: str) -> Manifest:

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from argosy.kube.schema.bundled_crds import load_definition
-from argosy.kube.schema.crd import definition as checks
+from argosy.kube.schema.crd import definition_validation as checks
 
 CRD = load_definition("applications.argoproj.io")
 

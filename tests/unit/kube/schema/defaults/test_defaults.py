@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import defaults
 from argosy.kube.schema.defaults.pod import default_pull_policy
 from support.schema_defaults import POD, SELECTOR, TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest

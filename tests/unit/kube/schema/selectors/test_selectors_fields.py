@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
-from argosy.kube.names import GroupKind
+from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import (
     FieldSelector,
     FieldTerm,

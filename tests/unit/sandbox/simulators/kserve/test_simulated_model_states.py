@@ -13,9 +13,13 @@ from argosy.sandbox.simulators.kserve.component_states import (
     build_model_status,
     build_predictor_condition,
 )
-from argosy.sandbox.simulators.kserve.conditions import KnativeCondition, compute_ready_condition, conditions_to_wire
-from argosy.sandbox.simulators.kserve.model_probe import ModelState, ProbeResult
-from argosy.sandbox.simulators.kserve.runtimes import RuntimeChoice
+from argosy.sandbox.simulators.kserve.knative_conditions import (
+    KnativeCondition,
+    compute_ready_condition,
+    conditions_to_wire,
+)
+from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice
 
 DONE = "NewReplicaSetAvailable"
 NOW = "2026-01-01T00:00:00Z"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.kserve import ModelState, ProbeResult
 from support.deadlines import HANG_SECONDS

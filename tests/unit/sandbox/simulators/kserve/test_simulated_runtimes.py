@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
-from argosy.sandbox.simulators.kserve.runtimes import choose_runtime
+from argosy.sandbox.simulators.kserve.runtime_selection import choose_runtime
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults, validate
 from support.serving_manifests import cluster_runtime, model, runtime
 

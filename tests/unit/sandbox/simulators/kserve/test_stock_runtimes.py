@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.kserve.kserve_api import CLUSTER_SERVING_RUNTIME
-from argosy.sandbox.simulators.kserve.runtimes import choose_runtime
+from argosy.sandbox.simulators.kserve.kinds_and_labels import CLUSTER_SERVING_RUNTIME
+from argosy.sandbox.simulators.kserve.runtime_selection import choose_runtime
 from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
 from argosy.sandbox.simulators.kserve.webhooks import FRAMEWORKS, apply_defaults
 from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled

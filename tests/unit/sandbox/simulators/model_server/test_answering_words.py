@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.sandbox.simulators.model_server.messages import ModelEntry, ModelRequest, RequestError
-from argosy.sandbox.simulators.model_server.protocols import answer_request
+from argosy.sandbox.simulators.model_server.inference_protocols import answer_request
+from argosy.sandbox.simulators.model_server.request_reply_types import ModelEntry, ModelRequest, RequestError
 from argosy.sandbox.simulators.model_server.stub_model import StubModel
 from argosy.sandbox.simulators.model_server.tensors import build_tensor, read_rows
 

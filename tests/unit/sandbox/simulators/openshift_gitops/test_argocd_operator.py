@@ -12,8 +12,8 @@ import pytest
 from argosy.errors import UserError
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make
 from support.loop_clock import until_still

@@ -8,8 +8,12 @@ import pytest
 
 from argosy.kube.objects import read_yaml_documents
 from argosy.sandbox.simulators.openshift_gitops import initial_objects
+from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import (
+    ArgoCDInstance,
+    build_config_data,
+    build_workloads,
+)
 from argosy.sandbox.simulators.openshift_gitops.config_maps import build_policy_data, build_settings_data
-from argosy.sandbox.simulators.openshift_gitops.instance import ArgoCDInstance, build_config_data, build_workloads
 
 URL = "https://argocd.example.com"
 HEALTH = "resource.customizations.health"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from argosy.sandbox.simulators.pod_processes import container_log
-from argosy.sandbox.simulators.pod_processes.container_log import MAX_FILE_BYTES, ContainerLogFile
-from argosy.sandbox.simulators.pod_processes.settings import (
+from argosy.sandbox.simulators.pod_processes import container_log_file
+from argosy.sandbox.simulators.pod_processes.command_and_environment import (
     ContainerConfigError,
     build_argv,
     build_env,
     expand_variables,
     read_field_path,
 )
+from argosy.sandbox.simulators.pod_processes.container_log_file import MAX_FILE_BYTES, ContainerLogFile
 from argosy.sandbox.simulators.pod_processes.volumes import build_mounts, prepare_volume_folders
 
 pytestmark = pytest.mark.anyio
@@ -104,7 +104,8 @@ async def test_of_much_output_the_newest_is_kept(tmp_path: Path) -> None:
     book.close()
     assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2 * MAX_FILE_BYTES
     found = [
-        line async for line in container_log.read_lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)
+        line
+        async for line in container_log_file.read_lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)
     ]
     assert [line.partition(":")[0] for line in found] == ["38", "39"]
 

@@ -12,8 +12,8 @@ from argosy.gitops.analysis.live_view import InstallationView, LiveApplication, 
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rules.live.workloads import MODEL, is_model_ready
 from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
-from argosy.gitops.status.wire_format import as_mapping
-from argosy.kube.names import GroupKind
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.kube.resource_key import GroupKind
 
 NOTEBOOK: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 HEALTH_KEY_PREFIX: Final = "resource.customizations.health."

@@ -1,0 +1,143 @@
+"""Collects the activity that the caller may see.
+
+In: a request. Out: entries for syncs, promotions, Events, settings and audit records. Never: activity of an
+Application that the caller may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Final
+
+from argosy.features.activity import timeline
+from argosy.features.activity.timeline import ActivityEntry
+from argosy.features.promote.visible_board import load_visible_board
+from argosy.gitops.cluster_view.owning_application import read_resource_keys
+from argosy.gitops.reconciler.object_permissions import build_permission_check
+from argosy.gitops.redaction.redaction import SecretMask
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.web.application_lookup import PROJECT, find_readable_application, read_project_name
+from argosy.web.caller_clients import build_reader
+from argosy.web.event_cache import list_all_events
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.middleware.audit import AuditTrail
+from argosy.web.owned_object_lookup import can_see_all_applications, list_visible_applications
+from argosy.web.request import RequestContext
+
+CONFIG_MAP: Final = GroupKind("", "ConfigMap")
+SETTINGS_CONFIG_MAPS: Final = (
+    "argocd-cm",
+    "argocd-rbac-cm",
+    "argosy-cm",
+    "argocd-notifications-cm",
+    "argocd-ssh-known-hosts-cm",
+)
+API_GROUP_BY_KIND: Final = {
+    "Pod": "", "ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "Job": "batch",
+    "InferenceService": "serving.kserve.io", "NotebookValidationJob": "mlops.mlops.dev",
+}  # fmt: skip
+
+
+async def iterate_visible_entries(request: RequestContext) -> AsyncIterator[ActivityEntry]:
+    """Yield entries with the Secrets of their Application masked before they are searched.
+
+    For an Event without an Application, the Secrets of its object's namespace are masked.
+    """
+    masks: dict[tuple[str, str], SecretMask] = {}  # cached, because an Application has many entries
+    async for entry in _iterate_entries(request):
+        mask_key = (entry.url, "" if entry.url else entry.namespace)
+        if mask_key not in masks:
+            application_masks = get_masks(request)
+            masks[mask_key] = (
+                application_masks.get_mask_for_path(entry.url)
+                if entry.url
+                else application_masks.get_mask_for_namespace(entry.namespace)
+            )
+        hide = masks[mask_key].mask_text
+        yield replace(entry, title=hide(entry.title), text=hide(entry.text))
+
+
+async def _iterate_entries(request: RequestContext) -> AsyncIterator[ActivityEntry]:
+    apps = list_visible_applications(request)
+    for entry in timeline.iterate_sync_entries(apps):
+        yield entry
+    sees_all = can_see_all_applications(request, len(apps))
+    owners = await _list_owned_objects(request, apps)
+    for entry in timeline.iterate_event_entries(
+        (await list_all_events(request)).events, _build_owner_lookup(request, owners, sees_all)
+    ):
+        yield entry
+    if sees_all:
+        for entry in timeline.iterate_settings_entries(_list_settings_manifests(request)):
+            yield entry
+        if request.is_allowed("accounts", "get", "*"):
+            for entry in timeline.iterate_audit_entries(request.site.get_module_state(AuditTrail).lines):
+                yield entry
+    board, _ = await load_visible_board(request, fetches=False)  # do not wait for a Git host
+    for entry in timeline.iterate_promotion_entries(board.history if board else ()):
+        yield entry
+
+
+OwnerByObject = dict[tuple[str, str, str], tuple[str, str] | None]
+
+
+async def _list_owned_objects(request: RequestContext, apps: list[Manifest]) -> OwnerByObject:
+    """Map objects in the Applications' status to their Application, only as far as the project permits them."""
+    owners: OwnerByObject = {}
+    reader = build_reader(request)
+    rules, kinds = reader.reconciler_settings, await reader.list_kinds()
+    for manifest in apps:
+        namespace, name = str(manifest["metadata"]["namespace"]), str(manifest["metadata"]["name"])
+        page_path = f"/apps/{namespace}/{name}"
+        owners["Application", namespace, name] = (name, page_path)
+        app, project = find_readable_application(manifest), rules.projects.get(read_project_name(manifest))
+        if app is None or project is None:
+            continue
+        allowed = build_permission_check(app, project, rules, kinds)
+        for key in filter(allowed, read_resource_keys(manifest)):
+            owners[key.kind, key.namespace, key.name] = (name, f"{page_path}/events")
+    return owners
+
+
+def _build_owner_lookup(
+    request: RequestContext, owners: OwnerByObject, sees_all: bool
+) -> timeline.FindOwningApplication:
+    """Look up by status resources, then by owner references. Objects without an Application need full access."""
+
+    def find_owner(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
+        key = (kind, namespace, name)
+        if key not in owners:
+            owner = next(
+                (owners[owner_key] for owner_key in _iterate_owner_chain(request, *key) if owners.get(owner_key)), None
+            )
+            owners[key] = owner or (("", "") if sees_all else None)
+        return owners[key]
+
+    return find_owner
+
+
+def _iterate_owner_chain(
+    request: RequestContext, kind: str, namespace: str, name: str
+) -> Iterator[tuple[str, str, str]]:
+    """Follow the owner references as far as they are cached."""
+    for _ in range(5):
+        if kind not in API_GROUP_BY_KIND:
+            return
+        manifest = request.site.cluster_view.cache.get(ResourceKey(API_GROUP_BY_KIND[kind], kind, namespace, name))
+        references = as_mapping(as_mapping(manifest).get("metadata")).get("ownerReferences") or ()
+        if not references:
+            return
+        kind, name = str(references[0].get("kind") or ""), str(references[0].get("name") or "")
+        yield kind, namespace, name
+
+
+def _list_settings_manifests(request: RequestContext) -> Iterator[Manifest]:
+    control = request.site.service.control_namespace
+    for manifest in request.site.cluster_view.cache.list(CONFIG_MAP, namespace=control):
+        if manifest["metadata"]["name"] in SETTINGS_CONFIG_MAPS:
+            yield {**manifest, "kind": "ConfigMap"}
+    for manifest in request.site.cluster_view.cache.list(PROJECT, namespace=control):
+        yield manifest

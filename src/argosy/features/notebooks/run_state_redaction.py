@@ -1,0 +1,88 @@
+"""Removes the values of a job's Secrets from the state of its run.
+
+In: a job. Out: secret values; a run state without them. Never: shows a value in a message; keeps a job from running
+because a Secret cannot be read (its values cannot be removed then).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from argosy.errors import ArgosyError
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.redaction import redact
+from argosy.features.notebooks.run_backend import NotebookRunState
+from argosy.kube.client import Cluster
+from argosy.kube.resource_key import ResourceKey
+
+MIN_SECRET_CHARACTERS: Final = 6  # characters: shorter values occur in ordinary text
+MAX_SECRET_CHARACTERS: Final = 100_000
+REDACTED_FIELDS: Final = ("output", "errorMessage", "errorName")
+
+
+async def load_secret_values(job: NotebookJob, cluster: Cluster) -> tuple[str, ...]:
+    values: set[str] = set()
+    for name in sorted(set(_list_secret_names(job))):
+        try:
+            secret = await cluster.get(ResourceKey("", "Secret", job.namespace, name))
+        except ArgosyError:
+            continue
+        for value in ((secret or {}).get("data") or {}).values():
+            values |= set(_decode_value(str(value)))
+    return tuple(sorted(values))
+
+
+def redact_run_state(run_state: NotebookRunState, secrets: Sequence[str]) -> NotebookRunState:
+    """Redact cell outputs, errors and the failure message."""
+    if not secrets:
+        return run_state
+    cells = tuple(
+        {name: redact(str(value), secrets) if name in REDACTED_FIELDS else value for name, value in cell.items()}
+        for cell in run_state.cells
+    )
+    outcome = run_state.outcome
+    if outcome is not None:
+        outcome = replace(
+            outcome, message=redact(outcome.message, secrets), results=_redact_deep(outcome.results, secrets)
+        )
+    return replace(run_state, cells=cells, outcome=outcome, message=redact(run_state.message, secrets))
+
+
+def _redact_deep(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "[REDACTED]")
+        return value
+    if isinstance(value, Mapping):
+        return {name: _redact_deep(item, secrets) for name, item in value.items()}
+    return [_redact_deep(item, secrets) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _list_secret_names(job: NotebookJob) -> Iterator[str]:
+    if job.notebook.secret:
+        yield job.notebook.secret
+    if job.golden is not None and job.golden.secret:
+        yield job.golden.secret
+    yield from (str(entry.source.get("secretName") or "") for entry in job.volumes if entry.kind == "secret")
+    for container in ({"env": job.env, "envFrom": job.env_from}, *job.init_containers):
+        for entry in container.get("env") or ():
+            if name := ((entry.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name"):
+                yield str(name)
+        for entry in container.get("envFrom") or ():
+            if name := (entry.get("secretRef") or {}).get("name"):
+                yield str(name)
+
+
+def _decode_value(encoded: str) -> Iterator[str]:
+    """A value, and the lines of a multi-line value, because outputs break lines differently."""
+    try:
+        text = base64.b64decode(encoded[:MAX_SECRET_CHARACTERS]).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return
+    for part in {text.strip(), *text.split("\n")}:
+        if len(part.strip()) >= MIN_SECRET_CHARACTERS:
+            yield part.strip()

@@ -1,0 +1,32 @@
+"""Kinds, object names, setting keys and Event reasons of notifications.
+
+In, out: constants. Never: logic.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.kube.resource_key import GroupKind
+
+APPLICATION: Final = GroupKind("argoproj.io", "Application")
+JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+CONFIG_MAP: Final = GroupKind("", "ConfigMap")
+SECRET: Final = GroupKind("", "Secret")
+
+SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"  # argo: the same two names
+SETTINGS_SECRET: Final = "argocd-notifications-secret"
+ARGOSY_CONFIG_MAP: Final = "argosy-cm"
+HOSTS_SETTING: Final = "notifications.hosts"  # in argosy-cm: globs of hosts that may be contacted
+SELF_SERVICE_SETTING: Final = (
+    "notifications.selfService"  # in argosy-cm: "true" lets namespaces have settings of their own
+)
+DEFAULT_NAMESPACES: Final = (
+    "openshift-gitops",
+    "argocd",
+    "argosy",
+)  # namespaces of settings, unless the variant names one
+
+COMPONENT: Final = "argosy-notifications"
+SENT_REASON, FAILED_REASON, UNCLEAR_REASON = "NotificationSent", "NotificationFailed", "NotificationUnclear"
+DELAYED_REASON: Final = "NotificationDelayed"  # failed for now, will be retried

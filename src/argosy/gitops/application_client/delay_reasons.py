@@ -1,0 +1,68 @@
+"""Describes what Applications wait for, in one sentence for lists, screens, pages and the API.
+
+In: Applications, and the settings in force. Out: texts, empty if an Application is not delayed. Never: asks a cluster
+while no Application waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from argosy.errors import ArgosyError
+from argosy.gitops.analysis.sync_delays import find_delay, is_waiting_for_reconcile, is_waiting_for_sync
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.application_client.client import ApplicationService, utc_now
+from argosy.gitops.coexistence.argocd_detection import UNKNOWN_ENGINES, detect_engines_or_unknown
+from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.status.worker_budget_configmap import BudgetUse, find_budget_use, read_budget_uses
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
+
+GetManifest = Callable[[ResourceKey], Manifest | None]
+
+
+def load_budget_uses(get: GetManifest, control_namespace: str, now: datetime) -> dict[str, BudgetUse]:
+    """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
+    return read_budget_uses(get(ResourceKey("", "ConfigMap", control_namespace, BUDGETS_CONFIG_MAP)), now)
+
+
+def describe_delay(
+    app: Application, settings: ReconcilerSettings, get: GetManifest, engines: DeliveryEngines, now: datetime
+) -> str:
+    """Say which sync window or budget an Application waits for, and what to do; empty if it waits for neither."""
+    if not may_be_delayed(app):
+        return ""
+    budgets = get(ResourceKey("", "ConfigMap", settings.control_namespace, BUDGETS_CONFIG_MAP))
+    use = find_budget_use(budgets, app.project, now)
+    delay = find_delay(app, settings.projects.get(app.project), settings.clusters, use, engines, now)
+    return "" if delay is None else str(delay)
+
+
+async def describe_delays(service: ApplicationService, apps: Sequence[Application]) -> dict[ResourceKey, str]:
+    """Describe the delays of many. Loads settings only if an Application may wait; unreadable ones are left out."""
+    waiting = [app for app in apps if may_be_delayed(app)]
+    if not waiting:
+        return {}
+    from argosy.gitops.application_client.reader import open_reader  # late: most lists need no settings
+
+    try:
+        async with open_reader(service) as reader:
+            now, get = utc_now(), reader.control_cache.get
+            is_over_budget = bool(load_budget_uses(get, reader.reconciler_settings.control_namespace, now))
+            engines = (
+                await detect_engines_or_unknown(service.cluster, service.control_namespace)
+                if is_over_budget
+                else UNKNOWN_ENGINES
+            )
+            delays = {app.key: describe_delay(app, reader.reconciler_settings, get, engines, now) for app in waiting}
+    except ArgosyError:
+        return {}
+    return {key: delay for key, delay in delays.items() if delay}
+
+
+def may_be_delayed(app: Application) -> bool:
+    """False if no reconciliation or sync of the Application is due."""
+    return not app.deletion_timestamp and (is_waiting_for_reconcile(app) or is_waiting_for_sync(app))

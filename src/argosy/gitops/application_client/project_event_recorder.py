@@ -1,0 +1,44 @@
+"""Records Events about changes of an AppProject.
+
+In: an ApplicationService, a project, the action. Out: an Event in Argo CD's format. Never: fails: the change itself is
+already written.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from argosy.gitops.application_client.client import ApplicationService, current_timestamp
+from argosy.gitops.reconciler.settings_watch import PROJECT_KIND
+from argosy.gitops.status.events import UNKNOWN_USER, EventReason
+from argosy.kube.resource_key import ResourceKey
+
+COMPONENT = "argocd-server"  # argo
+
+
+async def record_project_event(service: ApplicationService, name: str, reason: EventReason, action: str) -> None:
+    user, timestamp = await service.find_user(), current_timestamp()
+    project = await service.cluster.get(ResourceKey(*PROJECT_KIND, service.control_namespace, name)) or {}
+    reference = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": PROJECT_KIND.kind,
+        "name": name,
+        "namespace": service.control_namespace,
+    }
+    metadata = project.get("metadata") or {}
+    reference |= {key: str(metadata[key]) for key in ("uid", "resourceVersion") if key in metadata}
+    await service.record_event(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name[:230]}.{secrets.token_hex(8)}", "namespace": service.control_namespace},
+            "involvedObject": reference,
+            "reason": reason.value,
+            "message": f"{user or UNKNOWN_USER} {action}",
+            "type": "Normal",
+            "source": {"component": COMPONENT},
+            "firstTimestamp": timestamp,
+            "lastTimestamp": timestamp,
+            "count": 1,
+        }
+    )

@@ -1,0 +1,83 @@
+"""Builds the parts of an AppState that users see: resources, shared resources and warnings.
+
+In: a comparison with health, the live objects. Out: entries of status.resources, messages, conditions. Never: compares
+or assesses anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import AppComparison, SyncStatus
+from argosy.gitops.application.sync_annotations import is_hook
+from argosy.gitops.health.aggregate import (
+    ApplicationHealth,
+    ResourceWithHealth,
+    find_resource_health,
+    render_fault_conditions,
+)
+from argosy.gitops.live import read_instance_name
+from argosy.gitops.reconciler.object_permissions import IsAllowed
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.resources import ResourceStatus, build_resource
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
+
+_CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
+
+
+def build_resources(
+    app: Application,
+    comparison: AppComparison,
+    assessed: Sequence[ResourceWithHealth],
+    live: Mapping[ResourceKey, Manifest],
+    is_allowed: IsAllowed,
+) -> list[ResourceStatus]:
+    assessments = {managed.key: find_resource_health(app.key, managed, uid=app.uid) for managed in assessed}
+    app_requires_confirmation = not _CONFIRM_OPTIONS.isdisjoint(app.policy.options)
+    entries = []
+    for pair in comparison.pairs:
+        status = SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED
+        if comparison.status is SyncStatus.UNKNOWN or not is_allowed(pair.key):
+            status = SyncStatus.UNKNOWN
+        entries.append(
+            build_resource(
+                pair.key,
+                pair.desired,
+                pair.live,
+                status=status,
+                assessment=assessments.get(pair.key),
+                app_requires_confirmation=app_requires_confirmation,
+            )
+        )
+    # argo: hooks, skipped objects and copies of tracked objects are listed while they exist, without a sync status
+    paired_keys = {pair.key for pair in comparison.pairs}
+    entries += [
+        build_resource(key, None, manifest, status=None, has_own_tracking=is_hook(manifest))
+        for key, manifest in live.items()
+        if key not in paired_keys
+    ]
+    return entries
+
+
+def find_shared_resources(
+    live: Mapping[ResourceKey, Manifest], instance: str, settings: ReconcilerSettings
+) -> list[str]:
+    return [
+        f"{key.kind}/{key.name} is part of applications {instance} and {other_instance}"
+        for key, manifest in live.items()
+        if (other_instance := read_instance_name(manifest, settings.tracking)) not in ("", instance)
+    ]
+
+
+def build_warnings(
+    comparison: AppComparison, app_health: ApplicationHealth, shared_resources: Sequence[str]
+) -> list[AppCondition]:
+    warnings = [AppCondition(ConditionType.SHARED_RESOURCE_WARNING, text) for text in shared_resources]
+    warnings += [AppCondition(ConditionType.COMPARISON_ERROR, text) for text in comparison.faults]
+    # argo: a broken health check is a ComparisonError there, which stops every sync; here it is only reported.
+    warnings += [AppCondition(ConditionType.UNKNOWN_ERROR, text) for text in render_fault_conditions(app_health.faults)]
+    return warnings

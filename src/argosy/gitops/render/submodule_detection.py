@@ -1,0 +1,41 @@
+"""Finds Git submodules in a source's path.
+
+In: a tree, a path. Out: the submodule that contains the path, if any. Never: fetches a submodule.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from argosy.gitops.application.file_tree_protocol import FileTree
+
+GITMODULES_FILE: Final = ".gitmodules"
+_PATH_LINE: Final = re.compile(r'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.MULTILINE)
+
+
+def find_submodule(tree: FileTree, path: str) -> str | None:
+    """Return the submodule folder that is or contains this path; None if the files belong to this repository."""
+    entry = tree.find_entry(GITMODULES_FILE)
+    if entry is None or entry.kind != "file":
+        return None
+    submodule_paths = (
+        submodule_path.strip("/")
+        for submodule_path in _PATH_LINE.findall(tree.read_file(GITMODULES_FILE).decode("utf-8", "replace"))
+    )
+    submodule = next(
+        (
+            submodule_path
+            for submodule_path in submodule_paths
+            if path == submodule_path or path.startswith(f"{submodule_path}/")
+        ),
+        None,
+    )
+    return submodule if submodule is not None and not tree.list_folder(path) else None
+
+
+def format_submodule_error(submodule: str) -> str:
+    return (
+        f"{submodule} is a Git submodule, and submodules are not supported: use the submodule's own repository as the"
+        " source, or copy its files into this one"
+    )

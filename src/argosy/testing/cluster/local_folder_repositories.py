@@ -1,0 +1,36 @@
+"""Repositories, some of which are read from folders as they are now, committed or not.
+
+In: addresses with their folders. Out: Checkout. Never: asks a host for what a folder stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.folder_tree import FolderTree
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.workspace.checked_out_head import read_head
+
+LOCAL: Final = "working-tree"  # stands for the revision of files that no commit holds
+
+
+class WorkingTrees(Repositories):
+    def __init__(self, mirrors: Path, homes: Mapping[str, Path]) -> None:
+        super().__init__(mirrors, SourceSettings())
+        self._homes = homes
+        self.looks = 0  # how often somebody said that files may be others now
+
+    async def checkout(self, url: str, ref: str, **more: Any) -> Checkout:
+        home = self._homes.get(url)
+        if home is None:
+            return await super().checkout(url, ref, **more)
+        # What was rendered of a revision is remembered: files that changed need another name.
+        revision = read_head(str(home)).commit if self.looks <= 1 else ""
+        return Checkout(FolderTree(home), revision or f"{LOCAL}-{self.looks}")
+
+    def is_local(self, url: str) -> bool:
+        return url not in self._homes and super().is_local(url)

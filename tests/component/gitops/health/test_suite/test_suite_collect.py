@@ -1,0 +1,221 @@
+"""Which cases a folder has: trees and parts of trees, and what a hostile folder can do."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from argosy.errors import LimitError, UserError
+from argosy.gitops.health.test_suite import collect_cases, render_line
+from argosy.gitops.health.test_suite.case_collection import MAX_CASES
+from argosy.gitops.health.test_suite.rule_tree import matches_kind
+from argosy.gitops.health.test_suite.rule_tree_files import MAX_FILE_BYTES, MAX_SCRIPT_BYTES
+from support.health_suites import POOL, RULE, TREES, outcomes_of, row, rule_of, write
+
+close_pool = POOL.fixture()
+KIND = "kind: Thing\napiVersion: toys.example.com/v1\n"
+
+
+@pytest.fixture(scope="module")
+def whole() -> set[str]:
+    return {outcome.case.name for outcome in outcomes_of(TREES / "good")}
+
+
+@pytest.mark.parametrize(
+    ("part", "cases"),
+    [
+        ("shop.example.com", 25),
+        ("shop.example.com/Order", 18),
+        ("shop.example.com/Order/actions", 18),
+        ("_.example.com/_", 2),
+        ("_.example.com", 2),
+        ("Parcel", 1),
+        ("batch/CronJob", 1),
+        # the scripts of these are in other folders of the tree
+        ("shop.example.com/Refund", 3),
+        ("gifts.example.com/_Set", 1),
+        ("gifts.example.com", 1),
+    ],
+)
+def test_a_part_of_a_tree_is_judged_as_in_the_whole_tree(part, cases, whole):
+    found = outcomes_of(TREES / "good" / part)
+    assert [render_line(outcome) for outcome in found if not outcome.ok] == []
+    assert len(found) == cases
+    assert {outcome.case.name for outcome in found} <= whole
+
+
+def test_a_lone_rule_folder_knows_its_group_by_its_own_objects(tmp_path):
+    lone = write(tmp_path, rule_of("toys.example.com", "Doll")) / "toys.example.com" / "Doll"
+    (case,) = collect_cases(lone).cases
+    assert (case.group, case.kind) == ("toys.example.com", "Doll")
+    core = write(tmp_path, rule_of("", "Pebble")) / "Pebble"
+    (case,) = collect_cases(core).cases
+    assert (case.group, case.kind) == ("", "Pebble")
+
+
+def test_the_folder_of_rules_is_found_in_argo_cds_repository(tmp_path):
+    write(tmp_path / "resource_customizations", rule_of("toys.example.com", "Doll"))
+    write(tmp_path / "somewhere", rule_of("toys.example.com", "Else"))
+    assert [(case.group, case.kind) for case in collect_cases(tmp_path).cases] == [("toys.example.com", "Doll")]
+
+
+def test_a_folder_without_tests_is_an_error_and_not_a_success(tmp_path):
+    (tmp_path / "README.md").write_text("nothing")
+    with pytest.raises(UserError, match="no tests found; name a folder"):
+        collect_cases(tmp_path)
+    with pytest.raises(UserError, match="not a folder"):
+        collect_cases(tmp_path / "README.md")
+
+
+def test_a_rule_whose_tests_have_no_rows_is_an_error_alone_and_a_note_in_a_tree(tmp_path):
+    write(tmp_path, rule_of("toys.example.com", "Doll"))
+    write(tmp_path, {"toys.example.com/Ball/health.lua": RULE, "toys.example.com/Ball/health_test.yaml": "tests: []\n"})
+    with pytest.raises(UserError, match="no tests found"):
+        collect_cases(tmp_path / "toys.example.com" / "Ball")
+    (note,) = collect_cases(tmp_path).notes
+    assert note == "toys.example.com/Ball/health_test.yaml: has no rows, so the rule next to it is not tested; add some"
+
+
+def test_what_is_tested_by_nothing_is_told(tmp_path):
+    write(tmp_path, rule_of("toys.example.com", "Doll"))
+    write(
+        tmp_path,
+        {
+            "a.example.com/A/health_test.yaml": "tests: []",
+            "b.example.com/B/actions/discovery.lua": "return {}",
+            "c.example.com/C/actions/action_test.yaml": "actionTests:\n",
+            "toys.example.com/Doll/testdata/health.yaml": KIND,
+        },
+    )
+    assert [note.partition(":")[0] for note in collect_cases(tmp_path).notes] == [
+        "a.example.com/A/health_test.yaml",
+        "b.example.com/B/actions/discovery.lua",
+        "c.example.com/C/actions/action_test.yaml",
+    ]
+
+
+def test_rows_that_differ_in_parameters_only_have_names_of_their_own():
+    names = [(case.suite, case.group, case.kind, case.name) for case in collect_cases(TREES / "bad").cases]
+    assert len(set(names)) == len(names)
+
+
+def test_links_do_not_lead_out_of_the_tree(tmp_path):
+    secret = tmp_path / "secret.yaml"
+    secret.write_text(KIND)
+    tree = write(tmp_path / "tree", rule_of("toys.example.com", "Thing"))
+    folder = tree / "toys.example.com" / "Thing"
+    tests = "tests:\n" + row("Healthy", "Thing", "testdata/link.yaml") + row("Healthy", "Thing", "testdata/inside.yaml")
+    (folder / "health_test.yaml").write_text(tests)
+    (folder / "testdata" / "link.yaml").symlink_to(secret)
+    (folder / "testdata" / "inside.yaml").symlink_to("one.yaml")
+    outside = write(tmp_path / "outside", rule_of("toys.example.com", "Other"))
+    (tree / "linked").symlink_to(outside)
+    refused, allowed = outcomes_of(tree)
+    assert not refused.ok and "is outside the tree" in render_line(refused)
+    assert allowed.ok
+
+
+def test_a_link_to_a_script_outside_is_refused(tmp_path):
+    tree = write(tmp_path / "tree", rule_of("toys.example.com", "Thing"))
+    script = tree / "toys.example.com" / "Thing" / "health.lua"
+    script.rename(tmp_path / "health.lua")
+    script.symlink_to(tmp_path / "health.lua")
+    (outcome,) = outcomes_of(tree)
+    assert not outcome.ok and "is outside the tree" in render_line(outcome)
+
+
+def test_a_circle_of_links_a_pipe_and_a_nul_are_failed_cases(tmp_path):
+    tree = write(tmp_path, rule_of("toys.example.com", "Thing"))
+    data = tree / "toys.example.com" / "Thing" / "testdata"
+    (data / "circle.yaml").symlink_to("circle.yaml")
+    os.mkfifo(data / "pipe.yaml")
+    rows = row("Healthy", "Thing", "testdata/circle.yaml") + row("Healthy", "Thing", "testdata/pipe.yaml")
+    rows += '- {inputPath: "a\\0b"}\n'
+    (data.parent / "health_test.yaml").write_text(f"tests:\n{rows}")
+    circle, pipe, nul = outcomes_of(tree)
+    assert "cannot be read" in render_line(circle)
+    assert "is not a regular file" in render_line(pipe)
+    assert "the path contains a NUL" in render_line(nul)
+    assert not (circle.ok or pipe.ok or nul.ok)
+
+
+def test_a_rule_that_is_a_circle_of_links_is_a_failed_case(tmp_path):
+    script = write(tmp_path, rule_of("toys.example.com", "Thing")) / "toys.example.com" / "Thing" / "health.lua"
+    script.unlink()
+    script.symlink_to("health.lua")
+    (outcome,) = outcomes_of(tmp_path)
+    assert not outcome.ok and "health.lua: cannot be read" in render_line(outcome)
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_by_name(tmp_path):
+    write(tmp_path, rule_of("toys.example.com", "Thing"))
+    os.rename(tmp_path / "toys.example.com", os.fsencode(tmp_path) + b"/toys\xff\n")
+    with pytest.raises(UserError, match=r"toys.udcff.n/Thing.*has non-printable characters; rename it"):
+        collect_cases(tmp_path)
+
+
+def test_files_that_are_too_large_are_failed_cases(tmp_path):
+    tree = write(tmp_path, rule_of("toys.example.com", "Thing") | rule_of("toys.example.com", "Script"))
+    (tree / "toys.example.com/Thing/testdata/one.yaml").write_text(KIND + "#" * MAX_FILE_BYTES)
+    (tree / "toys.example.com/Script/health.lua").write_text("--" + "x" * MAX_SCRIPT_BYTES)
+    script, thing = outcomes_of(tree)
+    assert f"exceeds the limit of {MAX_FILE_BYTES} bytes" in render_line(thing)
+    assert f"exceeds the limit of {MAX_SCRIPT_BYTES} bytes" in render_line(script)
+
+
+@pytest.mark.tier("all")
+def test_a_tree_deeper_or_larger_than_trees_are_is_refused(tmp_path, monkeypatch):
+    write(tmp_path / "deep", {"/".join("abcdefghijklmn") + "/health.lua": RULE})
+    with pytest.raises(LimitError, match="nested more than 12 deep"):
+        collect_cases(tmp_path / "deep")
+    rows = "tests:\n" + row("Healthy", "Doll", "testdata/one.yaml") * 20_001
+    tree = write(
+        tmp_path / "long", rule_of("toys.example.com", "Doll") | {"toys.example.com/Doll/health_test.yaml": rows}
+    )
+    with pytest.raises(LimitError, match="20001 cases exceed the limit of 20000"):
+        collect_cases(tree)
+
+
+def test_yaml_that_grows_is_a_failed_case(tmp_path):
+    bomb = KIND + "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+    tree = write(tmp_path, rule_of("toys.example.com", "Thing") | {"toys.example.com/Thing/testdata/one.yaml": bomb})
+    (outcome,) = outcomes_of(tree)
+    assert not outcome.ok and "aliases expand to more than" in render_line(outcome)
+
+
+@pytest.mark.parametrize("kind", ["../../Doll", "/etc", "Doll/../Doll", "..", "Do\\nll"])
+def test_a_kind_that_is_a_path_has_no_script(tmp_path, kind):
+    tree = write(tmp_path, rule_of("toys.example.com", "Doll"))
+    (tree / "toys.example.com/Doll/testdata/one.yaml").write_text(f'apiVersion: toys.example.com/v1\nkind: "{kind}"\n')
+    for part in (tree, tree / "toys.example.com" / "Doll"):
+        (outcome,) = outcomes_of(part)
+        assert not outcome.ok and "no health script" in render_line(outcome)
+
+
+def test_a_kind_and_a_folder_made_to_be_matched_for_ever_are_not(tmp_path):
+    tree = write(tmp_path, rule_of("toys.example.com", "Doll", folder=f"toys.example.com/{'_a' * 60}_b"))
+    data = next(tree.rglob("one.yaml"))
+    data.write_text(f"apiVersion: toys.example.com/v1\nkind: {'a' * 100_000}\n")
+    (outcome,) = outcomes_of(tree)
+    assert not outcome.ok and len(render_line(outcome)) < 1_000
+
+
+def test_only_an_underscore_is_a_wildcard():
+    assert matches_kind("_.example.com/_", "a.b.example.com/Doll") and matches_kind("toys/D_ll", "toys/Doll")
+    assert (
+        not matches_kind("_/_", "Doll")
+        and not matches_kind("_", "toys/Doll")
+        and not matches_kind("toys/_", "toys/a/Doll")
+    )
+    assert (
+        not matches_kind("toys/D?l_", "toys/Doll")
+        and not matches_kind("toys/[D]_", "toys/Doll")
+        and matches_kind("a*_", "a*b")
+    )
+    assert not matches_kind("toys/*_", "toys/Doll")
+
+
+def test_the_limit_of_cases_leaves_room_for_argo_cds_own_tree():
+    assert MAX_CASES >= 10 * (1_123 + 104 + 87)

@@ -1,0 +1,59 @@
+"""Tries of triggers and of notebook runs go on after the clock was set."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.features.notebooks.on_success_triggers.records import (
+    MAX_RETRY_DELAY_SECONDS,
+    compute_retry_delay,
+    record_failed_try,
+)
+from argosy.features.notebooks.runner import artefacts
+from argosy.features.notebooks.runner.artefacts import RunStart
+from support.examples import examples
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(1, 2000), st.floats(-30 * 86400, 30 * 86400))
+def test_a_trigger_waits_no_longer_than_its_delay_however_the_clock_is_set(tries: int, jump: float) -> None:
+    record: dict[str, Any] = record_failed_try({"tries": tries - 1}, "no answer", NOW)
+    assert compute_retry_delay(record, NOW) > 0.5
+    assert (
+        0
+        <= compute_retry_delay(record, NOW + timedelta(seconds=jump))
+        <= min(2.0 ** min(tries - 1, 10), MAX_RETRY_DELAY_SECONDS)
+    )
+
+
+def test_a_trigger_is_tried_at_once_when_the_clock_was_set_back_by_a_day() -> None:
+    assert compute_retry_delay(record_failed_try({}, "no answer", NOW), NOW - timedelta(days=1)) == 0
+
+
+@pytest.mark.parametrize("jump", [-30 * 86400.0, -3600.0, 0.0, 3600.0, 30 * 86400.0])
+def test_files_that_a_run_wrote_are_found_however_the_clock_is_set_meanwhile(tmp_path: Path, jump: float) -> None:
+    wall, passed = 1_800_000_000.0, 0.0
+    start = RunStart(lambda: wall, lambda: passed)
+    old = min(wall, wall + jump) - 60
+
+    def write(name: str, at: float) -> None:
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (at, at))
+
+    write("old", old)
+    wall, passed = wall + 10, passed + 10
+    write("before", wall)
+    wall += jump
+    wall, passed = wall + 10, passed + 10
+    write("after", wall)
+    found = artefacts.list_written_files([(str(tmp_path), "/data")], start.earliest_file_time())
+    assert [artefact["path"] for artefact in found] == ["/data/after", "/data/before"]

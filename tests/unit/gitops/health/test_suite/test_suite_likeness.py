@@ -1,0 +1,178 @@
+"""Results of actions against what was expected: what counts as a difference, and what Argo CD's tests leave out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from argosy.gitops.health.test_suite.expected_manifest_diff import find_differences
+from argosy.gitops.health.test_suite.rule_tree_files import read_first_document
+from support.paths import ROOT
+
+SHARED = ROOT / ".." / "shared" / "data" / "argocd" / "diff"
+NAMED = {"metadata": {"name": "one", "namespace": "shop"}}
+POD = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
+SERVER = {"apiVersion": "apps/v1", "kind": "Deployment", **NAMED, "spec": {"selector": {}, "template": POD}}
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def of(version: str, kind: str, **fields) -> dict:
+    return {"apiVersion": version, "kind": kind, **NAMED, **fields}
+
+
+ROLLOUT = of("argoproj.io/v1alpha1", "Rollout")
+
+
+def ended(time: str) -> dict:
+    return {"conditions": [{"type": "FailureTarget", "status": "True", "lastTransitionTime": time}]}
+
+
+def annotated(manifest: dict, **annotations: str) -> dict:
+    return manifest | {"metadata": {**manifest["metadata"], "annotations": annotations}}
+
+
+def test_a_field_that_only_the_result_has_is_no_difference_in_lists_too():
+    mine = of("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm"}, {"name": "leg"}]})
+    made = of("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm", "n": 2}, {"name": "leg"}], "more": 1})
+    assert find_differences(mine, made) == {}
+
+
+@pytest.mark.parametrize(
+    ("mine", "made", "path"),
+    [
+        ({"a": 1}, {"a": 2}, "spec.a"),
+        ({"a": 1}, {"a": True}, "spec.a"),
+        ({"a": 0}, {"a": False}, "spec.a"),
+        ({"a": 1}, {}, "spec.a"),
+        ({"a": {"b": "x"}}, {"a": {"c": "x"}}, "spec.a.b"),
+        ({"a": [1, 2]}, {"a": [2, 1]}, "spec.a"),
+        ({"a": [1]}, {"a": [1, 2]}, "spec.a"),
+        ({"a": {}}, {"a": []}, "spec.a"),
+        ({"a": "3"}, {"a": 3}, "spec.a"),
+    ],
+)
+def test_a_field_that_is_not_as_expected_is_told_by_its_path(mine, made, path):
+    found = find_differences(of("toys.example.com/v1", "Doll", spec=mine), of("toys.example.com/v1", "Doll", spec=made))
+    assert list(found) == [path]
+
+
+def test_whole_numbers_of_lua_are_whole_numbers():
+    mine, made = (
+        of("toys.example.com/v1", "Doll", n=[3, {"x": 1}]),
+        of("toys.example.com/v1", "Doll", n=[3.0, {"x": 1.0}]),
+    )
+    assert find_differences(mine, made) == {}
+
+
+def test_defaults_and_empty_values_of_built_in_kinds_are_no_difference():
+    mine = SERVER | {"spec": SERVER["spec"] | {"replicas": 1, "paused": False}}
+    assert find_differences(mine, SERVER) == {}
+    assert list(find_differences(mine | {"spec": mine["spec"] | {"replicas": 2}}, SERVER)) == ["spec.replicas"]
+
+
+def test_containers_are_told_apart_by_name_and_not_by_place():
+    side = {"name": "side", "image": "side:1"}
+    template = POD | {"spec": {"containers": [side, *POD["spec"]["containers"]]}}
+    made = SERVER | {"spec": SERVER["spec"] | {"template": template}}
+    assert find_differences(SERVER, made) == {}
+
+
+def test_what_was_applied_last_and_is_expected_no_more_is_a_difference():
+    base = of("toys.example.com/v1", "Doll", spec={"a": 1})
+    last = json.dumps(of("toys.example.com/v1", "Doll", spec={"a": 1, "b": 2}))
+    kept = annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: last})
+    gone = annotated(base, **{LAST: last})
+    assert list(find_differences(annotated(base, **{LAST: last}), kept)) == ["spec.b"]
+    assert find_differences(annotated(base, **{LAST: last}), gone) == {}
+    assert find_differences(base, annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: "{broken"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("mine", "made"),
+    [
+        (SERVER | {"status": {"replicas": 3}}, SERVER | {"status": {"replicas": 1}}),
+        (ROLLOUT | {"spec": {"restartAt": "a"}}, ROLLOUT | {"spec": {}}),
+        (
+            annotated(of("external-secrets.io/v1", "ExternalSecret"), **{"force-sync": "a", "other": "x"}),
+            annotated(of("external-secrets.io/v1", "ExternalSecret"), **{"force-sync": "b"}),
+        ),
+        (
+            annotated(of("argoproj.io/v1alpha1", "Workflow"), **{"workflows.argoproj.io/scheduled-time": "a"}),
+            of("argoproj.io/v1alpha1", "Workflow"),
+        ),
+        (
+            annotated(of("source.toolkit.fluxcd.io/v1", "GitRepository"), **{"reconcile.fluxcd.io/requestedAt": "a"}),
+            annotated(of("source.toolkit.fluxcd.io/v1", "GitRepository"), **{"reconcile.fluxcd.io/requestedAt": "b"}),
+        ),
+        (
+            annotated(of("postgresql.cnpg.io/v1", "Cluster"), **{"cnpg.io/reloadedAt": "a", "kept": "x"}),
+            annotated(of("postgresql.cnpg.io/v1", "Cluster"), **{"cnpg.io/reloadedAt": "b", "kept": "x"}),
+        ),
+        (
+            of("batch/v1", "Job", spec={"template": POD}, status=ended("2024-01-01T00:00:00Z")),
+            of("batch/v1", "Job", spec={"template": POD}, status=ended("2025-01-01T00:00:00Z")),
+        ),
+    ],
+    ids=["status", "restartAt", "force-sync", "scheduled-time", "requestedAt", "reloadedAt", "FailureTarget"],
+)
+def test_times_of_the_run_are_left_out_of_the_kinds_that_have_them(mine, made):
+    assert find_differences(mine, made) == {}
+
+
+def test_what_is_left_out_of_one_kind_is_compared_in_another():
+    mine = annotated(of("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "a"})
+    made = annotated(of("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "b"})
+    assert list(find_differences(mine, made)) == ["metadata.annotations.force-sync"]
+    mine = annotated(of("postgresql.cnpg.io/v1", "Cluster"), kept="x")
+    assert list(find_differences(mine, of("postgresql.cnpg.io/v1", "Cluster"))) == ["metadata.annotations.kept"]
+
+
+@pytest.mark.parametrize("made", ["2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z"])
+def test_the_zero_time_is_met_by_any_time_in_utc(made):
+    mine = of("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
+    assert find_differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made})) == {}
+
+
+@pytest.mark.parametrize("made", ["", "now", "2026-01-02", "2026-01-02T03:04:05+01:00", None, 5])
+def test_the_zero_time_is_met_by_nothing_else(made):
+    mine = of("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
+    assert list(find_differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made}))) == ["spec.at"]
+
+
+def test_any_other_time_must_be_equal():
+    mine = of("toys.example.com/v1", "Doll", spec={"at": "2026-01-01T00:00:00Z"})
+    made = of("toys.example.com/v1", "Doll", spec={"at": "2026-01-02T03:04:05Z"})
+    assert list(find_differences(mine, made)) == ["spec.at"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"spec": "text"},
+        {"spec": {"template": []}},
+        {"spec": {"template": {"spec": {"containers": [1, {"image": "x"}, None]}}}},
+        {"spec": {"template": {"spec": {"containers": {"a": 1}}}}, "status": []},
+        {"metadata": "text"},
+    ],
+)
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Rollout"])
+def test_what_does_not_fit_its_kind_is_compared_all_the_same(wrong, kind):
+    assert find_differences(SERVER | {"kind": kind}, SERVER | {"kind": kind} | wrong) != {}
+    find_differences(SERVER | {"kind": kind} | wrong, SERVER | {"kind": kind})
+    assert find_differences(SERVER | {"kind": kind} | wrong, SERVER | {"kind": kind} | wrong) == {}
+
+
+def cases():
+    if not SHARED.is_dir():
+        return []
+    found = [case for case in json.loads((SHARED / "cases.json").read_text()) if case["strategy"] == "legacy"]
+    # Argo CD's tests of actions do not set this option.
+    return [case for case in found if not case["options"].get("ignoreAggregatedRoles")]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the data of Argo CD's diff is not beside the project")
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["config"])
+def test_argo_cds_own_pairs_differ_where_it_says_so(case):
+    mine, made = (read_first_document((SHARED / case[side]).read_bytes(), where=side) for side in ("config", "live"))
+    assert bool(find_differences(mine, made)) is case["modified"]

@@ -1,0 +1,301 @@
+"""Which form an answer has: what clients accept, and what they get."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from argosy.errors import ClusterError
+from argosy.kube.schema import protobuf
+from argosy.kube.schema.protobuf_wire_format import split_fields
+from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE, negotiate_format
+from support.api_client import CONFIGS, DEFINITIONS, WIDGETS, Api, config, definition, named, widget
+
+pytestmark = pytest.mark.anyio
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+PARTIALS = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+FORMS = [
+    ("", ("json", "")),
+    ("*/*", ("json", "")),
+    ("application/json", ("json", "")),
+    ("application/json;charset=utf-8", ("json", "")),
+    ("application/yaml", ("yaml", "")),
+    (PROTOBUF_MEDIA_TYPE, ("protobuf", "")),
+    (f"{PROTOBUF_MEDIA_TYPE};stream=watch", ("protobuf", "")),
+    (f"{PROTOBUF_MEDIA_TYPE},application/json", ("json", "")),
+    (TABLE, ("json", "Table")),
+    (f"{TABLE},application/json", ("json", "Table")),
+    (f"{TABLE.replace('v=v1', 'v=v7')},application/json", ("json", "")),
+    (f"{TABLE.replace('meta.k8s.io', 'other.io')},application/json", ("json", "")),
+    (f"{PROTOBUF_MEDIA_TYPE};as=Table;v=v1;g=meta.k8s.io,application/json", ("json", "")),
+    (f"{PROTOBUF_MEDIA_TYPE};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", ("protobuf", "PartialObjectMetadata")),
+    ("application/json;q=0.1,application/yaml", ("yaml", "")),
+    ("application/json;q=0.1,application/yaml;q=0.05", ("json", "")),
+    ("text/html,application/json;q=0.9", ("json", "")),
+    ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", ("json", "")),
+]
+
+
+@pytest.mark.parametrize(("accept", "form"), FORMS)
+async def test_the_form_that_a_client_likes_best_is_chosen(accept: str, form: tuple[str, str]) -> None:
+    chosen = negotiate_format(accept)
+    assert (chosen.encoding, chosen.projection) == form
+
+
+REFUSED = [
+    "text/html",
+    "garbage",
+    ";;",
+    "application/cbor",
+    f"{PROTOBUF_MEDIA_TYPE};as=Table;v=v1;g=meta.k8s.io",
+    "a/b,c/d;q=x",
+]
+
+
+@pytest.mark.parametrize("accept", REFUSED)
+async def test_what_nobody_can_send_is_not_acceptable(api: Api, accept: str) -> None:
+    with pytest.raises(ClusterError, match="406: Not Acceptable"):
+        negotiate_format(accept)
+    answer = await api.get(CONFIGS, accept)
+    assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")
+    assert answer.headers["content-type"] == "application/json"
+
+
+async def test_yaml_is_sent_for_objects_lists_and_refusals(api: Api) -> None:
+    await api.made(CONFIGS, config("a", {"x": "1"}))
+    for path, kind in ((f"{CONFIGS}/a", "ConfigMap"), (CONFIGS, "ConfigMapList"), (f"{CONFIGS}/none", "Status")):
+        answer = await api.get(path, "application/yaml")
+        assert answer.headers["content-type"] == "application/yaml"
+        assert yaml.safe_load(answer.body)["kind"] == kind
+
+
+async def test_yaml_is_taken(api: Api) -> None:
+    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'yes'}\n"
+    answer = await api.ask("POST", CONFIGS, body, "application/yaml")
+    assert (answer.code, answer.json["data"]) == (201, {"x": "yes"})
+
+
+async def test_a_body_without_a_type_is_taken_for_json(api: Api) -> None:
+    assert (await api.ask("POST", CONFIGS, config("a"), "")).code == 201
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/cbor", "multipart/form-data"])
+async def test_a_body_of_an_unknown_type_is_refused(api: Api, media: str) -> None:
+    answer = await api.ask("POST", CONFIGS, config("a"), media)
+    assert (answer.code, answer.json["reason"]) == (415, "UnsupportedMediaType")
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_a_table_carries_the_version_that_was_asked_for(api: Api, version: str) -> None:
+    await api.made(CONFIGS, config("a", {"x": "1"}))
+    for path in (CONFIGS, f"{CONFIGS}/a"):
+        table = (await api.get(path, TABLE.replace("v=v1", f"v={version}"))).json
+        assert (table["kind"], table["apiVersion"]) == ("Table", f"meta.k8s.io/{version}")
+        assert table["rows"][0]["cells"][:2] == ["a", 1]
+        assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+INCLUDED = [
+    ("None", None),
+    ("Metadata", "PartialObjectMetadata"),
+    ("Object", "ConfigMap"),
+    ("", "PartialObjectMetadata"),
+]
+
+
+@pytest.mark.parametrize(("include", "kind"), INCLUDED)
+async def test_a_tables_rows_hold_what_was_asked_for(api: Api, include: str, kind: str | None) -> None:
+    await api.made(CONFIGS, config("a"))
+    row = (await api.get(f"{CONFIGS}?includeObject={include}", TABLE)).json["rows"][0]
+    assert (row["object"] or {}).get("kind") == kind
+
+
+async def test_a_wish_for_other_rows_is_refused(api: Api) -> None:
+    assert (await api.get(f"{CONFIGS}?includeObject=Everything", TABLE)).code == 422
+
+
+async def test_metadata_alone_is_sent_for_objects_and_lists(api: Api) -> None:
+    made = await api.made(CONFIGS, config("a", {"x": "1"}))
+    one = (await api.get(f"{CONFIGS}/a", PARTIAL)).json
+    assert one == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
+    many = (await api.get(CONFIGS, PARTIALS)).json
+    assert (many["kind"], many["items"]) == ("PartialObjectMetadataList", [one])
+
+
+async def test_answers_are_indented_only_when_asked(api: Api) -> None:
+    await api.made(CONFIGS, config("a"))
+    plain, pretty = [(await api.get(f"{CONFIGS}/a{query}")) for query in ("", "?pretty=true")]
+    assert plain.json == pretty.json and plain.body.count(b"\n") == 1 < pretty.body.count(b"\n")
+
+
+async def test_large_answers_are_compressed_for_those_who_ask(api: Api) -> None:
+    await api.made(CONFIGS, config("small"))
+    await api.made(CONFIGS, config("large", {"x": "y" * (200 << 10)}))
+    small = await api.get(f"{CONFIGS}/small", accept_encoding="gzip")
+    plain = await api.get(f"{CONFIGS}/large")
+    large = await api.get(f"{CONFIGS}/large", accept_encoding="gzip")
+    assert "content-encoding" not in small.headers and "content-encoding" not in plain.headers
+    assert (large.headers["content-encoding"], large.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(large.body) == plain.body
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE"])
+async def test_methods_that_no_resource_has_are_refused(api: Api, method: str) -> None:
+    for path in (CONFIGS, f"{CONFIGS}/a", "/api", "/healthz"):
+        assert (await api.ask(method, path)).code == 405
+
+
+async def test_every_answer_carries_the_usual_headers(api: Api) -> None:
+    for path in (CONFIGS, f"{CONFIGS}/none", "/version", "/nowhere"):
+        headers = (await api.get(path)).headers
+        assert headers["audit-id"] and headers["cache-control"] == "no-cache, private"
+
+
+# -- protobuf ---------------------------------------------------------------------------------------------------
+
+
+async def test_objects_and_refusals_are_sent_as_protobuf_to_clients_that_take_nothing_else(api: Api) -> None:
+    made = await api.made(CONFIGS, config("a", {"x": "1"}))
+    answer = await api.get(f"{CONFIGS}/a", PROTOBUF_MEDIA_TYPE)
+    assert answer.headers["content-type"] == PROTOBUF_MEDIA_TYPE
+    assert protobuf.decode(answer.body).value == made
+    refused = await api.get(f"{CONFIGS}/none", PROTOBUF_MEDIA_TYPE)
+    status = protobuf.decode(refused.body).value
+    assert (refused.code, status["kind"], status["reason"], status["code"]) == (404, "Status", "NotFound", 404)
+
+
+def items_of(body: bytes) -> list[bytes]:
+    """The items' own messages in an envelope around a list."""
+    raw = next(value for number, _, value in split_fields(body[4:]) if number == 2)
+    assert isinstance(raw, bytes)
+    return [value for number, _, value in split_fields(raw) if number == 2 and isinstance(value, bytes)]
+
+
+@pytest.mark.parametrize("kind", ["", ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"])
+async def test_lists_are_sent_as_protobuf(api: Api, kind: str) -> None:
+    for name in ("a", "b"):
+        await api.made(CONFIGS, config(name, {"x": "1"}))
+    answer = await api.get(CONFIGS, PROTOBUF_MEDIA_TYPE + kind)
+    assert (answer.code, answer.headers["content-type"], answer.body[:4]) == (200, PROTOBUF_MEDIA_TYPE, b"k8s\0")
+    expected = b"PartialObjectMetadataList" if kind else b"ConfigMapList"
+    assert expected in answer.body[:60] and len(items_of(answer.body)) == 2
+    assert (b"\x01x" in items_of(answer.body)[0]) == (not kind)  # the data, or only metadata
+
+
+def frames(data: bytes) -> list[tuple[str, Any]]:
+    """What a watch in protobuf has brought: types, and objects out of their envelopes."""
+    found = []
+    while data:
+        (length,) = struct.unpack(">I", data[:4])
+        event = {number: value for number, _, value in split_fields(data[4 : 4 + length])}
+        raw = next(value for _, _, value in split_fields(event[2]))
+        found.append((event[1].decode(), protobuf.decode(raw).value))
+        data = data[4 + length :]
+    return found
+
+
+async def test_watches_are_sent_as_protobuf_in_frames(api: Api) -> None:
+    await api.made(CONFIGS, config("a", {"x": "1"}))
+    async with api.watch(f"{CONFIGS}?allowWatchBookmarks=true&timeoutSeconds=3600", PROTOBUF_MEDIA_TYPE) as watching:
+        assert watching.headers["content-type"] == f"{PROTOBUF_MEDIA_TYPE};stream=watch"
+        await api.delete(f"{CONFIGS}/a")
+        await watching.until(lambda: len(frames(watching.data)) >= 2)
+        seen = frames(watching.data)
+    assert [(kind, each["metadata"]["name"]) for kind, each in seen[:2]] == [("ADDED", "a"), ("DELETED", "a")]
+    assert seen[0][1]["data"] == {"x": "1"}
+
+
+async def test_a_watch_from_a_forgotten_revision_ends_with_an_error_in_its_own_form(api: Api) -> None:
+    for name in ("a", "b"):
+        await api.made(CONFIGS, config(name))
+    await api.plane.store.compact(api.plane.store.revision)
+    async with api.watch(f"{CONFIGS}?resourceVersion=1", PROTOBUF_MEDIA_TYPE) as watching:
+        await watching.until(lambda: watching.ended)
+    ((kind, status),) = frames(watching.data)
+    assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
+
+
+async def test_a_watch_is_not_sent_as_yaml(api: Api) -> None:
+    assert (await api.get(f"{CONFIGS}?watch=true", "application/yaml")).code == 406
+
+
+async def test_custom_objects_have_no_protobuf_form(api: Api) -> None:
+    await api.made(DEFINITIONS, definition())
+    await api.made(WIDGETS, widget("w"))
+    assert (await api.get(f"{WIDGETS}/w", PROTOBUF_MEDIA_TYPE)).code == 406
+    assert (await api.get(f"{WIDGETS}/w", f"{PROTOBUF_MEDIA_TYPE},application/json")).code == 200
+
+
+async def test_options_of_a_deletion_may_come_as_protobuf_of_the_resources_own_group(api: Api) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    await api.made(path, {"metadata": {"name": "l", "finalizers": ["a.b/c"]}})
+    options = named("coordination.k8s.io/v1", "DeleteOptions", "") | {"propagationPolicy": "Orphan"}
+    answer = await api.ask("DELETE", f"{path}/l", protobuf.encode(options), PROTOBUF_MEDIA_TYPE)
+    assert answer.json["metadata"]["finalizers"] == ["a.b/c", "orphan"]
+
+
+# -- discovery --------------------------------------------------------------------------------------------------
+
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis"])
+@pytest.mark.parametrize("version", ["v2", "v2beta1"])
+async def test_aggregated_discovery_is_told_by_its_content_type_and_kept_by_its_tag(
+    api: Api, path: str, version: str
+) -> None:
+    answer = await api.get(path, AGGREGATED.format(version))
+    assert answer.headers["content-type"] == AGGREGATED.format(version)
+    assert answer.json["apiVersion"] == f"apidiscovery.k8s.io/{version}"
+    again = await api.get(path, AGGREGATED.format(version), if_none_match=answer.headers["etag"])
+    assert (again.code, again.body) == (304, b"")
+    await api.made(DEFINITIONS, definition())
+    changed = await api.get(path, AGGREGATED.format(version), if_none_match=answer.headers["etag"])
+    assert changed.code == (304 if path == "/api" else 200)
+
+
+async def test_older_clients_get_the_older_documents(api: Api) -> None:
+    paths = ("/api", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1")
+    kinds = [(await api.get(path)).json["kind"] for path in paths]
+    assert kinds == ["APIVersions", "APIGroupList", "APIGroup", "APIResourceList", "APIResourceList"]
+    rows = {row["name"] for row in (await api.get("/apis/apps/v1")).json["resources"]}
+    assert {"deployments", "deployments/scale", "deployments/status"} <= rows
+
+
+async def test_a_custom_kind_is_in_every_form_of_discovery_while_it_is_defined(api: Api) -> None:
+    await api.made(DEFINITIONS, definition())
+    for path in ("/apis/argosy.dev", "/apis/argosy.dev/v1", "/openapi/v3/apis/argosy.dev/v1"):
+        assert b"idget" in (await api.get(path)).body or path == "/apis/argosy.dev"
+        assert (await api.get(path)).code == 200
+    groups = orjson.loads((await api.get("/apis", AGGREGATED.format("v2"))).body)["items"]
+    own = next(each for each in groups if each["metadata"]["name"] == "argosy.dev")
+    (resource,) = own["versions"][0]["resources"]
+    assert {each["subresource"] for each in resource["subresources"]} == {"status", "scale"}
+
+
+PLAIN = [("/healthz", b"ok"), ("/livez", b"ok"), ("/readyz", b"ok"), ("/readyz?verbose", b"readyz check passed\n")]
+
+
+@pytest.mark.parametrize(("path", "end"), PLAIN)
+async def test_anybody_may_ask_whether_the_server_is_well(api: Api, path: str, end: bytes) -> None:
+    answer = await api.of("nobody").get(path)
+    assert answer.code == 200 and answer.body.endswith(end)
+
+
+@pytest.mark.parametrize("path", ["/", "/version", "/metrics", "/openapi/v3", "/openid/v1/jwks"])
+async def test_paths_that_are_no_resource_are_served(api: Api, path: str) -> None:
+    assert (await api.get(path)).code == 200
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/apis/nobody.dev/v1/things", "/api/v7/pods"])
+async def test_unknown_paths_are_refused_in_plain_text(api: Api, path: str) -> None:
+    answer = await api.get(path)
+    assert (answer.code, answer.body) == (404, b"404 page not found\n")
