@@ -45,7 +45,7 @@ def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_
     [
         ("kubeflow: istio overlay with prefix", "update_name_references"),
         pytest.param(
-            "argo: config maps, arguments and a service type", "transformation_order.apply_strategic_merge_entry",
+            "argo: config maps, arguments and a service type", "transformer_pipeline.apply_strategic_merge_entry",
             marks=pytest.mark.tier("all", "prove"),
         ),
     ],

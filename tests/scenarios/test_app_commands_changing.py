@@ -24,7 +24,7 @@ AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for limit in (
-        "difference_counts.TIMEOUT_SECONDS",
+        "app_list_explanations.TIMEOUT_SECONDS",
         "sync_checks.CHECK_REFS_TIMEOUT_SECONDS",
     ):  # on a busy machine they leave out what takes longer
         monkeypatch.setattr(f"argosy.gitops.application_client.{limit}", HANG_SECONDS)

@@ -55,13 +55,13 @@ def _note_workers_of_others() -> None:
 
 def workers() -> set[int]:
     """The workers that this test has started, and what is left of ended ones."""
-    return {pid for pid in children(os.getpid()) if "process_pool" in _command(pid)} - _of_others
+    return {pid for pid in children(os.getpid()) if "trusted_pool_worker" in _command(pid)} - _of_others
 
 
 def _command(pid: int) -> str:
     try:
         name = Path(f"/proc/{pid}/comm").read_text()
-        return Path(f"/proc/{pid}/cmdline").read_text() or f"process_pool? {name}"  # a zombie's is empty
+        return Path(f"/proc/{pid}/cmdline").read_text() or f"trusted_pool_worker? {name}"  # a zombie's is empty
     except OSError:
         return ""
 
