@@ -18,37 +18,39 @@ overlays/dev/kustomization.yaml:11: AGY203 error: InferenceService/dev-fraud nee
 next: argosy explain AGY203
 ```
 
-`argosy check` renders every Application that it finds, as Argo CD would, and every kustomization that no Application names; then
-it asks the rules below. No cluster is needed. A finding names the line of the base or overlay to edit. What cannot be looked
-at (another repository, a chart of a chart repository, a kind without a definition) is named in a note, never passed over in
-silence. A rule speaks only where it is sure; each says why.
+`argosy check` renders every Application that it finds, as Argo CD would, and every kustomization that no Application uses, and
+then applies the rules below. It needs no cluster. A finding names the line of the base or overlay to edit. A note lists what
+cannot be checked: another repository, a chart from a chart repository, a kind without a definition. A rule reports only what is
+certain, and each rule says why it is certain.
 
-The folder of a Helm chart that is named on the command line (`argosy check charts/fraud`) is rendered with its own values. A chart that is
-only below a path, and that no Application names, is not rendered; a note names it. Kubeconfigs are searched in every file that Git tracks.
+A Helm chart's folder that is given on the command line (`argosy check charts/fraud`) is rendered with the chart's own values. A chart
+that is only below a given path, and that no Application uses, is not rendered; a note names it. Kubeconfigs are searched for in
+every file that Git tracks.
 
-Which repository is this one? An address counts as this repository's if a remote of the clone has it, or if the path of one of
-its Applications leads to a folder here and the clone comes from nowhere, or from a repository of the same name (a fork). An
-Application with placeholders, such as `${BRANCH}`, is named in a note and not judged. What is read is the working tree, whatever branch an Application follows.
+A repository URL counts as this repository if a remote of the clone has it. It also counts if the path of one of its Applications is a
+folder here, and the clone has no remote or a remote with the same repository name (a fork). An Application with placeholders, such as
+`${BRANCH}`, is named in a note and not checked. argosy reads the working tree, whatever branch an Application follows.
 
-## What can be fixed at once
+## Automatic fixes
 
-`argosy check --fix` edits the files where there is one cure and it is certain, says which line of which file it changed, and
-checks again. Only those lines change: comments, quotes, indentation and the order of keys stay. It leaves alone what only a
-human can decide, what is called otherwise in its file (by a prefix, or in a patch), and files with conflict markers. A rule that
-can be fixed so says when.
+`argosy check --fix` edits the files where there is exactly one certain fix, prints the line of each file that it changed, and checks
+again. Only those lines change: comments, quotes, indentation and the order of keys stay. It does not change what a person must
+decide, what has a different name in its file (through a prefix or a patch), or files with conflict markers. The description of a
+rule says whether and when it can be fixed automatically.
 
-## What is known already
+## Suppressing findings
 
-- An annotation on the object, or on the Application: `argosy.dev/suppress: AGY113 until the move to 3.0`. Several rules are
-  separated by commas. Without a reason nothing is excused, and a note says so.
+- An annotation on the object, or on the Application: `argosy.dev/suppress: AGY113 until the move to 3.0`. Separate several rules
+  with commas. Without a reason nothing is suppressed, and a note says so.
 - `check.suppress` in [argosy.yaml](argosy-yaml.md): a rule, a path (a folder, or a glob), and a reason.
-- A baseline: `argosy check --baseline known.yaml --write-baseline` writes what there is now; later runs with `--baseline`, or
-  with `check.baseline` in argosy.yaml, tell only what is new. Lines may move without harm.
+- A baseline: `argosy check --baseline known.yaml --write-baseline` writes the current findings to a file; later runs with `--baseline`, or
+  with `check.baseline` in argosy.yaml, report only new findings. A finding is recognized even if its line number changes.
 
-## Rules about what lives
+## Rules for live state
 
-Rules with a 5 look at a cluster: [`argosy doctor`](doctor.md) asks them of an installation and its Applications, and they speak only
-where what they read is certain. The others are asked by `argosy check`; those with a 4 by both, for checks may stand in Git or live.
+Rules with the first digit 5 read a cluster: [`argosy doctor`](doctor.md) applies them to an installation and its Applications, and they
+report only what is certain from what could be read. `argosy check` applies all other rules. Both apply the rules with the first digit
+4, because health checks can be in Git or in a cluster.
 
 ## The catalogue
 

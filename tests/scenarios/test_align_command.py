@@ -317,7 +317,7 @@ def test_many_fields_of_one_writer_and_an_element_of_a_list_are_ignored_and_noth
 def test_a_branch_that_is_only_behind_is_asked_about(story: Story) -> None:
     found = story.app("behind")
     (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
-    assert not branch["certain"] and not branch["done"] and "behind what lives" in branch["text"]
+    assert not branch["certain"] and not branch["done"] and "behind the live state" in branch["text"]
     assert "old-behind" in story.files["write"]["apps/behind.yaml"]
 
 
@@ -432,7 +432,7 @@ def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
     assert "/status" not in text and "/metadata/generation" not in text
     assert read_yaml(text)["spec"]["syncPolicy"]["syncOptions"] == ["RespectIgnoreDifferences=true"]
     assert "targetRevision: main # followed" in story.files["write"]["apps/stale.yaml"]
-    assert "commit -m 'Bring Applications in line with what lives' -- apps/crowded.yaml" in story.said["write"].err
+    assert "commit -m 'Align Applications with the live state' -- apps/crowded.yaml" in story.said["write"].err
     assert "add -A" not in story.said["write"].err, "what else was changed there is nobody else's to commit"
     assert story.files["write"]["apps/good.yaml"] == story.files["json"]["apps/good.yaml"]
 

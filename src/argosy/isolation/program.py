@@ -332,7 +332,7 @@ def _read(pipe: IO[bytes] | None) -> bytes:
 def spawn_launcher(
     control: socket.socket, *sockets: socket.socket, merge_stderr: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start the launcher; the program inherits the `passed` sockets under the same numbers."""
+    """Start the launcher; the program inherits the given sockets under the same numbers."""
     descriptor = control.fileno()
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT_CODE, str(descriptor), _PACKAGE_ROOT],

@@ -108,7 +108,7 @@ async def log_out(request: RequestContext) -> WebResponse:
 
 
 def safe_redirect_path(path: str) -> str:
-    """The path to redirect to after login; the application list if `wanted` is not a page of this server."""
+    """The path to redirect to after login; the application list if `path` is not a page of this server."""
     if (
         len(path) > MAX_PATH_CHARACTERS
         or not path.isascii()

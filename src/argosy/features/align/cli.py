@@ -37,7 +37,7 @@ Examples:
 See also: docs/reference/aligning.md, docs/reference/explaining.md
 """
 PROGRESS_INTERVAL_SECONDS = 2.0
-DEFAULT_COMMIT_MESSAGE = "Bring Applications in line with what lives"
+DEFAULT_COMMIT_MESSAGE = "Align Applications with the live state"
 
 
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:

@@ -159,7 +159,7 @@ def _build_branch_proposal(
             app, default_result.trial, options
         )
     else:
-        text = f"follow {branch.ref} instead of {tracked_ref}, which is behind what lives"
+        text = f"follow {branch.ref} instead of {tracked_ref}, which is behind the live state"
         is_certain = False
     read = f"everything that it reads on {branch.ref} is there ({number} files and folders), and renders"
     evidence = (read, *_describe_sibling_refs(default_result.trial, options))

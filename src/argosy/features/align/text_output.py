@@ -31,7 +31,7 @@ def render_alignment(alignment: Alignment, screen: TerminalOutput) -> Iterator[s
         REPORT_HEADINGS,
         [
             _build_report_row("before", alignment.before, "as the status of each says"),
-            _build_report_row("after", alignment.after, "compared again: the changes, beside what lives now"),
+            _build_report_row("after", alignment.after, "compared again: the changes, with the live state now"),
             _build_report_row("after a sync", alignment.synced, "rehearsed by dry runs; nothing was applied"),
         ],
     )

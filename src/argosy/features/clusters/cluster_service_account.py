@@ -113,9 +113,9 @@ async def find_surplus_bindings(
     own_token_name: str,
     report: ReportMessage,
 ) -> list[ResourceKey]:
-    """Bindings that give the account access outside `places`. Raises UserError if argosy must not delete one of them.
+    """Bindings that give the account access outside `namespaces`. Raises UserError if argosy must not delete one of them.
 
-    `had` lists the namespaces it had access to before; `own` is the Secret name of the token that is replaced.
+    `own_token_name` is the name of the Secret with the token that is replaced.
     """
     bindings: list[ResourceKey] = []
     for namespace in sorted({*WHOLE_CLUSTER, *previous_namespaces} - set(namespaces)):

@@ -202,7 +202,7 @@ def cluster_to_wire(
     applications: int,
     secret_annotations: Collection[str] = (),
 ) -> dict[str, Any]:
-    """argo: a V1alpha1Cluster with an allow-list of config fields. `hidden`: names of secret annotations."""
+    """argo: a V1alpha1Cluster with an allow-list of config fields. `secret_annotations`: annotations to leave out."""
     wire: dict[str, Any] = {
         "server": read_server(declared),
         "name": declared.get_stripped("name") or read_server(declared),

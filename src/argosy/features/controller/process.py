@@ -63,7 +63,7 @@ class ControllerOptions:
 def run_controller(options: ControllerOptions, on_ready: Callable[[ClusterTarget, str, str, str], None]) -> None:
     """Run in the foreground; returns after SIGTERM or SIGINT, when running writes are done.
 
-    `ready` gets the target, the namespace, the leader if it is another process, and the expiry of its Lease; it is
+    `on_ready` gets the target, the namespace, the leader if it is another process, and the expiry of its Lease; it is
     called again whenever the leader changes.
     """
     asyncio.run(_run(options, on_ready))

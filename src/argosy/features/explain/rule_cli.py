@@ -36,8 +36,8 @@ def render_rule_page(number: str) -> Iterator[str]:
     yield f"Why it is sure: {rule.certainty}"
     yield f"What to do:     {rule.fix}"
     if rule.automatic_fix:
-        yield f"By itself:      argosy check --fix does it, {rule.automatic_fix}"
+        yield f"Automatic fix:  argosy check --fix does it, {rule.automatic_fix}"
     if rule.is_live:
-        yield "Who asks it:    argosy doctor, of what lives in a cluster"
+        yield "Checked by:     argosy doctor, in a running cluster"
     else:
-        yield f"To excuse it:   argosy.dev/suppress: {rule.id} REASON (an annotation), or check.suppress in argosy.yaml"
+        yield f"To suppress it: argosy.dev/suppress: {rule.id} REASON (an annotation), or check.suppress in argosy.yaml"

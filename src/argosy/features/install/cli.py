@@ -130,7 +130,7 @@ def list_no_next_steps(args: argparse.Namespace, planned: PlannedInstall) -> lis
 def run_plan_command(
     args: argparse.Namespace, execute: Any, kind: str, list_next_steps: NextStepsFunction = list_no_next_steps
 ) -> int:
-    """Run an install or uninstall; `further` returns the next steps to print."""
+    """Run an install or uninstall; `list_next_steps` returns the next steps to print."""
     from argosy.cli.output import print_data
     from argosy.features.install.service import WaitTimeout
 

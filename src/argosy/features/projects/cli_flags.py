@@ -29,7 +29,7 @@ def add_command(
     arguments: Sequence[tuple[str, str]] = (PROJECT_ARGUMENT,),
     output_formats: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
-    """Add a command; `named` are its positional arguments with their help texts."""
+    """Add a command; `arguments` are its positional arguments with their help texts."""
     parser = add_subcommand(parts, name, help_text, [f"proj {example}" for example in examples])
     for argument, meaning in arguments:
         parser.add_argument(argument.lower().replace("-", "_"), metavar=argument, help=meaning)

@@ -94,7 +94,7 @@ class RepositoryStateCache:
         is_forced: bool = False,
         wait_seconds: float = TEST_TIMEOUT_SECONDS,
     ) -> ConnectionState:
-        """Get the state; Unknown if the test takes longer than `patience`. `mark` is the version of the Secret."""
+        """Get the state; Unknown if the test takes longer than `wait_seconds`. `version` is the version of the Secret."""
         key = (values.get("url", ""), values.get("project", ""), version)
         clock = asyncio.get_running_loop().time
         cached = self._cached.get(key)

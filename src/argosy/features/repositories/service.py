@@ -153,7 +153,7 @@ def read_values(body: Mapping[str, Any], secret_type: RepositorySecretType) -> d
 async def add_declared(
     app_service: ApplicationService, secret_type: RepositorySecretType, values: Mapping[str, str], *, is_upsert: bool
 ) -> DeclaredSecret:
-    """argo: an existing one must be equal, unless `replaces`."""
+    """argo: an existing one must be equal, unless `is_upsert`."""
     project = values.get("project", "")
     existing = await find_declared(app_service, secret_type, values["url"], project)
     if existing is not None and existing.get_stripped("project") == project:

@@ -69,7 +69,7 @@ async def serve_application(
     certificate: ServerCertificate | None = None,
     on_closing: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[int]:
-    """Serve and yield the port. `closing` is called first at shutdown, to end open streams."""
+    """Serve and yield the port. `on_closing` is called first at shutdown, to end open streams."""
     import uvicorn
 
     class Server(uvicorn.Server):

@@ -269,7 +269,7 @@ async def open_cluster_view(
 
 
 async def _wait_or_fail(task: asyncio.Task[None], coroutine: Coroutine[None, None, None]) -> None:
-    """Await `wait`, but raise the error of `work` if that ends first."""
+    """Await the coroutine, but raise the error of the task if the task ends first."""
     waiting_task = asyncio.create_task(coroutine)
     await asyncio.wait({task, waiting_task}, return_when=asyncio.FIRST_COMPLETED)
     if task.done():

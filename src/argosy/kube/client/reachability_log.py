@@ -24,7 +24,7 @@ class ReachabilityLog:
         self._is_logged = False
 
     def record_failure(self, error: str, waited_seconds: float = 0.0) -> None:
-        """Record a failed call; `waited` is how many seconds ago the request was sent."""
+        """Record a failed call; `waited_seconds` is how many seconds ago the request was sent."""
         now = self._clock()
         self._outage_started_at = now - waited_seconds if self._outage_started_at is None else self._outage_started_at
         if not self._is_logged and now - self._outage_started_at >= self._grace:

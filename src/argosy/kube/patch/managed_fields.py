@@ -183,7 +183,7 @@ def take_over(
     shape: Shape,
     ignored_fields: FieldSet | None = None,
 ) -> list[Manager]:
-    """The managers after `writer` wrote `after` over `before`. The writer's time changes only if it gains a field."""
+    """The managers after `writer` wrote `new` over `old`. The writer's time changes only if it gains a field."""
     if old == new:
         return list(managers)
     changed, removed = compare(old, new, shape)

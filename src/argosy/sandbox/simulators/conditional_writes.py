@@ -57,7 +57,7 @@ def equals_ignoring_empty(left: Any, right: Any) -> bool:
 async def update_status_if_changed(live: Manifest, desired: Mapping[str, Any], cluster: Cluster) -> bool:
     """Patch changed status fields; return True if something was written.
 
-    None in `wanted` removes a field; fields that are not in `wanted` stay.
+    None in `desired` removes a field; fields that are not in `desired` stay.
     """
     current = live.get("status") or {}
     changed = {name: value or None if value == 0 else value for name, value in desired.items()}

@@ -27,7 +27,7 @@ OnChangeDone = Callable[[SetupChange, ChangeVerb], None]
 
 
 async def apply_plan(cluster: Cluster, plan: SetupPlan, request: SetupRequest, on_change_done: OnChangeDone) -> None:
-    """Execute the plan; call `done` for each change, including unchanged objects."""
+    """Execute the plan; call `on_change_done` for each change, including unchanged objects."""
     if plan.problems:
         raise UserError(plan.problems[0])
     if request.unread and any(change.part is SetupPart.REPOSITORY for change in plan.to_write):
