@@ -19,80 +19,87 @@ $ curl -s -H "Authorization: Bearer $TOKEN" http://localhost:8484/api/v1/applica
 {"items":[{"metadata":{"name":"guestbook"}}]}
 ```
 
-`argosy serve` and `argosy demo` answer under Argo CD's paths, in Argo CD's shapes, so that tools written for its REST API work; what
-is argosy's own is under `/api/argosy/v1`. `/api/openapi.json` and `/swagger.json` are the document for programs, `/api/docs` is the page
-for people. The table below is made from the same routes.
+`argosy serve` and `argosy demo` serve Argo CD's REST API, with the same paths and formats, so that tools written for it work. argosy's own
+routes are under `/api/argosy/v1`. `/api/openapi.json` and `/swagger.json` are the specification for programs, `/api/docs` is the page
+for people. The tables under [all routes](#all-routes) are generated from the same routes.
 
-## Who may
+## Authentication and permissions
 
-Send a token as `Authorization: Bearer`: one of `POST /api/v1/session` for a name and a password, one of an account, or one of a role of
-a project. `argocd-rbac-cm` says what it may, in Argo CD's words. Each route below says what it needs: a resource and an action, of the
-object that it names. A list gives only what the caller may see. What is absent and what is forbidden is the same answer, to the byte:
+Send a token as `Authorization: Bearer`. The token comes from `POST /api/v1/session` with a username and a password, from an account, or
+from a project role. `argocd-rbac-cm` defines its permissions, in Argo CD's format. Each route below names the resource and the action
+that it requires on the named object. A list contains only what the caller may see. The response for an object that does not exist and for
+one that is forbidden is the same, to the byte:
 
 | code | `code` in the document | means |
 |---|---|---|
-| 400 | 3 | what was sent cannot be done; the message says what to write instead |
-| 400 | 9 | not now: another operation runs, or automated sync would undo it |
-| 400 | 12 | Argo CD has it, and argosy has not |
-| 401 | 16 | nobody has shown who they are |
-| 403 | 7 | it is not permitted, or it is not there |
-| 409 | 10 | somebody else changed it first |
-| 413, 429 | 8 | too much at once |
-| 503 | 14 | the cluster does not answer; try again |
+| 400 | 3 | the request is invalid; the message says what to send instead |
+| 400 | 9 | not possible now: another operation is running, or automated sync would undo the change |
+| 400 | 12 | Argo CD supports this, argosy does not |
+| 401 | 16 | the caller is not authenticated |
+| 403 | 7 | permission denied, or the object does not exist |
+| 409 | 10 | write conflict: the object was changed in the meantime |
+| 413, 429 | 8 | the request is too large, or there are too many requests |
+| 503 | 14 | the cluster does not respond; try again |
 
-Every error is `{"error": …, "code": …, "message": …}`. Everything that changes something leaves a line in the log `argosy.audit`
-and in `audit.log` of the server's folder: who, what, which object and what came of it; a sign-in says whose, and a change of several
-Applications is a line for each. A refresh that is asked for by a GET is one, too. Never what was sent.
+Every error is `{"error": …, "code": …, "message": …}`.
+
+Every mutating request, also a rejected one, writes a line to the log `argosy.audit` and to `audit.log` of the server's folder: the caller,
+the action, the object and the result. The line of a login names the account, and a change of several Applications writes a line for each.
+A GET that requests a refresh is logged, too. Request bodies are never logged.
 
 ## Lists
 
-`fields=items.metadata.name,items.status` gives these parts alone, `fields=-items.spec` all but those. Lists under `/api/argosy/v1` have
-pages: `limit` (100, at most 1000), and `continue` with the token of the page before.
+`fields=items.metadata.name,items.status` returns only these fields, `fields=-items.spec` all fields except these. Lists under
+`/api/argosy/v1` are paginated: `limit` (default 100, at most 1000), and `continue` with the token of the previous page.
 
 ## Applications
 
-What is written can be read at once. A body may name the Application, its namespace and its project; where it names others than the
-address does, it is refused. Of an Application that is sent the spec, labels, annotations and finalizers count, and no status. Who moves
-one to another project needs `create` and `update` there, too; whatever `validate` says, its project has to permit it. An `operation` in
-what is created needs `sync`. Single objects can be read, patched, deleted and acted on where they are in the Application's tree **and**
-its project permits them.
+A write is visible to the next read. A body may name the Application, its namespace and its project; if they differ from the URL,
+the request is rejected. argosy takes the spec, labels, annotations and finalizers of a submitted Application, and ignores its status.
+
+Moving an Application to another project requires `create` and `update` there, too; the target project must permit the Application,
+regardless of `validate`. An `operation` in a created Application requires `sync`. Single objects can be read, patched, deleted
+and acted on if they are in the Application's tree **and** its project permits them.
 
 | | |
 |---|---|
-| `refresh=normal`, `refresh=hard` | answered when the engine has compared it anew, within 45 s |
-| `POST …/sync` with `manifests` | refused, after `override` was asked for: what is delivered must be in Git |
-| `…/server-side-diff` | compares what Git has; manifests that are sent are refused |
-| `…/logs` | lines of JSON (`application/x-ndjson`; `application/json` to who asks for that), or server-sent events; times are those at which the server read a line; `untilTime` is refused |
-| `…/chartdetails`, `…/ocimetadata`, `manifestsWithFiles` | refused |
+| `refresh=normal`, `refresh=hard` | responds when the engine has compared the Application again, within 45 s |
+| `POST …/sync` with `manifests` | rejected, after the permission `override` was checked: manifests must be in Git |
+| `…/server-side-diff` | compares the manifests in Git; manifests in the request are rejected |
+| `…/logs` | lines of JSON (`application/x-ndjson`; `application/json` for clients that request it), or server-sent events; timestamps are those at which the server read a line; `untilTime` is rejected |
+| `…/chartdetails`, `…/ocimetadata`, `manifestsWithFiles` | rejected |
 
 ## Secrets
 
-Repositories, templates of credentials and clusters are Secrets in Argo CD's form (label `argocd.argoproj.io/secret-type`), so
-Argo CD and `kubectl` can read what is declared here, and the other way round. An answer has no field for a password, key or token:
-the shapes are lists of what may be told. On an update, secrets that are not sent stay, unless they would go elsewhere: another proxy,
-a host that is checked less, another type. Then they are dropped, and are to be sent again. The address itself cannot be changed: the
-one in the path is the one that is written.
+Repositories, credential templates and clusters are Secrets in Argo CD's format (label `argocd.argoproj.io/secret-type`). Argo CD and
+`kubectl` can read what is declared here, and argosy can read what they declare. Responses have no field for a password, key or token: each
+response format is an allowlist of fields.
+
+On an update, secrets that are not sent are kept, unless they could then be sent elsewhere: another proxy, weaker host verification, another
+type. In that case they are dropped and must be sent again. The address itself cannot be changed: the address in the path is the one
+that is written.
 
 ## Webhooks
 
-`POST /api/webhook` takes pushes of GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket and Bitbucket Server, at most 5 MiB each and ten a
-second from one address. The Applications that follow what was pushed are refreshed, each at most once in ten seconds; a refresh that
-comes too early is done when its time has come, and a hard one that waits stays hard, whoever asks for a normal one.
-Once `argocd-secret` has a secret of any host (`webhook.github.secret` and so on),
-whatever is not signed is refused, also of hosts without one. The same delivery once more does nothing.
+`POST /api/webhook` accepts push events from GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket and Bitbucket Server, at most 5 MiB each and
+ten a second from one address. argosy refreshes the Applications that follow what was pushed, each at most once in ten seconds. A refresh
+that comes too early runs when the ten seconds are over. A pending hard refresh stays hard, even if a normal refresh is requested.
+
+Once `argocd-secret` has a webhook secret of any host (`webhook.github.secret` and so on), unsigned events are rejected, including those of
+hosts without a secret. A repeated delivery has no effect.
 
 ## Badges
 
-`GET /api/badge?name=guestbook` is a picture of health and sync; `revision=true` and `showAppName=true` add to it, `project=team` is the
-worst of a project. `keepFullRevision=true` keeps all digits, `width=300` draws it so wide. Unless `statusbadge.enabled` in `argocd-cm` is
-`"true"`, it says Unknown of everything.
+`GET /api/badge?name=guestbook` is an image of health and sync status. `revision=true` and `showAppName=true` add the revision and the name,
+`project=team` shows the worst status of a project, `keepFullRevision=true` shows the full revision, and `width=300` sets the width. Unless
+`statusbadge.enabled` in `argocd-cm` is `"true"`, the badge is always Unknown.
 
-## What Argo CD has and argosy has not
+## Not supported
 
-- Chart repositories and registries: `helmcharts` and `oci-tags` are refused. Charts are read from Git.
-- Generators of ApplicationSets: they are kept and told of, `generate` is refused, and no Applications come of them.
+- Chart repositories and registries: `helmcharts` and `oci-tags` are rejected. Charts are read from Git.
+- ApplicationSet generators: ApplicationSets are stored and returned, `generate` is rejected, and no Applications are created from them.
 - Terminals (`/terminal`), extensions and Dex.
-- gRPC: tools that speak it (the `argocd` command, Terraform's provider) cannot connect; use [`argosy app`](cli.md) and REST.
+- gRPC: gRPC clients (the `argocd` command, Terraform's provider) cannot connect; use [`argosy app`](cli.md) and REST.
 
 ## All routes
 
