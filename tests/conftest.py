@@ -1,7 +1,7 @@
-"""What holds for all tests: their tiers, what a failure prints, and the order in which files run.
+"""Configuration of all tests: tiers, failure reports, and the order in which files run.
 
-In: `longest.txt`, the names of the files that take longest. Out: these first, so that no worker is left alone with one
-at the end; each file's own order is kept. Never: leaves one out.
+In: `longest.txt`, the names of the slowest test files. Out: these run first, so that no worker is left with one at the
+end; the order within a file is kept. Never: skips a file.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ pytest_plugins = ["support.tiers", "support.failure_report"]
 
 HERE = Path(__file__).parent
 LONGEST = HERE / "longest.txt"
-# On one worker: the first share a real control plane, where there is one, the second a browser.
+# Each of these folders runs on one worker: tests/contract shares a real control plane if there is one, tests/browser
+# shares a browser.
 TOGETHER = ("tests/contract/", "tests/browser/")
 
-# No deadlines: a busy machine is no fault of what is tested. The same examples each time, so that a change is not
-# refused for what it did not do; `make prove` looks for new ones.
+# No deadlines, because a busy machine is not a bug. The same examples each time, so that a change does not fail for an
+# unrelated reason; `make prove` generates new ones.
 CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("test", derandomize=True, database=None, **CALM)
 settings.register_profile("prove", **CALM)
 
-# Tests that a shell starts in the background ignore Ctrl-C, and so would every command that a test sends it to.
+# A shell starts background jobs with SIGINT and SIGQUIT ignored. Child processes inherit that, and tests send them
+# these signals, so restore the handlers.
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -47,14 +49,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _check_paths(config: pytest.Config) -> None:
-    """As pytest itself does, which says nothing where several processes run the tests."""
+    """Reject missing paths, as pytest does; with several processes (xdist), pytest does not report them."""
     for argument in config.args:
         if not (config.invocation_params.dir / argument.partition("::")[0]).exists():
             raise pytest.UsageError(f"file or directory not found: {argument}")
 
 
 def _leave_home(config: pytest.Config) -> None:
-    """No test reads or writes the settings of the person who runs it; commands get a home of their own besides."""
+    """Use an empty home folder, so that no test reads or writes the user's settings; commands get their own."""
     go_modules.keep_folder()
     home = tempfile.TemporaryDirectory(prefix="argosy-test-home-")
     config.add_cleanup(home.cleanup)
@@ -66,7 +68,7 @@ def _leave_home(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Thousands of collected tests stay until the end; the garbage collector need not look at them again and again."""
+    """Exclude the thousands of collected tests from garbage collection, because they exist until the end of the run."""
     gc.disable()
     try:
         return (yield)
@@ -82,7 +84,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
-    """The embedded cluster, in this process: what most tests need."""
+    """The embedded cluster, in this process. Most tests use it."""
     from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
     async with EmbeddedCluster.open() as opened:

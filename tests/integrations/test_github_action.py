@@ -195,7 +195,7 @@ def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, ho
     (first,) = host.previews()
     assert "llmops-dev" in first and "800m" in first and first in ran.summary
     ran = pull_request(runner, host, 'value: "500m"', 'value: "900m"').run(command="preview")
-    assert ran.failed == [] and "renewed the comment" in ran.printed["Tell it on the pull request"]
+    assert ran.failed == [] and "renewed the comment" in ran.printed["Comment on the pull request"]
     (second,) = host.previews()
     assert "900m" in second and "800m" not in second and len(host.comments) == 122
 
@@ -205,7 +205,7 @@ def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> 
     host.refuses = 403
     ran = pull_request(runner, host, 'value: "500m"', 'value: "800m"').run(command="preview")
     assert ran.failed == [] and "800m" in ran.summary and host.previews() == []
-    assert "GitHub answered 403; the summary of the job has it" in ran.printed["Tell it on the pull request"]
+    assert "GitHub answered 403; the summary of the job has it" in ran.printed["Comment on the pull request"]
 
 
 @pytest.mark.tier("all")
