@@ -56,15 +56,19 @@ class Best(NamedTuple):
 
 def best_of(figure: Figure, runs: Sequence[Run]) -> Best | None:
     """Over all rounds, and over the protocols that the server speaks."""
-    found: list[tuple[Sample, str]] = []
+    candidates: list[tuple[Sample, str]] = []
     for run in runs:
         for name, samples in run.samples.items():
             if name == figure.name or name.startswith(f"{figure.name} HTTP/"):
-                found += [(sample, name.removeprefix(figure.name).strip()) for sample in samples]
-    if not found:
+                candidates += [(sample, name.removeprefix(figure.name).strip()) for sample in samples]
+    if not candidates:
         return None
-    sample, protocol = (max if figure.is_rate else min)(found, key=lambda each: each[0].value)
-    cpus = [each.cpu for each, spoken in found if each.cpu is not None and spoken == protocol]
+    sample, protocol = (max if figure.is_rate else min)(candidates, key=lambda candidate: candidate[0].value)
+    cpus = [
+        measured_sample.cpu
+        for measured_sample, spoken in candidates
+        if measured_sample.cpu is not None and spoken == protocol
+    ]
     return Best(sample.value, min(cpus, default=None), sample.client_cpu, protocol)
 
 
@@ -101,20 +105,20 @@ def table(runs: dict[str, list[Run]]) -> bool:
     print(f"{'':30}{'embedded':>10}{'real':>10}{'ratio':>7}{'limit':>8}{'':6}{'CPU ms/op':>11}{'real CPU':>10}")
     fine = True
     for figure in FIGURES:
-        ours, theirs = best_of(figure, runs["embedded"]), best_of(figure, runs["real"])
-        if theirs is None and figure.name in anchors:
-            theirs = Best(anchors[figure.name], None, None, "")
-        if ours is None or theirs is None:
+        ours, real = best_of(figure, runs["embedded"]), best_of(figure, runs["real"])
+        if real is None and figure.name in anchors:
+            real = Best(anchors[figure.name], None, None, "")
+        if ours is None or real is None:
             print(f"{figure.name:30} not taken")
             continue
-        ratio = ours.value / theirs.value
+        ratio = ours.value / real.value
         ok = ratio >= figure.limit if figure.is_rate else ratio <= figure.limit
         fine = fine and ok
         sign = "≥" if figure.is_rate else "≤"
         print(
-            f"{figure.name:30}{_shown(ours.value, figure.unit):>10}{_shown(theirs.value, figure.unit):>10}{ratio:7.2f}"
-            f"{sign + f' {figure.limit:g}':>8}{'ok' if ok else 'over':>6}{_cpu(ours.cpu):>11}{_cpu(theirs.cpu):>10}"
-            f"  {theirs.protocol}"
+            f"{figure.name:30}{_shown(ours.value, figure.unit):>10}{_shown(real.value, figure.unit):>10}{ratio:7.2f}"
+            f"{sign + f' {figure.limit:g}':>8}{'ok' if ok else 'over':>6}{_cpu(ours.cpu):>11}{_cpu(real.cpu):>10}"
+            f"  {real.protocol}"
         )
     return fine
 

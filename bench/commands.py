@@ -59,24 +59,24 @@ def best(running: Demo, folder: Path, runs: int) -> dict[str, Took]:
     env = {name: value for name, value in own(running.home).items() if not name.startswith("PYTHONDONT")}
     turns = [{words: run(words, folder, env) for words in LIMITS} for _ in range(runs + 1)][1:]
     return {
-        words: Took(min(each[words].wall for each in turns), min(each[words].cpu for each in turns)) for words in LIMITS
+        words: Took(min(turn[words].wall for turn in turns), min(turn[words].cpu for turn in turns)) for words in LIMITS
     }
 
 
 def main() -> int:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     with tempfile.TemporaryDirectory() as folder:
-        place, work = Path(folder), Path(folder) / "work"
-        with demo(place / "home", "--data-dir", str(place / "kept"), "--api-port", "0") as running:
+        root, work = Path(folder), Path(folder) / "work"
+        with demo(root / "home", "--data-dir", str(root / "kept"), "--api-port", "0") as running:
             running.git("clone", "-q", running.where["repository"], str(work))
             before = os.getloadavg()[0]
-            found = best(running, work, runs)
+            best_times = best(running, work, runs)
     print("| command | wall, s | limit, s | share | CPU, s |\n|---|---|---|---|---|")
-    for words, took in found.items():
+    for words, took in best_times.items():
         limit = LIMITS[words]
         print(f"| `argosy {words}` | {took.wall:.2f} | {limit:g} | {took.wall / limit:.2f} | {took.cpu:.2f} |")
     print(f"\nBest of {runs}; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} after.")
-    return int(any(took.wall > LIMITS[words] for words, took in found.items()))
+    return int(any(took.wall > LIMITS[words] for words, took in best_times.items()))
 
 
 if __name__ == "__main__":

@@ -61,9 +61,9 @@ def released(running: Demo, work: Path) -> float:
 
 
 def measured(folder: Path) -> list[float]:
-    home, work, place = folder / "home", folder / "work", ("--data-dir", str(folder / "kept"), "--api-port", "0")
-    with demo(home, *place) as running:
-        ready = said(running)
+    home, work, options = folder / "home", folder / "work", ("--data-dir", str(folder / "kept"), "--api-port", "0")
+    with demo(home, *options) as running:
+        ready = read_ready_seconds(running)
         running.git("clone", "-q", running.where["repository"], str(work))
         commit = pushed(running, work, "dev", "2", "3")
         push = timed(lambda: running.until(lambda: followed(running, "llmops-dev", commit)))
@@ -71,22 +71,22 @@ def measured(folder: Path) -> list[float]:
         rollback = timed(lambda: running.argosy("app", "rollback", "llmops-production"))
         running.process.kill()
         running.process.wait()
-    with demo(home, *place) as running:
-        return [ready, push, sync, rollback, said(running), timed(lambda: running.end(signal.SIGINT))]
+    with demo(home, *options) as running:
+        return [ready, push, sync, rollback, read_ready_seconds(running), timed(lambda: running.end(signal.SIGINT))]
 
 
-def said(running: Demo) -> float:
+def read_ready_seconds(running: Demo) -> float:
     """The seconds of `demo ready in 3.4 s`."""
     return float(running.printed.split("ready in ")[1].split()[0])
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        found = dict(zip(LIMITS, measured(Path(folder)), strict=True))
+        seconds_by_name = dict(zip(LIMITS, measured(Path(folder)), strict=True))
     print("| what | seconds | limit |\n|---|---|---|")
-    for name, seconds in found.items():
+    for name, seconds in seconds_by_name.items():
         print(f"| {name} | {seconds:.1f} | {LIMITS[name]:g} |")
-    return int(any(seconds > LIMITS[name] for name, seconds in found.items()))
+    return int(any(seconds > LIMITS[name] for name, seconds in seconds_by_name.items()))
 
 
 if __name__ == "__main__":

@@ -35,18 +35,18 @@ def key(number: int) -> ResourceKey:
 
 
 def is_synced(room: Room, number: int, revision: str) -> bool:
-    found = room.engine.cache.get(key(number)) or {}
-    sync = (found.get("status") or {}).get("sync") or {}
-    return sync.get("status") == "Synced" and sync.get("revision") == revision and "operation" not in found
+    application = room.engine.cache.get(key(number)) or {}
+    sync = (application.get("status") or {}).get("sync") or {}
+    return sync.get("status") == "Synced" and sync.get("revision") == revision and "operation" not in application
 
 
 async def deliver_all(room: Room, applications: int, objects: int) -> float:
     """Seconds from the first Application to the last one Synced."""
     room.repository.push(
         {
-            f"{FOLDER.format(number)}{each}.yaml": config_map(f"app-{number}-{each}", x="old")
+            f"{FOLDER.format(number)}{index}.yaml": config_map(f"app-{number}-{index}", x="old")
             for number in range(applications)
-            for each in range(objects)
+            for index in range(objects)
         }
     )
     revision, start = room.repository.head, time.perf_counter()
@@ -109,7 +109,7 @@ async def busy_share(seconds: float = 5.0) -> float:
     return (time.process_time() - cpu) / (time.perf_counter() - start)
 
 
-def judged(text: str, is_within: bool) -> bool:
+def print_verdict(text: str, is_within: bool) -> bool:
     print(f"{text}: {'within' if is_within else 'OVER'}")
     return is_within
 
@@ -120,7 +120,7 @@ async def one_object_each(applications: int = 500) -> bool:
             rate = applications / await deliver_all(room, applications, 1) * 60
     times = rate / ARGO_CD_A_MINUTE
     text = f"{applications:,} of one object: {rate:,.0f} a minute, {times:.0f} times Argo CD's 244 (at least 10)"
-    return judged(text, times >= 10)
+    return print_verdict(text, times >= 10)
 
 
 async def many(applications: int, objects: int) -> bool:
@@ -138,21 +138,23 @@ async def many(applications: int, objects: int) -> bool:
             pushes = await push_to_synced(room, applications, 7)
             median = statistics.median(pushes)
             text = f"push to Synced: median {median:.2f} s of {PUSH_SECONDS:.2f} s, longest {max(pushes):.2f} s"
-            is_within = judged(text, median <= PUSH_SECONDS)
+            is_within = print_verdict(text, median <= PUSH_SECONDS)
             took = min([await pass_over_all(room, applications) for _ in range(3)])
             allowed = PASS_SECONDS * applications / 1000
-            is_within &= judged(f"a pass over all that finds nothing: {took:.2f} s of {allowed:.2f} s", took <= allowed)
+            is_within &= print_verdict(
+                f"a pass over all that finds nothing: {took:.2f} s of {allowed:.2f} s", took <= allowed
+            )
             await rest(room)
             cpu, took = time.process_time(), await refresh_all(room, applications)
             cpu, allowed = time.process_time() - cpu, REFRESH_CPU_SECONDS * applications / 1000
             text = f"a refresh of all by annotation: {took:.2f} s, {cpu:.2f} s of processor time of {allowed:.2f} s"
-            is_within &= judged(text, cpu <= allowed)
+            is_within &= print_verdict(text, cpu <= allowed)
     return is_within
 
 
 async def main() -> int:
-    given = [int(text) for text in sys.argv[1:3]]
-    applications, objects = [*given, *(1000, 20)[len(given) :]]
+    arguments = [int(text) for text in sys.argv[1:3]]
+    applications, objects = [*arguments, *(1000, 20)[len(arguments) :]]
     are_within = [await one_object_each(min(500, applications)), await many(applications, objects)]
     return 0 if all(are_within) else 1
 

@@ -90,9 +90,9 @@ def hostile_files(count: int) -> dict[str, str | dict[str, object]]:
             case 1 | 2:
                 files[f"jsonnet-{number}/main.jsonnet"] = LOOPING_JSONNET
             case 3:
-                files |= {f"plain-{number}/{each}.yaml": config_map(f"plain-{number}-{each}") for each in range(5)}
+                files |= {f"plain-{number}/{index}.yaml": config_map(f"plain-{number}-{index}") for index in range(5)}
             case _:
-                files |= {f"labelled-{number}/{each}.yaml": labelled(f"lua-{number}-{each}") for each in range(5)}
+                files |= {f"labelled-{number}/{index}.yaml": labelled(f"lua-{number}-{index}") for index in range(5)}
     return files
 
 
@@ -102,8 +102,8 @@ async def refresh_seconds(room: Room, name: str, limit: float) -> float:
     await room.patch_app({"metadata": {"annotations": {REFRESH: "hard"}}}, name)
     key = ResourceKey(*APPLICATION_KIND, CONTROL, name)
     while time.perf_counter() - start < limit:
-        found = await room.cluster.get(key) or {}
-        if REFRESH not in (found["metadata"].get("annotations") or {}):
+        application = await room.cluster.get(key) or {}
+        if REFRESH not in (application["metadata"].get("annotations") or {}):
             break
         await asyncio.sleep(0.005)
     return time.perf_counter() - start
@@ -157,9 +157,11 @@ async def compare(refreshes: int, hostile: int, seconds: float) -> bool:
 
 
 def main() -> None:
-    given = sys.argv[1:]
-    refreshes, hostile = (int(given[place]) if len(given) > place else usual for place, usual in ((0, 100), (1, 50)))
-    seconds = float(given[2]) if len(given) > 2 else 240.0
+    arguments = sys.argv[1:]
+    refreshes, hostile = (
+        int(arguments[index]) if len(arguments) > index else usual for index, usual in ((0, 100), (1, 50))
+    )
+    seconds = float(arguments[2]) if len(arguments) > 2 else 240.0
     sys.exit(0 if asyncio.run(compare(refreshes, hostile, seconds)) else 1)
 
 

@@ -38,9 +38,9 @@ def make_answer(size: int) -> bytes:
 
 def measure(mask: SecretMask, guess: str, answer: bytes) -> float:
     """Return the seconds of masking an answer that quotes the guess."""
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", guess)]), {}, NOBODY, SITE)
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", guess)]), {}, NOBODY, SITE)
     began = time.process_time()
-    concealed, echo = conceal_request(asked, mask.find_values)
+    concealed, echo = conceal_request(request, mask.find_values)
     took = time.process_time() - began
     data = answer.replace(b"@", concealed.query["q"].encode())
     began = time.process_time()

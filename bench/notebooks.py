@@ -72,8 +72,8 @@ async def overhead(folder: Path, at: Desk, rounds: int) -> float:
             measured(lambda: runner(file, folder / "ours.ipynb")),
             await confined(at),
         )
-        for name, found in zip(names, times, strict=True):
-            best[name] = [min(pair) for pair in zip(best[name], found, strict=True)]
+        for name, timing in zip(names, times, strict=True):
+            best[name] = [min(pair) for pair in zip(best[name], timing, strict=True)]
     wall, cpu = best[names[0]]
     print(f"{CELLS} cells, best of {rounds}:")
     for name, (took, used) in best.items():
@@ -84,31 +84,31 @@ async def overhead(folder: Path, at: Desk, rounds: int) -> float:
 @contextlib.asynccontextmanager
 async def watched() -> AsyncIterator[list[tuple[int, int]]]:
     """How many processes there are below this one, and what they hold."""
-    seen: list[tuple[int, int]] = []
+    rows: list[tuple[int, int]] = []
 
     async def look() -> None:
         while True:
             pids = descendants.list_descendants(os.getpid())
-            seen.append((len(pids), descendants.measure_memory(pids)))
+            rows.append((len(pids), descendants.measure_memory(pids)))
             await asyncio.sleep(0.1)
 
     task = asyncio.create_task(look())
     try:
-        yield seen
+        yield rows
     finally:
         task.cancel()
 
 
 async def crowd(at: Desk) -> bool:
     began = time.perf_counter()
-    async with watched() as seen:
-        outcomes = await asyncio.gather(*(at.outcome(at.job("holds.ipynb", f"job-{each}")) for each in range(JOBS)))
+    async with watched() as rows:
+        outcomes = await asyncio.gather(*(at.outcome(at.job("holds.ipynb", f"job-{number}")) for number in range(JOBS)))
     took = time.perf_counter() - began
-    assert all(each.passed for each in outcomes), outcomes[0].message
-    most = max(memory for _, memory in seen)
+    assert all(outcome.passed for outcome in outcomes), outcomes[0].message
+    most = max(memory for _, memory in rows)
     allowed = PARALLEL * MEMORY
     print(f"{JOBS} jobs at once, {PARALLEL} at a time with {MEMORY >> 20} MiB each, took {took:.1f} s and held at most "
-          f"{most >> 20} MiB in {max(count for count, _ in seen)} processes; allowed: {allowed >> 20} MiB")  # fmt: skip
+          f"{most >> 20} MiB in {max(count for count, _ in rows)} processes; allowed: {allowed >> 20} MiB")  # fmt: skip
     return most <= allowed
 
 

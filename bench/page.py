@@ -64,19 +64,19 @@ class Figures:
 
     failed: list[str] = field(default_factory=list)
 
-    def tell(self, what: str, value: float, limit: float, text: str) -> None:
+    def tell(self, title: str, value: float, limit: float, text: str) -> None:
         part = value / limit
-        print(f"{what:<58} {text:>12}  {part:6.2f} of the limit{'' if part <= 1 else '  TOO MUCH'}", flush=True)
+        print(f"{title:<58} {text:>12}  {part:6.2f} of the limit{'' if part <= 1 else '  TOO MUCH'}", flush=True)
         if part > 1:
-            self.failed.append(what)
+            self.failed.append(title)
 
 
 def application(number: int) -> dict[str, Any]:
     sync, health = SYNC[number % 3], HEALTH[number % 5]
     objects = [
-        {"version": "v1", "kind": "ConfigMap", "namespace": f"ns-{number % 50}", "name": f"c-{number}-{each}",
+        {"version": "v1", "kind": "ConfigMap", "namespace": f"ns-{number % 50}", "name": f"c-{number}-{index}",
          "status": sync}
-        for each in range(8)
+        for index in range(8)
     ]  # fmt: skip
     commit = f"{number:040x}"
     return {
@@ -126,39 +126,39 @@ def trees(objects: int) -> dict[str, tuple[int, int]]:
 
 def large(name: str, count: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """One that manages very many Deployments."""
-    made, rows = [], []
+    deployments, rows = [], []
     for number in range(count):
-        place = {"namespace": "large", "name": f"{name}-{number:04}"}
+        metadata = {"namespace": "large", "name": f"{name}-{number:04}"}
         status = "OutOfSync" if number % 40 == 0 else "Synced"
-        rows.append({"group": "apps", "version": "v1", "kind": "Deployment", **place, "status": status})
-        labels = {"app": place["name"]}
+        rows.append({"group": "apps", "version": "v1", "kind": "Deployment", **metadata, "status": status})
+        labels = {"app": metadata["name"]}
         template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "example/a:1"}]}}
         spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-        made.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": place, "spec": spec})
-    found = application(0)
-    found["metadata"] |= {"name": name}
-    found["status"] |= {"resources": rows}
-    return found, made
+        deployments.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    app = application(0)
+    app["metadata"] |= {"name": name}
+    app["status"] |= {"resources": rows}
+    return app, deployments
 
 
-def below(parent: dict[str, Any], kind: str, number: int = 0) -> dict[str, Any]:
+def build_child(parent: dict[str, Any], kind: str, number: int = 0) -> dict[str, Any]:
     """What a controller would make of it."""
     metadata, spec = parent["metadata"], parent["spec"]
     owner = {"apiVersion": "apps/v1", "kind": parent["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-    place = {"name": f"{metadata['name']}-{number}", "namespace": "large", "ownerReferences": [owner]}
+    child_metadata = {"name": f"{metadata['name']}-{number}", "namespace": "large", "ownerReferences": [owner]}
     if kind == "ReplicaSet":
-        kept = {name: spec[name] for name in ("replicas", "selector", "template")}
-        return {"apiVersion": "apps/v1", "kind": kind, "metadata": place, "spec": kept}
+        replica_set_spec = {name: spec[name] for name in ("replicas", "selector", "template")}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": child_metadata, "spec": replica_set_spec}
     labels = spec["selector"]["matchLabels"]
-    wanted = {"containers": spec["template"]["spec"]["containers"]}
-    return {"apiVersion": "v1", "kind": kind, "metadata": {**place, "labels": labels}, "spec": wanted}
+    pod_spec = {"containers": spec["template"]["spec"]["containers"]}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {**child_metadata, "labels": labels}, "spec": pod_spec}
 
 
 async def create_all(cluster: Cluster, manifests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+    created: list[dict[str, Any]] = []
     for start in range(0, len(manifests), 200):
-        made += await asyncio.gather(*(cluster.create(each) for each in manifests[start : start + 200]))
-    return made
+        created += await asyncio.gather(*(cluster.create(manifest) for manifest in manifests[start : start + 200]))
+    return created
 
 
 async def furnish(cluster: Cluster, applications: int, objects: int) -> None:
@@ -175,9 +175,11 @@ async def furnish(cluster: Cluster, applications: int, objects: int) -> None:
     await create_all(cluster, [application(number) for number in range(applications)])
     for name, (count, pods) in trees(objects).items():
         app, deployments = large(name, count)
-        sets = [below(each, "ReplicaSet") for each in await create_all(cluster, deployments)]
+        sets = [build_child(deployment, "ReplicaSet") for deployment in await create_all(cluster, deployments)]
         owners = await create_all(cluster, sets)
-        await create_all(cluster, [below(each, "Pod", number) for each in owners for number in range(pods)])
+        await create_all(
+            cluster, [build_child(replica_set, "Pod", number) for replica_set in owners for number in range(pods)]
+        )
         await cluster.create(app)
 
 
@@ -197,16 +199,16 @@ class World:
         scope = {"type": "http", "method": "GET", "path": where, "raw_path": where.encode(), "headers": headers,
                  "query_string": query.encode(), "client": ("127.0.0.1", 1), "scheme": "http", "http_version": "1.1",
                  "asgi": {"spec_version": "2.3", "version": "3.0"}}  # fmt: skip
-        found: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
 
         async def send(message: dict[str, Any]) -> None:
-            found.append(message)
+            messages.append(message)
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
 
         await self.entry(scope, receive, send)
-        return found[0]["status"], b"".join(each.get("body", b"") for each in found[1:])
+        return messages[0]["status"], b"".join(chunk.get("body", b"") for chunk in messages[1:])
 
 
 @asynccontextmanager
@@ -226,20 +228,20 @@ async def opened_world(folder: Path, applications: int, objects: int) -> AsyncIt
 
 async def timed(world: World, path: str, who: str) -> tuple[float, float]:
     """Seconds of the first request, which fills caches, and of the median one."""
-    found = []
+    durations = []
     for _ in range(TIMES):
         started = time.perf_counter()
         code, _ = await world.ask(path, who)
-        found.append(time.perf_counter() - started)
+        durations.append(time.perf_counter() - started)
         assert code == 200, (path, who, code)
-    return found[0], statistics.median(found)
+    return durations[0], statistics.median(durations)
 
 
 async def pages(world: World, figures: Figures) -> None:
     for who in PEOPLE:
         for path in FILTERS:
-            for which, seconds in zip(WHICH, await timed(world, path, who), strict=True):
-                figures.tell(f"{path} for {who}, {which}", seconds, PAGE_SECONDS, f"{seconds * 1000:.1f} ms")
+            for statistic, seconds in zip(WHICH, await timed(world, path, who), strict=True):
+                figures.tell(f"{path} for {who}, {statistic}", seconds, PAGE_SECONDS, f"{seconds * 1000:.1f} ms")
 
 
 def rss() -> int:
@@ -263,27 +265,27 @@ async def memory(world: World, figures: Figures) -> None:
 
 
 async def open_pages(world: World, figures: Figures, count: int) -> None:
-    places = ["/apps", "/apps?view=tiles", "/apps/argocd/app-00000", "/apps?project=project-0"]
+    paths = ["/apps", "/apps?view=tiles", "/apps/argocd/app-00000", "/apps?project=project-0"]
     people = ("ben", "cid", "ann", "ben" if count < 300 else "cid")
-    asked = [(places[number % 4], world.tokens[people[number % 4]]) for number in range(count)]
+    requests = [(paths[number % 4], world.tokens[people[number % 4]]) for number in range(count)]
     reader = await asyncio.create_subprocess_exec(
         sys.executable, __file__, "--read", str(world.port), stdin=-1, stdout=-1, limit=1 << 26
     )
     assert reader.stdin and reader.stdout
-    reader.stdin.write(json.dumps(asked).encode() + b"\n")
+    reader.stdin.write(json.dumps(requests).encode() + b"\n")
     assert (await reader.stdout.readline()).strip() == b"open"
     key = ResourceKey("argoproj.io", "Application", CONTROL, "app-00000")
-    made: dict[int, float] = {}
+    changed_at: dict[int, float] = {}
     for number in range(CHANGES):
-        made[number] = time.monotonic()
+        changed_at[number] = time.monotonic()
         health = {"status": "Degraded", "message": f"change-{number}!"}
         await world.cluster.patch(key, {"status": {"health": health, "sync": {"status": "Synced"}}})
         await asyncio.sleep(1.0)
     reader.stdin.write(b"end\n")
-    found = json.loads(await reader.stdout.readline())
+    arrivals = json.loads(await reader.stdout.readline())
     await reader.wait()
-    late = sorted(at - made[number] for number, at in found)
-    expected = sum(token != world.tokens["cid"] for _, token in asked) * CHANGES
+    late = sorted(at - changed_at[number] for number, at in arrivals)
+    expected = sum(token != world.tokens["cid"] for _, token in requests) * CHANGES
     p95 = late[int(len(late) * 0.95)] if late else 99.0
     figures.tell(f"{count} open pages, a change a second: p95", p95, EVENT_SECONDS, f"{p95 * 1000:.0f} ms")
     figures.tell("changes that were told", expected / max(len(late), 1), 1.0, f"{len(late)} of {expected}")
@@ -291,10 +293,10 @@ async def open_pages(world: World, figures: Figures, count: int) -> None:
 
 async def read(port: int) -> None:
     """Reads many streams at once, in a process of its own; tells when which change came."""
-    asked = json.loads(sys.stdin.readline())
-    found: list[tuple[int, float]] = []
+    requests = json.loads(sys.stdin.readline())
+    arrivals: list[tuple[int, float]] = []
     writers = []
-    for path, token in asked:
+    for path, token in requests:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         head = [f"GET /live?at={quote(path, safe='')} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {token}"]
@@ -302,23 +304,23 @@ async def read(port: int) -> None:
         status = await reader.readline()
         assert b" 200 " in status, (path, status)
         await reader.readuntil(b"event: ")
-        writers.append((asyncio.create_task(_note(reader, found)), writer))
+        writers.append((asyncio.create_task(_note(reader, arrivals)), writer))
     print("open", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
-    print(json.dumps(found), flush=True)
+    print(json.dumps(arrivals), flush=True)
     for task, writer in writers:
         task.cancel()
         writer.close()
 
 
-async def _note(reader: asyncio.StreamReader, found: list[tuple[int, float]]) -> None:
-    seen: set[int] = set()
+async def _note(reader: asyncio.StreamReader, arrivals: list[tuple[int, float]]) -> None:
+    noted_marks: set[int] = set()
     while chunk := await reader.read(1 << 20):
         at = time.monotonic()
         for mark in MARK.findall(chunk):
-            if int(mark) not in seen:
-                seen.add(int(mark))
-                found.append((int(mark), at))
+            if int(mark) not in noted_marks:
+                noted_marks.add(int(mark))
+                arrivals.append((int(mark), at))
 
 
 # -- a large tree --------------------------------------------------------------------------------------------------
@@ -327,9 +329,9 @@ async def _note(reader: asyncio.StreamReader, found: list[tuple[int, float]]) ->
 async def large_trees(world: World, figures: Figures, objects: int) -> None:
     sizes = {name: count * (2 + pods) for name, (count, pods) in trees(objects).items()}
     for name, size in sizes.items():
-        for which, seconds in zip(WHICH, await timed(world, f"/apps/argocd/{name}/tree", "ann"), strict=True):
-            told = f"a {name} tree of {size}, on the server, {which}"
-            figures.tell(told, seconds, TREE_SECONDS, f"{seconds * 1000:.0f} ms")
+        for statistic, seconds in zip(WHICH, await timed(world, f"/apps/argocd/{name}/tree", "ann"), strict=True):
+            title = f"a {name} tree of {size}, on the server, {statistic}"
+            figures.tell(title, seconds, TREE_SECONDS, f"{seconds * 1000:.0f} ms")
     try:
         from playwright.async_api import async_playwright
     except ImportError:
@@ -354,8 +356,8 @@ async def paint(world: World, context: Any, name: str, size: int) -> float:
     await page.goto(f"http://127.0.0.1:{world.port}/apps/argocd/{name}/tree", wait_until="load")
     moment = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)))"
     seconds = float(await page.evaluate(moment)) / 1000
-    shown = await page.text_content("#tree-count b")
-    assert shown.replace(",", "").startswith(f"{size} "), shown
+    count_text = await page.text_content("#tree-count b")
+    assert count_text.replace(",", "").startswith(f"{size} "), count_text
     await page.close()
     return seconds
 
@@ -374,8 +376,8 @@ async def main(applications: int, objects: int, count: int) -> int:
             await open_pages(world, figures, count)
             await memory(world, figures)
             print(f"memory of all: {rss() >> 20} MiB")
-    for each in figures.failed:
-        print(f"over its limit: {each}")
+    for figure in figures.failed:
+        print(f"over its limit: {figure}")
     return 1 if figures.failed else 0
 
 
@@ -383,5 +385,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--read"]:
         asyncio.run(read(int(sys.argv[2])))
     else:
-        given = [int(each) for each in sys.argv[1:4]]
+        given = [int(text) for text in sys.argv[1:4]]
         sys.exit(asyncio.run(main(*(given + [5000, 6000, 200][len(given) :]))))

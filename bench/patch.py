@@ -74,9 +74,9 @@ def json_patches() -> None:
     many = [{"op": "add", "path": f"/metadata/labels/k{number}", "value": "v"} for number in range(1000)]
     for name, operations, rounds in (("3 operations", few, 300), ("1000 operations", many, 5)):
         ours = microseconds(partial(json_patch.apply, document, operations), rounds)
-        theirs = microseconds(partial(jsonpatch.apply_patch, document, operations), rounds)
+        reference = microseconds(partial(jsonpatch.apply_patch, document, operations), rounds)
         assert json_patch.apply(document, operations) == jsonpatch.apply_patch(document, operations)
-        print(f"JSON patch, {name:16} {ours:9.1f} µs   jsonpatch {theirs:9.1f} µs   ratio {ours / theirs:.2f}")
+        print(f"JSON patch, {name:16} {ours:9.1f} µs   jsonpatch {reference:9.1f} µs   ratio {ours / reference:.2f}")
 
 
 def ownership() -> None:

@@ -120,9 +120,9 @@ def seconds(root: Path, *words: str) -> tuple[float, str]:
     return statistics.median(times), done.stdout + done.stderr
 
 
-def report(what: str, took: float, most: float) -> bool:
+def report(title: str, took: float, most: float) -> bool:
     share = took / most
-    print(f"{what:44} {took * 1e3:8.0f} ms   share {share:5.2f} of {most:.0f} s{'' if share <= 1 else '   OVER'}")
+    print(f"{title:44} {took * 1e3:8.0f} ms   share {share:5.2f} of {most:.0f} s{'' if share <= 1 else '   OVER'}")
     return share <= 1
 
 
@@ -131,17 +131,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         repository(root, count)
-        took, said = seconds(root, "preview")
-        assert "1 app changes" in said and f"1 of {count} rendered" in said, said
-        kept = [report(f"preview, one overlay of {count} changed", took, PREVIEW_MOST)]
+        took, output = seconds(root, "preview")
+        assert "1 app changes" in output and f"1 of {count} rendered" in output, output
+        verdicts = [report(f"preview, one overlay of {count} changed", took, PREVIEW_MOST)]
         git(root, "checkout", "-q", ".")
-        took, said = seconds(root, "preview", "HEAD")
-        assert "nothing changes" in said, said
-        kept.append(report(f"preview, nothing of {count} changed", took, PREVIEW_MOST))
-        took, said = seconds(root, "check")
-        assert f"{count} Applications" in said, said
-        kept.append(report(f"check of {count} applications", took, CHECK_MOST))
-    return 0 if all(kept) else 1
+        took, output = seconds(root, "preview", "HEAD")
+        assert "nothing changes" in output, output
+        verdicts.append(report(f"preview, nothing of {count} changed", took, PREVIEW_MOST))
+        took, output = seconds(root, "check")
+        assert f"{count} Applications" in output, output
+        verdicts.append(report(f"check of {count} applications", took, CHECK_MOST))
+    return 0 if all(verdicts) else 1
 
 
 if __name__ == "__main__":

@@ -38,17 +38,17 @@ def permissions() -> RbacPermissions:
 
 
 def one_round() -> tuple[float, float]:
-    asked = [(f"team-{n % 40}/app-{n}", action) for n in range(APPLICATIONS) for action in ("get", "sync", "delete")]
-    mine = permissions()
+    checks = [(f"team-{n % 40}/app-{n}", action) for n in range(APPLICATIONS) for action in ("get", "sync", "delete")]
+    user_permissions = permissions()
     began = time.process_time()
-    for name, action in asked:
-        mine.may("applications", action, name)
-    rate = len(asked) / (time.process_time() - began)
-    mine = permissions()
+    for name, action in checks:
+        user_permissions.may("applications", action, name)
+    rate = len(checks) / (time.process_time() - began)
+    fresh_permissions = permissions()
     names = [f"team-{n % 40}/app-{n}" for n in range(APPLICATIONS)]
     began = time.process_time()
-    shown = [name for name in names if mine.may("applications", "get", name)]
-    assert 0 < len(shown) <= APPLICATIONS
+    visible = [name for name in names if fresh_permissions.may("applications", "get", name)]
+    assert 0 < len(visible) <= APPLICATIONS
     return rate, time.process_time() - began
 
 

@@ -118,9 +118,9 @@ class Desk:
             self.rendered[app.name] = render(checkout, app, app.sources[0], SETTINGS)
 
     def _is_current(self, app: Application, checkout: Checkout) -> bool:
-        known = self.rendered.get(app.name)
+        last_render = self.rendered.get(app.name)
         environment = build_environment(app, app.sources[0], checkout.revision, SETTINGS)
-        return known is not None and are_inputs_unchanged(known.inputs, {"": checkout.tree}, environment)
+        return last_render is not None and are_inputs_unchanged(last_render.inputs, {"": checkout.tree}, environment)
 
 
 async def measure(folder: Path, count: int) -> list[tuple[str, int, int, float, float]]:
@@ -140,15 +140,15 @@ async def measure(folder: Path, count: int) -> list[tuple[str, int, int, float, 
     ]
     rows = []
     try:
-        for what, change, expected in changes:
+        for description, change, expected in changes:
             if change:
                 served.commit(change)
             checkout = await repositories.checkout(str(served.path), "main")
             started = time.perf_counter()
             stale = desk.stale(checkout)
-            asked = time.perf_counter()
+            checked_at = time.perf_counter()
             desk.render(stale, checkout)
-            rows.append((what, expected, len(stale), asked - started, time.perf_counter() - asked))
+            rows.append((description, expected, len(stale), checked_at - started, time.perf_counter() - checked_at))
         repositories.close()  # as after a start: the inputs are known, and no folder of the mirror is
         repositories = Repositories(folder / "mirrors", SourceSettings(local_roots=(folder,)))
         checkout = await repositories.checkout(str(served.path), "main")
@@ -166,10 +166,10 @@ def main() -> int:
         rows = asyncio.run(measure(Path(folder), count))
     print(f"{count} applications in one repository")
     print(f"{'':34}{'must render':>12}{'render':>8}{'to find out, s':>16}{'to render, s':>14}")
-    for what, expected, found, asking, rendering in rows:
-        print(f"{what:34}{expected:12}{found:8}{asking:16.3f}{rendering:14.3f}")
-    limited = [asking for what, _, _, asking, _ in rows if what != NEW_START]
-    return int(any(found != expected for _, expected, found, _, _ in rows) or max(limited) > LIMIT)
+    for description, expected, stale_count, asking, rendering in rows:
+        print(f"{description:34}{expected:12}{stale_count:8}{asking:16.3f}{rendering:14.3f}")
+    limited = [asking for description, _, _, asking, _ in rows if description != NEW_START]
+    return int(any(stale_count != expected for _, expected, stale_count, _, _ in rows) or max(limited) > LIMIT)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ Figures = dict[str, Any]
 
 def measure(folder: Path, apps: int, shards: int, steady: float) -> Figures:
     objects = sum(objects_of(number) for number in range(apps))
-    found: Figures = {"apps": apps, "shards": shards, "objects": objects, "load": os.getloadavg()[0]}
+    figures: Figures = {"apps": apps, "shards": shards, "objects": objects, "load": os.getloadavg()[0]}
     with world(folder, apps) as one:
         for _ in range(shards):
             one.start(*(("--shards", "auto") if shards > 1 else ()))
@@ -55,11 +55,11 @@ def measure(folder: Path, apps: int, shards: int, steady: float) -> Figures:
         one.until(lambda: len(one.onlooker.synced) == apps, "every application is Synced", 120 + apps)
         seconds, first = time.monotonic() - began, one.cpu - cpu
         one.rest()
-        found |= {"first_seconds": seconds, "first_a_minute": (apps - FIRST) / seconds * 60}
-        found |= {"first_cpu_app": first / (apps - FIRST)}
+        figures |= {"first_seconds": seconds, "first_a_minute": (apps - FIRST) / seconds * 60}
+        figures |= {"first_cpu_app": first / (apps - FIRST)}
         cpu, began = one.cpu, time.monotonic()
         time.sleep(steady)
-        found |= {"steady_cores": (one.cpu - cpu) / (time.monotonic() - began), "steady_seconds": steady}
+        figures |= {"steady_cores": (one.cpu - cpu) / (time.monotonic() - began), "steady_seconds": steady}
         one.rest()
         cpu, began = one.cpu, time.monotonic()
         one.refresh()
@@ -67,19 +67,19 @@ def measure(folder: Path, apps: int, shards: int, steady: float) -> Figures:
         seconds, refresh = time.monotonic() - began, one.cpu - cpu
         one.rest()
         memory = one.memory
-        found |= {"refresh_seconds": seconds, "refresh_cpu_app": refresh / apps}
-        found |= {
+        figures |= {"refresh_seconds": seconds, "refresh_cpu_app": refresh / apps}
+        figures |= {
             "memory_app": (memory - empty) / (apps - FIRST) / 1024,
             "memory_shard": memory / shards / MIB,
-            "peak_shard": max(each.peak for each in one.controllers) / MIB,
+            "peak_shard": max(controller.peak for controller in one.controllers) / MIB,
             "empty_shard": empty / shards / MIB,
         }
-    return found
+    return figures
 
 
 def configmap(number: int) -> dict[str, Any]:
     metadata = {"name": f"stranger-{number}", "namespace": "default", "labels": {"app": "stranger"}}
-    data = {f"key-{each}": "some value of a setting that is as long as such values are" for each in range(8)}
+    data = {f"key-{index}": "some value of a setting that is as long as such values are" for index in range(8)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
@@ -89,7 +89,7 @@ def replica_set(number: int) -> dict[str, Any]:
         "name": "server",
         "image": f"registry.example/{name}:1",
         "ports": [{"containerPort": 8080, "name": "http"}],
-        "env": [{"name": f"SETTING_{each}", "value": "some value"} for each in range(4)],
+        "env": [{"name": f"SETTING_{index}", "value": "some value"} for index in range(4)],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
         "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
     }
@@ -100,8 +100,8 @@ def replica_set(number: int) -> dict[str, Any]:
 
 
 def pod(number: int) -> dict[str, Any]:
-    made = replica_set(number)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made["metadata"], "spec": made["spec"]["template"]["spec"]}
+    owner = replica_set(number)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": owner["metadata"], "spec": owner["spec"]["template"]["spec"]}
 
 
 STRANGERS: Final[dict[str, tuple[str, Callable[[int], dict[str, Any]]]]] = {
@@ -111,7 +111,7 @@ STRANGERS: Final[dict[str, tuple[str, Callable[[int], dict[str, Any]]]]] = {
 }
 
 
-def watched(folder: Path, path: str, made: Callable[[int], dict[str, Any]], count: int) -> Figures:
+def watched(folder: Path, path: str, build_manifest: Callable[[int], dict[str, Any]], count: int) -> Figures:
     """KiB of a controller for each object that it watches and no application has."""
     with world(folder, 10) as one:
         one.start()
@@ -119,22 +119,22 @@ def watched(folder: Path, path: str, made: Callable[[int], dict[str, Any]], coun
         one.until(lambda: len(one.onlooker.synced) == 10, "every application is Synced", 120)
         one.rest()
         before = one.memory
-        one.all_of(("POST", path, made(number), "application/json") for number in range(count))
+        one.all_of(("POST", path, build_manifest(number), "application/json") for number in range(count))
         one.rest()
         size = len(one.ask("GET", f"{path}/stranger-1").body)
         return {"kib": (one.memory - before) / count / 1024, "wire": size}
 
 
-def tell(found: Figures) -> None:
-    print(f"\n{found['apps']:,} applications, {found['objects']:,} objects, {found['shards']} controller(s)")
-    print(f"  first sync of all         {found['first_seconds']:9.1f} s   {found['first_a_minute']:,.0f} a minute")
-    print(f"  CPU of a first sync       {found['first_cpu_app'] * 1000:9.1f} ms of an application")
-    refresh = found["refresh_cpu_app"] * 1000
-    print(f"  hard refresh of all       {found['refresh_seconds']:9.1f} s   {refresh:.1f} ms of CPU each")
-    print(f"  nothing changes           {found['steady_cores']:9.3f} cores, over {found['steady_seconds']:.0f} s")
-    print(f"  memory of an application  {found['memory_app']:9.1f} KiB, of all controllers together")
-    peak, empty = found["peak_shard"], found["empty_shard"]
-    shard = found["memory_shard"]
+def tell(figures: Figures) -> None:
+    print(f"\n{figures['apps']:,} applications, {figures['objects']:,} objects, {figures['shards']} controller(s)")
+    print(f"  first sync of all         {figures['first_seconds']:9.1f} s   {figures['first_a_minute']:,.0f} a minute")
+    print(f"  CPU of a first sync       {figures['first_cpu_app'] * 1000:9.1f} ms of an application")
+    refresh = figures["refresh_cpu_app"] * 1000
+    print(f"  hard refresh of all       {figures['refresh_seconds']:9.1f} s   {refresh:.1f} ms of CPU each")
+    print(f"  nothing changes           {figures['steady_cores']:9.3f} cores, over {figures['steady_seconds']:.0f} s")
+    print(f"  memory of an application  {figures['memory_app']:9.1f} KiB, of all controllers together")
+    peak, empty = figures["peak_shard"], figures["empty_shard"]
+    shard = figures["memory_shard"]
     print(f"  memory of a controller    {shard:9.0f} MiB, at most {peak:.0f}, with {FIRST} {empty:.0f}", flush=True)
 
 
@@ -167,16 +167,16 @@ def draw(rows: list[Figures]) -> str:
 
 def record(rows: list[Figures], objects: Figures) -> list[Figures]:
     """Beside what other runs have recorded; the plot is of all of them."""
-    known = json.loads(RECORD.read_text()) if RECORD.exists() else {"runs": [], "watched": {}}
-    by_place = {(row["apps"], row["shards"]): row for row in [*known["runs"], *rows]}
-    every = [by_place[place] for place in sorted(by_place)]
-    RECORD.write_text(json.dumps({"runs": every, "watched": objects or known["watched"]}, indent=1) + "\n")
+    recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {"runs": [], "watched": {}}
+    by_place = {(row["apps"], row["shards"]): row for row in [*recorded["runs"], *rows]}
+    every = [by_place[key] for key in sorted(by_place)]
+    RECORD.write_text(json.dumps({"runs": every, "watched": objects or recorded["watched"]}, indent=1) + "\n")
     PLOT.write_text(draw(every))
     return every
 
 
 def numbers(text: str) -> list[int]:
-    return [int(each) for each in text.split(",") if each]
+    return [int(part) for part in text.split(",") if part]
 
 
 def main() -> int:
@@ -186,26 +186,29 @@ def main() -> int:
     parser.add_argument("--steady", type=float, default=30.0, help="seconds in which nothing changes")
     parser.add_argument("--strangers", type=int, default=5000, help="objects that are nobody's; 0: not measured")
     parser.add_argument("--record", action="store_true", help="write figures beside the recorded ones, and the plot")
-    given = parser.parse_args()
+    args = parser.parse_args()
     rows: list[Figures] = []
     objects: Figures = {}
-    for apps in given.apps:
-        for shards in given.shards:
+    for apps in args.apps:
+        for shards in args.shards:
             with tempfile.TemporaryDirectory() as folder:
-                rows.append(measure(Path(folder), apps, shards, given.steady))
+                rows.append(measure(Path(folder), apps, shards, args.steady))
             tell(rows[-1])
-            if given.record:
+            if args.record:
                 record(rows, {})
-    for name, (path, made) in STRANGERS.items() if given.strangers else ():
+    for name, (path, build_manifest) in STRANGERS.items() if args.strangers else ():
         with tempfile.TemporaryDirectory() as folder:
-            each = objects[name] = watched(Path(folder), path, made, given.strangers)
-        print(f"an object {name}: {each['kib']:.1f} KiB, {each['wire']:,} bytes on the wire", flush=True)
-    if given.record:
+            object_figures = objects[name] = watched(Path(folder), path, build_manifest, args.strangers)
+        print(
+            f"an object {name}: {object_figures['kib']:.1f} KiB, {object_figures['wire']:,} bytes on the wire",
+            flush=True,
+        )
+    if args.record:
         rows = record(rows, objects)
     over = 0
-    for what, ratio in growths(rows):
+    for description, ratio in growths(rows):
         over += ratio > GROWTH
-        print(f"{what:<66} {ratio:5.2f}  of {GROWTH}{'  TOO MUCH' if ratio > GROWTH else ''}")
+        print(f"{description:<66} {ratio:5.2f}  of {GROWTH}{'  TOO MUCH' if ratio > GROWTH else ''}")
     return 1 if over else 0
 
 

@@ -33,8 +33,8 @@ def deployment(number: int, replicas: int = 1) -> dict[str, Any]:
     spec = {"containers": [{"name": "main", "image": "example:1"}]}
     template = {"metadata": {"labels": labels}, "spec": spec}
     metadata = {"name": f"web-{number}", "namespace": "default"}
-    wanted = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": wanted}
+    deployment_spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": deployment_spec}
 
 
 async def measured(deployments: int, replicas: int) -> dict[str, float]:
@@ -45,9 +45,9 @@ async def measured(deployments: int, replicas: int) -> dict[str, float]:
             await cluster.create(deployment(number, replicas))
             if replicas > 1:
                 await cluster.create(service(number))
-        while not all(is_whole(each, replicas) for each in (await cluster.list(KIND)).items):
+        while not all(is_whole(manifest, replicas) for manifest in (await cluster.list(KIND)).items):
             await asyncio.sleep(0.1)
-        found = {
+        figures = {
             "seconds": time.monotonic() - began,
             "processor seconds": time.process_time() - worked,
             "writes for each": (store.revision - before) / (deployments * replicas),
@@ -55,9 +55,9 @@ async def measured(deployments: int, replicas: int) -> dict[str, float]:
         await asyncio.sleep(4.0 if replicas > 1 else 1.0)  # what is about crowds is looked at less often
         quiet, worked = store.revision, time.process_time()
         await asyncio.sleep(QUIET_SECONDS)
-        found["writes when quiet"] = store.revision - quiet
-        found["processor share when quiet"] = (time.process_time() - worked) / QUIET_SECONDS
-        return found
+        figures["writes when quiet"] = store.revision - quiet
+        figures["processor share when quiet"] = (time.process_time() - worked) / QUIET_SECONDS
+        return figures
 
 
 def is_whole(live: dict[str, Any], replicas: int) -> bool:
@@ -66,13 +66,13 @@ def is_whole(live: dict[str, Any], replicas: int) -> bool:
 
 def main() -> int:
     deployments, replicas, processor_most, writes_most = SIZES[sys.argv[1] if len(sys.argv) > 1 else ""]
-    found = asyncio.run(measured(deployments, replicas))
-    for name, value in found.items():
+    figures = asyncio.run(measured(deployments, replicas))
+    for name, value in figures.items():
         print(f"{name:28} {value:8.2f}")
     limits = {"processor seconds": processor_most, "writes for each": writes_most, "writes when quiet": 0.0}
-    missed = [name for name, most in limits.items() if found[name] > most]
+    missed = [name for name, most in limits.items() if figures[name] > most]
     for name in missed:
-        print(f"{name}: {found[name]:.2f} is more than {limits[name]:g}", file=sys.stderr)
+        print(f"{name}: {figures[name]:.2f} is more than {limits[name]:g}", file=sys.stderr)
     return 1 if missed else 0
 
 

@@ -81,18 +81,18 @@ def deployment(value: str) -> dict[str, object]:
 
 
 def waits(server: Server, done: threading.Event) -> list[float]:
-    link, found = connection(server), []
+    link, durations = connection(server), []
     while not done.is_set():
         began = time.perf_counter()
         ask(server, link, "GET", "/readyz")
-        found.append(time.perf_counter() - began)
-    return found
+        durations.append(time.perf_counter() - began)
+    return durations
 
 
 def apply_beside(server: Server, value: str) -> tuple[float, float]:
     """How long the apply took, and the longest wait for /readyz meanwhile."""
-    done, found = threading.Event(), []
-    asking = threading.Thread(target=lambda: found.extend(waits(server, done)))
+    done, durations = threading.Event(), []
+    asking = threading.Thread(target=lambda: durations.extend(waits(server, done)))
     asking.start()
     began = time.perf_counter()
     code = ask(server, connection(server), "PATCH", DEPLOYMENT, deployment(value))
@@ -100,7 +100,7 @@ def apply_beside(server: Server, value: str) -> tuple[float, float]:
     done.set()
     asking.join()
     assert code < 300, code
-    return took, max(found)
+    return took, max(durations)
 
 
 def main(clients: int) -> int:
@@ -110,12 +110,12 @@ def main(clients: int) -> int:
         for number in range(OBJECTS):
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}
             ask(server, link, "POST", CONFIGS, {**body, "data": {"text": "x" * OBJECT_BYTES}})
-        asked = clients * OBJECTS * OBJECT_BYTES
+        total = clients * OBJECTS * OBJECT_BYTES
         for name, path in WATCHED.items():
             grown = growth(server, path, clients)
-            fine &= grown <= UNREAD_LIMIT * asked
+            fine &= grown <= UNREAD_LIMIT * total
             print(
-                f"{clients} unread, {name:6} {grown >> 20:6} MiB of {asked >> 20} MiB {grown / asked:6.3f}"
+                f"{clients} unread, {name:6} {grown >> 20:6} MiB of {total >> 20} MiB {grown / total:6.3f}"
                 f"  ≤ {UNREAD_LIMIT}"
             )
         for number in range(3):

@@ -97,8 +97,8 @@ def until() -> Callable[[Callable[[], Awaitable[object]]], Awaitable[object]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {HERE / name: number for number, name in enumerate(LONGEST.read_text().split())}
-    items.sort(key=lambda item: place.get(item.path, len(place)))
+    position_by_path = {HERE / name: number for number, name in enumerate(LONGEST.read_text().split())}
+    items.sort(key=lambda item: position_by_path.get(item.path, len(position_by_path)))
 
 
 @pytest.hookimpl(optionalhook=True)

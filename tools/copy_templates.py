@@ -37,14 +37,14 @@ TAKEN = {
 }
 
 
-def wanted() -> dict[str, bytes]:
+def read_sources() -> dict[str, bytes]:
     """Path in the package → bytes. Python gets an ending that no tool takes for a module of ours."""
-    found = {}
+    contents = {}
     for copy, (tree, patterns) in TAKEN.items():
         for path in sorted(path for pattern in patterns for path in (ROOT / tree).glob(pattern) if path.is_file()):
             name = f"{copy}/{path.relative_to(ROOT / tree).as_posix()}"
-            found[f"{name}.template" if name.endswith(".py") else name] = path.read_bytes()
-    return found
+            contents[f"{name}.template" if name.endswith(".py") else name] = path.read_bytes()
+    return contents
 
 
 def present() -> dict[str, bytes]:
@@ -53,7 +53,7 @@ def present() -> dict[str, bytes]:
 
 
 def main(arguments: list[str]) -> int:
-    new, old = wanted(), present()
+    new, old = read_sources(), present()
     differing = sorted(name for name in new.keys() | old.keys() if new.get(name) != old.get(name))
     if arguments == ["--check"]:
         print("".join(f"{name} differs: run python tools/copy_templates.py\n" for name in differing), end="")

@@ -18,13 +18,13 @@ _SCHEMA = "Schema: spec.Schema"
 def read_definitions(text: str) -> dict[str, dict[str, Any]]:
     """Full Go type name -> its spec.Schema literal."""
     bodies = dict(_FUNCTION.findall(text.replace("]interface{}{", "]any{")))
-    found = {}
+    definitions = {}
     for go_name, function in _ENTRY.findall(text):
         body = bodies.get(function, "")
         start = body.find(_SCHEMA)
         if start >= 0:
-            found[go_name] = _Reader(body, start + len("Schema: ")).value()
-    return found
+            definitions[go_name] = _Reader(body, start + len("Schema: ")).value()
+    return definitions
 
 
 class _Reader:
@@ -34,8 +34,8 @@ class _Reader:
         self.advance()
 
     def advance(self) -> str:
-        before, found = self.token, next(self.tokens, None)
-        self.token = found[1] if found else ""
+        before, match = self.token, next(self.tokens, None)
+        self.token = match[1] if match else ""
         return before
 
     def value(self) -> Any:

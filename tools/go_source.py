@@ -74,23 +74,23 @@ def _read_file(package: GoPackage, lines: list[str]) -> None:
         if current is not None:
             if line.startswith("}"):
                 current = None
-            elif found := _FIELD.match(line):
-                _add_field(current, found, comments)
-        elif found := _STRUCT.match(line):
-            declared = GoType(found[1], _markers(comments))
-            package.types[found[1]] = declared
-            current = None if found[2] else declared
-        elif found := _NAMED.match(line):
-            package.types[found[1]] = GoType(found[1], _markers(comments), underlying=found[2])
-        elif found := _IMPORT.match(line.removeprefix("import ")):
-            package.imports[found[1] or found[2].rsplit("/", 1)[-1]] = found[2]
+            elif match := _FIELD.match(line):
+                _add_field(current, match, comments)
+        elif match := _STRUCT.match(line):
+            declared = GoType(match[1], _markers(comments))
+            package.types[match[1]] = declared
+            current = None if match[2] else declared
+        elif match := _NAMED.match(line):
+            package.types[match[1]] = GoType(match[1], _markers(comments), underlying=match[2])
+        elif match := _IMPORT.match(line.removeprefix("import ")):
+            package.imports[match[1] or match[2].rsplit("/", 1)[-1]] = match[2]
         # A marker may stand before an empty line that ends its comment, so only code ends it.
         if text:
             comments = []
 
 
-def _add_field(owner: GoType, found: re.Match[str], comments: list[str]) -> None:
-    tags = dict(_TAG.findall(found["tags"]))
+def _add_field(owner: GoType, match: re.Match[str], comments: list[str]) -> None:
+    tags = dict(_TAG.findall(match["tags"]))
     if "json" not in tags:
         return
     name, *options = tags["json"].split(",")
@@ -100,15 +100,15 @@ def _add_field(owner: GoType, found: re.Match[str], comments: list[str]) -> None
     number = int(proto[1]) if len(proto) > 1 else 0
     proto_name = next((part[5:] for part in proto if part.startswith("name=")), "")
     if not name and "inline" not in options:
-        name = found["name"] or found["type"].rsplit(".", 1)[-1]
+        name = match["name"] or match["type"].rsplit(".", 1)[-1]
     owner.fields.append(
-        GoField(name, found["type"], "omitempty" in options, number, proto_name, tags, _markers(comments))
+        GoField(name, match["type"], "omitempty" in options, number, proto_name, tags, _markers(comments))
     )
 
 
 def _markers(comments: list[str]) -> dict[str, list[str]]:
     markers: dict[str, list[str]] = {}
     for comment in comments:
-        if found := _MARKER.match(comment):
-            markers.setdefault(found[1], []).append((found[2] or "").strip())
+        if match := _MARKER.match(comment):
+            markers.setdefault(match[1], []).append((match[2] or "").strip())
     return markers

@@ -112,11 +112,11 @@ def page() -> str:
 
 def _sections() -> Iterator[str]:
     """argosy's own last; each group in the order of its paths."""
-    shown = sorted(
+    routes = sorted(
         (route for route in ROUTE_TABLE if route.is_api), key=lambda route: (_group(route), route.path, route.method)
     )
     group = ""
-    for route in shown:
+    for route in routes:
         if _group(route)[1] != group:
             group = _group(route)[1]
             yield f"\n### {group}\n\n| route | needs | |\n|---|---|---|\n"

@@ -30,13 +30,13 @@ def files() -> dict[str, str]:
     for manifest in build_manifests(InstallOptions()):
         part = str(manifest["metadata"]["name"]).removeprefix("argosy-")
         parts.setdefault(FILES.get(manifest["kind"], part), []).append(manifest)
-    found = {f"{name}.yaml": "---\n".join(map(dump_yaml, each)) for name, each in parts.items()}
+    contents = {f"{name}.yaml": "---\n".join(map(dump_yaml, manifests)) for name, manifests in parts.items()}
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": list(found),
+        "resources": list(contents),
     }
-    return {"kustomization.yaml": HEAD + dump_yaml(kustomization), **found}
+    return {"kustomization.yaml": HEAD + dump_yaml(kustomization), **contents}
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("specs", type=Path)
     parser.add_argument("--into", type=Path, default=TABLE)
-    given = parser.parse_args()
-    given.into.write_text(json.dumps(table(json.loads(given.specs.read_text())), separators=(",", ":")) + "\n")
+    args = parser.parse_args()
+    args.into.write_text(json.dumps(table(json.loads(args.specs.read_text())), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

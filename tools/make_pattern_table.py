@@ -26,10 +26,10 @@ def page(text: str) -> str:
 def table() -> Iterator[str]:
     yield "| what | kind | fields that others write | does nothing | because |"
     yield "|---|---|---|---|---|"
-    for each in PATTERNS:
-        kind = f"{each.kind} (`{each.group}`)" if each.group else each.kind
-        kind = "all" if each.kind == "*" else kind
-        yield f"| {each.topic} | {kind} | {_needed(each)} | {_named(each.redundant_pointers)} | {each.reason} |"
+    for entry in PATTERNS:
+        kind = f"{entry.kind} (`{entry.group}`)" if entry.group else entry.kind
+        kind = "all" if entry.kind == "*" else kind
+        yield f"| {entry.topic} | {kind} | {_needed(entry)} | {_named(entry.redundant_pointers)} | {entry.reason} |"
 
 
 def _needed(pattern: FieldWriterPattern) -> str:
@@ -38,7 +38,7 @@ def _needed(pattern: FieldWriterPattern) -> str:
 
 
 def _named(pointers: tuple[str, ...]) -> str:
-    return ", ".join(f"`{each}`" for each in pointers)
+    return ", ".join(f"`{pointer}`" for pointer in pointers)
 
 
 if __name__ == "__main__":

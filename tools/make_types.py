@@ -109,8 +109,8 @@ class Maker:
             return "bytes"
         if go_type.startswith("[]"):
             return "[]" + self.written(package, go_type[2:])
-        if found := re.match(r"map\[([\w.]+)\](.*)", go_type):
-            return "{}" + self.written(package, found[2])
+        if match := re.match(r"map\[([\w.]+)\](.*)", go_type):
+            return "{}" + self.written(package, match[2])
         if go_type in SCALARS:
             return go_type
         full = package.resolve(go_type)
@@ -136,7 +136,7 @@ class Maker:
 
     def extras(self, field: GoField, schema: dict[str, Any]) -> list[str]:
         """Facts beyond the type. The generated OpenAPI is the authority; the markers must say the same."""
-        said = schema.get("VendorExtensible", {}).get("Extensions", {})
+        extensions = schema.get("VendorExtensible", {}).get("Extensions", {})
         words = []
         for word, key, marked in (
             ("list", "x-kubernetes-list-type", field.marker("listType")),
@@ -145,7 +145,7 @@ class Maker:
             ("key", "x-kubernetes-patch-merge-key", field.tags.get("patchMergeKey", "")),
             ("patch", "x-kubernetes-patch-strategy", field.tags.get("patchStrategy", "")),
         ):
-            value = ",".join(said[key]) if isinstance(said.get(key), list) else said.get(key, "")
+            value = ",".join(extensions[key]) if isinstance(extensions.get(key), list) else extensions.get(key, "")
             if schema and value != marked:
                 raise SystemExit(f"{field.name}: {key} is {value!r}, its marker says {marked!r}")
             if marked:

@@ -146,14 +146,14 @@ def apply_mutation(mutation: Mutation, data: bytes) -> bytes:
 def test_folders(mutation: Mutation, copy: Path) -> list[str]:
     """Of the mutated package, as deep as there are tests for it."""
     parts = mutation.path.relative_to(SOURCE).parts[:-1]
-    found = []
+    folders = []
     for kind in ("unit", "component"):
         for depth in range(len(parts), 0, -1):
             folder = Path("tests", kind, *parts[:depth])
             if (copy / folder).is_dir():
-                found.append(str(folder))
+                folders.append(str(folder))
                 break
-    return found
+    return folders
 
 
 def find_failing_test(copy: Path, tests: list[str], workers: int) -> str:

@@ -15,7 +15,30 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "data" / "go-patterns.json"
 RANDOM_PATTERNS = 700
-TEXTS = ["", "a", "A", "ab", "aab", "aba", "b1", "a\n", "\n", "a b", "é", "Éa", "日本", "٣", "ſ", "K", "_", "-", "]", "{2}", "\\", "1.5"]
+TEXTS = [
+    "",
+    "a",
+    "A",
+    "ab",
+    "aab",
+    "aba",
+    "b1",
+    "a\n",
+    "\n",
+    "a b",
+    "é",
+    "Éa",
+    "日本",
+    "٣",
+    "ſ",
+    "K",
+    "_",
+    "-",
+    "]",
+    "{2}",
+    "\\",
+    "1.5",
+]
 
 # Catastrophic in an engine that backtracks.
 BACKTRACKING = [
@@ -55,11 +78,11 @@ PIECES = [
 def random_patterns() -> list[str]:
     """Short random patterns; half of them with balanced brackets, so that many compile."""
     rng = random.Random(20)
-    made: dict[str, None] = {}
-    while len(made) < RANDOM_PATTERNS:
+    patterns: dict[str, None] = {}
+    while len(patterns) < RANDOM_PATTERNS:
         body = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 7)))
-        made[body if len(made) % 2 else f"^({body})$"] = None
-    return list(made)
+        patterns[body if len(patterns) % 2 else f"^({body})$"] = None
+    return list(patterns)
 
 
 def main() -> None:
@@ -67,10 +90,12 @@ def main() -> None:
     rows = [{"pattern": pattern, "texts": TEXTS} for pattern in patterns]
     program = ROOT / "tools" / "go_patterns" / "main.go"
     command = ["go", "run", str(program)]
-    told = json.loads(subprocess.run(command, input=json.dumps(rows).encode(), capture_output=True, check=True).stdout)
+    results = json.loads(
+        subprocess.run(command, input=json.dumps(rows).encode(), capture_output=True, check=True).stdout
+    )
     lines = [
         json.dumps([row["pattern"], row.get("error") or [text for text, fits in zip(TEXTS, row["matches"]) if fits]])
-        for row in told
+        for row in results
     ]
     version = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
     head = f'{{"go": "{version}",\n"texts": {json.dumps(TEXTS)},\n"patterns": [\n'

@@ -94,9 +94,9 @@ def record(commit: str) -> None:
         env = {**os.environ, "PYTHONPATH": str(source / "src")}
         subprocess.run([sys.executable, "-P", "-c", WRITER, str(folder)], env=env, check=True)
         key = base64.b64encode((folder / "secret.key").read_bytes()).decode()
-        made = {"commit": commit, "secret.key": key, "sql": dump(folder / "state.db")}
+        store_record = {"commit": commit, "secret.key": key, "sql": dump(folder / "state.db")}
     RECORDS.mkdir(exist_ok=True)
-    (RECORDS / f"{commit}.json").write_text(json.dumps(made, indent=1) + "\n")
+    (RECORDS / f"{commit}.json").write_text(json.dumps(store_record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

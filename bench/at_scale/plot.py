@@ -33,17 +33,17 @@ def picture(title: str, panels: Sequence[Panel], across: int = 2) -> str:
         f"<title>{title}</title><style>{STYLE}</style>",
         *_legend(dict.fromkeys(name for panel in panels for name in panel.lines)),
     ]
-    for place, panel in enumerate(panels):
-        x, y = LEFT + place % across * (WIDTH + GAP), TOP + 16 + place // across * (HEIGHT + GAP)
+    for index, panel in enumerate(panels):
+        x, y = LEFT + index % across * (WIDTH + GAP), TOP + 16 + index // across * (HEIGHT + GAP)
         parts.append(f'<g transform="translate({x},{y})">{_panel(panel)}</g>')
     return "\n".join([*parts, "</svg>", ""])
 
 
 def _legend(names: Mapping[str, None]) -> list[str]:
     return [
-        f'<rect x="{LEFT + 110 * place}" y="9" width="12" height="12" rx="2" fill="{COLOURS[place % len(COLOURS)]}"/>'
-        f'<text x="{LEFT + 110 * place + 18}" y="19">{name}</text>'
-        for place, name in enumerate(names)
+        f'<rect x="{LEFT + 110 * index}" y="9" width="12" height="12" rx="2" fill="{COLOURS[index % len(COLOURS)]}"/>'
+        f'<text x="{LEFT + 110 * index + 18}" y="19">{name}</text>'
+        for index, name in enumerate(names)
     ]
 
 
@@ -59,8 +59,8 @@ def _panel(panel: Panel) -> str:
         at = WIDTH * x / right
         parts.append(f'<text x="{at:.0f}" y="{HEIGHT + 18}" text-anchor="middle">{x:,.0f}</text>')
     parts.append(f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>')
-    for place, line in enumerate(panel.lines.values()):
-        colour = COLOURS[place % len(COLOURS)]
+    for index, line in enumerate(panel.lines.values()):
+        colour = COLOURS[index % len(COLOURS)]
         at = [(WIDTH * x / right, HEIGHT * (1 - y / top)) for x, y in sorted(line)]
         way = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
         parts.append(f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="2"/>')

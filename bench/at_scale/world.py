@@ -62,9 +62,9 @@ def objects_of(number: int) -> int:
 
 def files_of(count: int) -> dict[str, str]:
     return {
-        f"apps/app-{number:05}/{place}.yaml": OBJECTS[place].format(name=f"app-{number:05}", number=number)
+        f"apps/app-{number:05}/{index}.yaml": OBJECTS[index].format(name=f"app-{number:05}", number=number)
         for number in range(count)
-        for place in range(objects_of(number))
+        for index in range(objects_of(number))
     }
 
 
@@ -188,11 +188,11 @@ class World:
 
     @property
     def cpu(self) -> float:
-        return sum(each.cpu for each in self.controllers)
+        return sum(controller.cpu for controller in self.controllers)
 
     @property
     def memory(self) -> float:
-        return sum(each.memory for each in self.controllers)
+        return sum(controller.memory for controller in self.controllers)
 
     def ask(self, method: str, path: str, body: Any = None, media: str = "application/json") -> Answer:
         """On a connection that this thread keeps."""
@@ -231,21 +231,21 @@ class World:
 
     def refresh(self) -> None:
         """Hard, all of them, as `argocd app get --hard-refresh` asks for it."""
-        asked = {"metadata": {"annotations": {REFRESH: "hard"}}}
+        patch = {"metadata": {"annotations": {REFRESH: "hard"}}}
         self.onlooker.waiting.update(self.names)
-        self.all_of(("PATCH", f"{APPS}/{name}", asked, MERGE) for name in self.names)
+        self.all_of(("PATCH", f"{APPS}/{name}", patch, MERGE) for name in self.names)
 
     def members(self) -> int:
-        found = self.ask("GET", f"{LEASES}?labelSelector=argosy.dev/member%3Dtrue").json()["items"]
-        return len(found)
+        leases = self.ask("GET", f"{LEASES}?labelSelector=argosy.dev/member%3Dtrue").json()["items"]
+        return len(leases)
 
-    def until(self, is_so: Callable[[], bool], what: str, seconds: float) -> float:
+    def until(self, is_so: Callable[[], bool], description: str, seconds: float) -> float:
         """How long it took."""
         began = time.monotonic()
         while not is_so():
             if time.monotonic() - began > seconds:
-                said = "\n".join(each.log.read_text()[-1500:] for each in self.controllers)
-                raise AssertionError(f"not within {seconds:.0f} s: {what}\n{said}")
+                logs = "\n".join(controller.log.read_text()[-1500:] for controller in self.controllers)
+                raise AssertionError(f"not within {seconds:.0f} s: {description}\n{logs}")
             time.sleep(0.25)
             assert self.memory  # so that the peak is seen
         return time.monotonic() - began

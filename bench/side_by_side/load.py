@@ -37,10 +37,10 @@ class Client:
         self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._head}{kind}\r\n{body}".encode())
 
     async def head(self) -> bytes:
-        found = await self._reader.readuntil(b"\r\n\r\n")
-        if found[9:12] not in (b"200", b"201"):
-            raise RuntimeError(found.decode())
-        return found.lower()
+        response_head = await self._reader.readuntil(b"\r\n\r\n")
+        if response_head[9:12] not in (b"200", b"201"):
+            raise RuntimeError(response_head.decode())
+        return response_head.lower()
 
     async def ask(self, method: str, path: str, body: str = "") -> bytes:
         self.send(method, path, body)
@@ -102,8 +102,8 @@ async def events(chosen: argparse.Namespace, client: Client, path: str) -> list[
 
     async def watch() -> None:
         while len(took) < chosen.count:
-            if found := named.search(await watcher.line()):
-                took[int(found[1])] = time.perf_counter() - began[int(found[1])]
+            if match := named.search(await watcher.line()):
+                took[int(match[1])] = time.perf_counter() - began[int(match[1])]
 
     watching = asyncio.create_task(watch())
     for number in range(chosen.count):

@@ -14,16 +14,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def with_children(pids: Iterable[int]) -> set[int]:
     """The processes and all their descendants."""
     parents = {}
-    for place in PROC.glob("[0-9]*"):
+    for process_folder in PROC.glob("[0-9]*"):
         try:
-            fields = _fields(int(place.name))
+            fields = _fields(int(process_folder.name))
         except OSError:
             continue
-        parents[int(place.name)] = int(fields[1])
-    found = set(pids)
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+        parents[int(process_folder.name)] = int(fields[1])
+    all_pids = set(pids)
+    while more := {pid for pid, parent in parents.items() if parent in all_pids} - all_pids:
+        all_pids |= more
+    return all_pids
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

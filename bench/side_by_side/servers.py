@@ -49,17 +49,17 @@ class Server:
 @contextlib.contextmanager
 def embedded() -> Iterator[Server]:
     """`argosy sandbox start` with its data on the disk, in a folder that did not exist before."""
-    with tempfile.TemporaryDirectory(prefix="argosy-bench-") as place:
-        folder = Path(place) / "data"
+    with tempfile.TemporaryDirectory(prefix="argosy-bench-") as directory:
+        folder = Path(directory) / "data"
         began = time.monotonic()
         process = subprocess.Popen(
             [str(ARGOSY), "sandbox", "start", "--data-dir", str(folder), "--port", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
-            env={**os.environ, "HOME": place, "XDG_STATE_HOME": place},
+            env={**os.environ, "HOME": directory, "XDG_STATE_HOME": directory},
         )  # fmt: skip
         try:
             address, kubeconfig = _announced(process)
-            authority, token = _credentials(kubeconfig, Path(place) / "authority.crt")
+            authority, token = _credentials(kubeconfig, Path(directory) / "authority.crt")
             _wait_until_ready(address, authority)
             took = time.monotonic() - began
             yield Server("embedded", address, authority, token, kubeconfig, (process.pid,), took, ("HTTP/1.1",))
@@ -79,9 +79,9 @@ def _announced(process: subprocess.Popen[str]) -> tuple[str, Path]:
 
 
 def _credentials(kubeconfig: Path, authority: Path) -> tuple[Path, str]:
-    found = yaml.safe_load(kubeconfig.read_text())
-    authority.write_bytes(base64.b64decode(found["clusters"][0]["cluster"]["certificate-authority-data"]))
-    return authority, found["users"][0]["user"]["token"]
+    config = yaml.safe_load(kubeconfig.read_text())
+    authority.write_bytes(base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]))
+    return authority, config["users"][0]["user"]["token"]
 
 
 def _wait_until_ready(address: str, authority: Path) -> None:
@@ -113,13 +113,13 @@ class _Timed(real.RealCluster):
 @contextlib.contextmanager
 def real_one() -> Iterator[Server]:
     """kube-apiserver and etcd alone: controllers would only take time and memory away from it."""
-    with tempfile.TemporaryDirectory(prefix="argosy-bench-") as place:
-        plane = _Timed(Path(place))
+    with tempfile.TemporaryDirectory(prefix="argosy-bench-") as directory:
+        plane = _Timed(Path(directory))
         try:
             plane.start(with_controllers=False)
             took = time.monotonic() - plane.began
             pids = tuple(process.pid for process in plane.processes.values())
-            authority, token = Path(place) / "ca.crt", real.ADMIN_TOKEN
+            authority, token = Path(directory) / "ca.crt", real.ADMIN_TOKEN
             protocols = ("HTTP/1.1", "HTTP/2.0")
             yield Server("real", plane.server, authority, token, plane.kubeconfig, pids, took, protocols)
         finally:

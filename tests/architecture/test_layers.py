@@ -216,8 +216,8 @@ def _absolute(name: str, is_package: bool, node: ast.ImportFrom) -> str:
     if not node.level:
         return node.module or ""
     package = ["argosy", *name.split(".")]
-    kept = package[: len(package) - node.level + is_package]
-    return ".".join([*kept, node.module] if node.module else kept)
+    base_parts = package[: len(package) - node.level + is_package]
+    return ".".join([*base_parts, node.module] if node.module else base_parts)
 
 
 def _called(node: ast.Call) -> str:
@@ -234,7 +234,7 @@ def list_modules(source: Path) -> list[Module]:
     return listed
 
 
-def within(name: str, package: str) -> bool:
+def is_within(name: str, package: str) -> bool:
     """True if the dotted name is the package or inside it. Everything is inside ""."""
     return not package or name == package or name.startswith(f"{package}.")
 
@@ -243,7 +243,7 @@ def within(name: str, package: str) -> bool:
 
 
 def imports_go_down_only(module: Module) -> Iterator[str]:
-    if not module.name or any(within(package, module.name) and package != module.name for package in LAYER_OF):
+    if not module.name or any(is_within(package, module.name) and package != module.name for package in LAYER_OF):
         return  # a package that only holds packages
     if module.package is None:
         yield f"{module.name} has no layer; give it one in ARCHITECTURE.md and here"
@@ -256,10 +256,10 @@ def imports_go_down_only(module: Module) -> Iterator[str]:
 
 
 def pure_packages_do_no_io(module: Module) -> Iterator[str]:
-    if any(within(module.name, package) for package in PURE):
+    if any(is_within(module.name, package) for package in PURE):
         for imported in module.imports:
             for library in IMPURE:
-                if within(imported, library):
+                if is_within(imported, library):
                     yield f"imports {imported}, but its package is pure"
 
 
@@ -278,16 +278,16 @@ def features_import_the_features_listed_for_them(module: Module) -> Iterator[str
 
 
 def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
-    if not within(module.name, RUNNER):
+    if not is_within(module.name, RUNNER):
         return
     for imported in module.imports:
         top = imported.partition(".")[0]
-        if top not in (sys.stdlib_module_names | RUNNER_NEEDS) and not within(imported, f"argosy.{RUNNER}"):
+        if top not in (sys.stdlib_module_names | RUNNER_NEEDS) and not is_within(imported, f"argosy.{RUNNER}"):
             yield f"imports {imported}, which a Pod does not have"
 
 
 def few_packages_know_the_sandbox(module: Module) -> Iterator[str]:
-    if not any(within(module.name, package) for package in MAY_IMPORT_THE_SANDBOX):
+    if not any(is_within(module.name, package) for package in MAY_IMPORT_THE_SANDBOX):
         for package, imported in module.packages_imported():
             if package == "sandbox":
                 yield f"imports {imported}; only {', '.join(MAY_IMPORT_THE_SANDBOX)} and tests may"
@@ -310,11 +310,11 @@ def find_adapter(name: str) -> str:
 
 def libraries_have_one_owner(module: Module) -> Iterator[str]:
     for imported in module.imports:
-        library = next((library for library in OWNERS if within(imported, library)), None)
+        library = next((library for library in OWNERS if is_within(imported, library)), None)
         top = imported.partition(".")[0]
         if library is None and top not in sys.stdlib_module_names and top not in ("argosy", ""):
             yield f"imports {imported}, a library without an owner"
-        elif library is not None and not any(within(module.name, owner) for owner in OWNERS[library]):
+        elif library is not None and not any(is_within(module.name, owner) for owner in OWNERS[library]):
             yield f"imports {imported}, which belongs to {', '.join(sorted(OWNERS[library])) or 'nobody'}"
 
 
@@ -389,7 +389,7 @@ def list_imported_modules(module: Module, names: set[str]) -> set[str]:
     for imported in module.imports:
         name = imported.removeprefix("argosy.")
         if imported.startswith("argosy.") and (name in names or (name := name.rpartition(".")[0]) in names):
-            while name and not within(module.name, name):
+            while name and not is_within(module.name, name):
                 imported_modules.add(name)
                 name = name.rpartition(".")[0]
     return imported_modules & names - {module.name, ""}
@@ -409,7 +409,7 @@ def test_the_source_tree_keeps_the_rule(tree: list[Module], rule: Callable[[Modu
 
 def test_the_lists_name_modules_that_exist(tree: list[Module]) -> None:
     listed = {*PURE, *MAY_IMPORT_THE_SANDBOX, *(owner for owners in OWNERS.values() for owner in owners if owner)}
-    assert [name for name in sorted(listed) if not any(within(module.name, name) for module in tree)] == []
+    assert [name for name in sorted(listed) if not any(is_within(module.name, name) for module in tree)] == []
 
 
 def test_no_modules_import_each_other_in_a_circle(tree: list[Module]) -> None:
@@ -427,16 +427,16 @@ def find_private_imports(tree: list[Module], addons: tuple[str, ...]) -> list[st
     sentences = []
     for addon in addons:
         feature = addon.rpartition(".")[0]
-        waiting, seen = [addon], {addon}
+        waiting, visited = [addon], {addon}
         while waiting:
             module = modules[waiting.pop()]
             for imported in sorted(list_imported_modules(module, set(modules))):
-                if not within(imported, feature):
+                if not is_within(imported, feature):
                     package = find_package(imported)
                     if package is not None and package not in ADDONS_MAY_IMPORT:
                         sentences.append(f"{module.name} imports {imported}, which a third-party add-on could not")
-                elif imported not in seen:
-                    seen.add(imported)
+                elif imported not in visited:
+                    visited.add(imported)
                     waiting.append(imported)
     return sentences
 

@@ -141,8 +141,8 @@ def test_a_failing_test_prints_its_story_its_logs_and_how_to_run_it_again(
     assert "A server that is asked for a page.\nthe page has a title" in printed
     assert "ARGOSY_PROOF_SEED=42 .venv/bin/python -m pytest 'test_some.py::test_the_page_has_a_title'" in printed
     assert "could not read the title" in printed
-    kept = [path.read_text() for path in (tmp_path / "test-logs").rglob("*.log")]
-    assert kept == (["could not read the title"] if ci else [])
+    logs = [path.read_text() for path in (tmp_path / "test-logs").rglob("*.log")]
+    assert logs == (["could not read the title"] if ci else [])
 
 
 def test_proofs_print_the_seeds_of_tests_that_pass(tmp_path: Path, pytest_here: Callable[..., Run]) -> None:
@@ -175,10 +175,10 @@ def test_a_unit_test_that_uses_a_process_or_a_socket_is_refused(tmp_path: Path) 
     (tmp_path / "test_import.py").write_text("import os\nos.system('true')\ndef test_after_it(): pass\n")
     options = "-rA", "--tb=line", "-p", "no:cacheprovider", "--continue-on-collection-errors"
     command = [sys.executable, "-m", "pytest", *PYTEST, *options]
-    told = read_stdout(command, cwd=write(tmp_path, OUTSIDE), env={**os.environ, "PYTHONPATH": str(TESTS)})
-    assert re.findall(r"^PASSED test_some.py::test_(\w+)", told, flags=re.M) == ["nothing_outside"]
-    assert told.count("move it to tests/component") >= 7
-    assert re.findall(r"^ERROR (\S+)", told, flags=re.M) == [
+    output = read_stdout(command, cwd=write(tmp_path, OUTSIDE), env={**os.environ, "PYTHONPATH": str(TESTS)})
+    assert re.findall(r"^PASSED test_some.py::test_(\w+)", output, flags=re.M) == ["nothing_outside"]
+    assert output.count("move it to tests/component") >= 7
+    assert re.findall(r"^ERROR (\S+)", output, flags=re.M) == [
         "test_import.py",
         "test_some.py::test_a_server_of_the_module",
     ]

@@ -33,13 +33,13 @@ Axe = Callable[..., None]
 @contextlib.contextmanager
 def launch_chromium() -> Iterator[Any]:
     """While a browser is open its event loop runs in this thread, and no test with a loop of its own can."""
-    found = chromium_here()
-    if found is None:
+    executable = chromium_here()
+    if executable is None:
         pytest.skip("no Chromium here; apt-get install chromium")
     sync_api.expect.set_options(timeout=HANG_SECONDS * 1000)
     with (
         sync_api.sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=found, args=list(CALM), timeout=HANG_SECONDS * 1000) as browser,
+        playwright.chromium.launch(executable_path=executable, args=list(CALM), timeout=HANG_SECONDS * 1000) as browser,
     ):
         yield browser
 
@@ -68,7 +68,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.expected = []  # parts of messages that a test expects
-        page.on("console", lambda said: said.type in ("error", "warning") and _note(page, noise, said.text))
+        page.on("console", lambda message: message.type in ("error", "warning") and _note(page, noise, message.text))
         page.on("pageerror", lambda error: _note(page, noise, f"error: {error}"))
         return page
 
@@ -96,19 +96,23 @@ def axe() -> Axe:
         pytest.skip("no axe-core here; make install fetches it where there is npm")
     script = AXE.read_text()
 
-    def check(page: Any, what: str = "", only: list[str] | None = None) -> None:
+    def check(page: Any, description: str = "", only: list[str] | None = None) -> None:
         if not page.evaluate("() => Boolean(window.axe)"):
             page.evaluate(script)  # from the tester's side: the page's own policy stays as it is
-        asked: dict[str, Any] = {"resultTypes": ["violations"], "iframes": False}  # outputs of notebooks have no origin
-        asked |= {"runOnly": only} if only else {"rules": {"target-size": {"enabled": True}}}
-        found = page.evaluate("(asked) => axe.run(document, asked)", asked)
-        told = [
-            f"{each['id']} ({each['impact']}): {node['target']} {node['failureSummary'].splitlines()[-1].strip()}"
-            for each in found["violations"]
-            if each["impact"] in GRAVE
-            for node in each["nodes"][:3]
+        options: dict[str, Any] = {
+            "resultTypes": ["violations"],
+            "iframes": False,
+        }  # outputs of notebooks have no origin
+        options |= {"runOnly": only} if only else {"rules": {"target-size": {"enabled": True}}}
+        report = page.evaluate("(asked) => axe.run(document, asked)", options)
+        problems = [
+            f"{violation['id']} ({violation['impact']}): {node['target']} "
+            f"{node['failureSummary'].splitlines()[-1].strip()}"
+            for violation in report["violations"]
+            if violation["impact"] in GRAVE
+            for node in violation["nodes"][:3]
         ]
-        assert told == [], f"{what or page.url}\n" + "\n".join(told)
+        assert problems == [], f"{description or page.url}\n" + "\n".join(problems)
 
     return check
 

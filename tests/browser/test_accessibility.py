@@ -77,16 +77,16 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 @pytest.fixture(scope="module")
 def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
     """The cookies of who came by the printed address, and where the page is."""
-    found = re.search(r"(http://\S+)/enter\?code=\S+", staged.printed)
-    assert found, staged.printed
+    url_match = re.search(r"(http://\S+)/enter\?code=\S+", staged.printed)
+    assert url_match, staged.printed
     context = chromium.new_context()
     context.set_default_timeout(HANG_SECONDS * 1000)
     page = context.new_page()
-    page.goto(found[0])
+    page.goto(url_match[0])
     page.wait_for_url("**/apps")
     state = context.storage_state()
     context.close()
-    return {"base_url": found[1], "storage_state": state}
+    return {"base_url": url_match[1], "storage_state": state}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -175,8 +175,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     async def nothing(room: Any) -> None:
         """An installation on its first day."""
 
-    with world(tmp_path_factory.mktemp("bare"), nothing) as made:
-        yield made
+    with world(tmp_path_factory.mktemp("bare"), nothing) as opened_world:
+        yield opened_world
 
 
 @pytest.mark.parametrize("path", ["/apps", "/apps?view=tiles", "/models", "/notebooks", "/environments"])

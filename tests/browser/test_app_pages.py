@@ -62,8 +62,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for name in ("web-1", "web-old"):
             await a_pod(room, name)
 
-    with world(tmp_path_factory.mktemp("app") / "site", all_of_it) as made:
-        yield made
+    with world(tmp_path_factory.mktemp("app") / "site", all_of_it) as opened_world:
+        yield opened_world
 
 
 async def deliver_claims(room: Room) -> None:
@@ -95,9 +95,9 @@ def page(site: World, open_page: OpenPage) -> Any:
 
 
 def a_page(site: World, open_page: OpenPage, who: str = "ann", **options: Any) -> Any:
-    made = open_page(base_url=site.url, **options)
-    made.context.add_cookies(site.cookies(who))
-    return made
+    new_page = open_page(base_url=site.url, **options)
+    new_page.context.add_cookies(site.cookies(who))
+    return new_page
 
 
 # -- what it shows -------------------------------------------------------------------------------------------------
@@ -190,17 +190,17 @@ def test_a_ref_that_cannot_be_rendered_is_told_with_its_file(page: Any) -> None:
 @pytest.mark.tier("all")
 def test_the_operation_pins_what_it_waits_for_and_goes_on_before_the_eyes(site: World, open_page: OpenPage) -> None:
     one, other = a_page(site, open_page), a_page(site, open_page)
-    for each in (one, other):
-        each.goto("/apps/argocd/ranker/operation")
-        each.wait_for_selector("#pulse[data-state=live]")
-        assert "Waiting for" in each.inner_text("#blocker")
-        assert "Deployment/ranker" in each.inner_text("#blocker")
-        assert "no node has room for ranker" in each.inner_text("#blocker")
+    for window in (one, other):
+        window.goto("/apps/argocd/ranker/operation")
+        window.wait_for_selector("#pulse[data-state=live]")
+        assert "Waiting for" in window.inner_text("#blocker")
+        assert "Deployment/ranker" in window.inner_text("#blocker")
+        assert "no node has room for ranker" in window.inner_text("#blocker")
     site.do(lambda room: well(room, "ranker"))
-    for each in (one, other):
-        each.wait_for_selector("#operation:has-text('successfully synced')")
-        each.wait_for_selector("#app-head:has-text('Healthy')")
-        assert each.locator("#blocker").count() == 0
+    for window in (one, other):
+        window.wait_for_selector("#operation:has-text('successfully synced')")
+        window.wait_for_selector("#app-head:has-text('Healthy')")
+        assert window.locator("#blocker").count() == 0
 
 
 @pytest.mark.tier("all")
@@ -280,8 +280,8 @@ def test_a_sync_of_some_resources_is_asked_for_by_the_panel(page: Any, site: Wor
     page.wait_for_url("**/apps/argocd/claims/operation?said=synced")
     site.do(lambda room: room.until_over("claims"))
     page.wait_for_selector("#operation:has-text('successfully synced')")
-    found = site.do(lambda room: room.get("ConfigMap", "claims"))
-    assert found["data"]["threshold"] == "0.9"
+    stored_config_map = site.do(lambda room: room.get("ConfigMap", "claims"))
+    assert stored_config_map["data"]["threshold"] == "0.9"
 
 
 @pytest.mark.tier("all")
@@ -323,8 +323,8 @@ def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
     page.wait_for_url("**said=rollback")
     page.wait_for_selector("#app-banners:has-text('too dark')")
     site.do(lambda room: room.until_over("docs"))
-    found = site.do(lambda room: room.get("ConfigMap", "docs"))
-    assert found["data"]["theme"] == "light"
+    stored_config_map = site.do(lambda room: room.get("ConfigMap", "docs"))
+    assert stored_config_map["data"]["theme"] == "light"
     _told_of_the_rollback(page)
 
 
@@ -365,8 +365,8 @@ def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
     page.goto(OBJECT)
     page.get_by_role("button", name="restart").click()
     page.wait_for_url("**said=acted")
-    found = site.do(lambda room: room.get("apps/Deployment", "web"))
-    assert "kubectl.kubernetes.io/restartedAt" in found["spec"]["template"]["metadata"]["annotations"]
+    deployment = site.do(lambda room: room.get("apps/Deployment", "web"))
+    assert "kubectl.kubernetes.io/restartedAt" in deployment["spec"]["template"]["metadata"]["annotations"]
     site.do(lambda room: well(room, "web", 2))
 
 
@@ -451,7 +451,7 @@ def test_what_is_wide_fits_a_phone(site: World, open_page: OpenPage) -> None:
 @pytest.mark.tier("all")
 def test_keys_lead_through_an_application(page: Any) -> None:
     page.goto(WEB)
-    for key, place in (
+    for key, path in (
         ("d", "diff"),
         ("w", "operation"),
         ("h", "history"),
@@ -460,7 +460,7 @@ def test_keys_lead_through_an_application(page: Any) -> None:
         ("s", "sync"),
     ):
         page.keyboard.press(key)
-        page.wait_for_url(f"**{WEB}/{place}")
+        page.wait_for_url(f"**{WEB}/{path}")
 
 
 def test_who_is_signed_out_is_told_so_and_can_sign_in(page: Any, site: World) -> None:

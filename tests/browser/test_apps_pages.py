@@ -23,8 +23,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         await furnish(room)
         await bulk(room)
 
-    with world(tmp_path_factory.mktemp("apps") / "site", all_of_it) as made:
-        yield made
+    with world(tmp_path_factory.mktemp("apps") / "site", all_of_it) as opened_world:
+        yield opened_world
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def page(site: World, open_page: OpenPage) -> Any:
 
 
 def a_page(site: World, open_page: OpenPage, who: str = "ann", **options: Any) -> Any:
-    made = open_page(base_url=site.url, **options)
-    made.context.add_cookies(site.cookies(who))
-    return made
+    new_page = open_page(base_url=site.url, **options)
+    new_page.context.add_cookies(site.cookies(who))
+    return new_page
 
 
 def row(page: Any, name: str) -> Any:
@@ -43,7 +43,7 @@ def row(page: Any, name: str) -> Any:
 
 
 def names(page: Any) -> list[str]:
-    return [each.strip() for each in page.locator("#rows .name").all_inner_texts()]
+    return [name.strip() for name in page.locator("#rows .name").all_inner_texts()]
 
 
 @pytest.mark.tier("test")
@@ -159,16 +159,16 @@ def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -
     """Of docs, which is held: web would put back by itself what somebody changes."""
     site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "Synced", "docs"))
     one, other = a_page(site, open_page), a_page(site, open_page)
-    for each in (one, other):
-        each.goto("/apps")
-        each.wait_for_selector("#pulse[data-state=live]")
+    for window in (one, other):
+        window.goto("/apps")
+        window.wait_for_selector("#pulse[data-state=live]")
     site.do(lambda room: room.change("docs", theme="dark"))
     site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "OutOfSync", "docs"))
-    for each in (one, other):
-        each.wait_for_selector("#a-argocd-docs:has-text('OutOfSync')")
+    for window in (one, other):
+        window.wait_for_selector("#a-argocd-docs:has-text('OutOfSync')")
     site.do(lambda room: room.change("docs", theme="light"))
-    for each in (one, other):
-        each.wait_for_selector("#a-argocd-docs:not(:has-text('OutOfSync'))")
+    for window in (one, other):
+        window.wait_for_selector("#a-argocd-docs:not(:has-text('OutOfSync'))")
 
 
 def test_a_new_application_is_told_and_the_rows_stay_where_they_are(page: Any, site: World) -> None:

@@ -125,8 +125,8 @@ def test_keys_are_shown_as_the_page_has_them(tab: Any, gallery_site: Gallery) ->
     tab.goto(f"{gallery_site.url}/gallery")
     tab.keyboard.press("?")
     tab.wait_for_selector("dialog#keys[open]")
-    shown = tab.locator("#keys-list").inner_text()
-    assert "App Diff" in shown and "Go to Models" in shown
+    keys_text = tab.locator("#keys-list").inner_text()
+    assert "App Diff" in keys_text and "Go to Models" in keys_text
     tab.keyboard.press("Escape")
     tab.keyboard.press("/")
     assert tab.evaluate("document.activeElement.id") == "search-q"
@@ -212,11 +212,11 @@ def test_of_many_pages_in_the_background_one_stays_live(open_page: Opens, galler
         page.goto(f"{gallery_site.url}/gallery?live=1")
         page.wait_for_selector("#pulse[data-state=live]")
         page.evaluate(HIDE)
-    shown = pages[-1]
-    shown.evaluate(SHOW)
-    shown.wait_for_selector("#pulse[data-state=live]")
+    visible_page = pages[-1]
+    visible_page.evaluate(SHOW)
+    visible_page.wait_for_selector("#pulse[data-state=live]")
     gallery_site.patch({"page-state": render_macro("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
-    expect(shown).to_have_title("fraud · Healthy – argosy")
+    expect(visible_page).to_have_title("fraud · Healthy – argosy")
     expect(first).to_have_title("fraud · Healthy – argosy")
 
 

@@ -86,22 +86,25 @@ class Served(NamedTuple):
 
     def read(self, path: str) -> bytes:
         headers = {} if path.startswith("/login") else {"Authorization": self.token}
-        asked = urllib.request.Request(self.url + path, headers=headers)
+        request = urllib.request.Request(self.url + path, headers=headers)
         try:
-            with urllib.request.urlopen(asked, timeout=HANG_SECONDS) as found:
-                return bytes(found.read())
+            with urllib.request.urlopen(request, timeout=HANG_SECONDS) as response:
+                return bytes(response.read())
         except urllib.error.HTTPError as refused:  # a page, too
             return refused.read()
 
     def post(self, path: str, **form: str) -> int:
         headers = {"Authorization": self.token, "Origin": self.url}
-        asked = urllib.request.Request(self.url + path, urlencode(form).encode(), headers)
-        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(asked, timeout=HANG_SECONDS) as found:
-            return int(found.status)
+        request = urllib.request.Request(self.url + path, urlencode(form).encode(), headers)
+        with (
+            contextlib.suppress(urllib.error.HTTPError),
+            urllib.request.urlopen(request, timeout=HANG_SECONDS) as response,
+        ):
+            return int(response.status)
         return 0
 
 
-async def careless(asked: RequestContext) -> PageResponse:
+async def careless(request: RequestContext) -> PageResponse:
     return PageResponse("error.html", {"code": 400, "title": "x", "message": safe(hostile("careless")), "next": ""})
 
 
@@ -128,8 +131,8 @@ async def _served(folder: Path) -> AsyncIterator[Served]:
             await world.cluster.patch(ResourceKey("", "ConfigMap", CONTROL, "argocd-cm"), {"data": SETTINGS})
             await world.cluster.patch(ResourceKey("", "ConfigMap", CONTROL, "argocd-rbac-cm"), {"data": EVERYBODY})
             await be_hostile(world.cluster, url)
-            async with _entered(world, environments(folder / "web")) as found:
-                yield found
+            async with _entered(world, environments(folder / "web")) as server:
+                yield server
 
 
 @contextlib.asynccontextmanager
@@ -158,14 +161,14 @@ def _pod(owner: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = _served(tmp_path_factory.mktemp("hostile"))
-    found = asyncio.run_coroutine_threadsafe(made.__aenter__(), _loop()).result(HANG_SECONDS)
+    server_context = _served(tmp_path_factory.mktemp("hostile"))
+    server = asyncio.run_coroutine_threadsafe(server_context.__aenter__(), _loop()).result(HANG_SECONDS)
     try:
-        assert found.post("/environments/production/hold", reason=hostile("hold-of-environment")) == 200
-        found.post(f"/apps/{quote(hostile('audited'), safe='')}/x/refresh")
-        yield found
+        assert server.post("/environments/production/hold", reason=hostile("hold-of-environment")) == 200
+        server.post(f"/apps/{quote(hostile('audited'), safe='')}/x/refresh")
+        yield server
     finally:
-        asyncio.run_coroutine_threadsafe(made.__aexit__(None, None, None), _loop()).result(HANG_SECONDS)
+        asyncio.run_coroutine_threadsafe(server_context.__aexit__(None, None, None), _loop()).result(HANG_SECONDS)
 
 
 class Trap:
@@ -178,44 +181,46 @@ class Trap:
         self.page = self.context.new_page()
         self.caught: list[str] = []
         self.page.on("dialog", lambda dialog: (self.caught.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda asked: "/ran" in asked.url and self.caught.append(asked.url))
+        self.page.on("request", lambda request: "/ran" in request.url and self.caught.append(request.url))
 
     def ran(self) -> list[str]:
-        found = self.page.evaluate("window.ran")
-        return [*self.caught, *([f"window.ran={found}"] if found else [])]
+        flag = self.page.evaluate("window.ran")
+        return [*self.caught, *([f"window.ran={flag}"] if flag else [])]
 
 
 @pytest.fixture
 def trap(chromium: Any, served: Served) -> Iterator[Trap]:
-    made = Trap(chromium, served)
-    yield made
-    made.context.close()
+    new_trap = Trap(chromium, served)
+    yield new_trap
+    new_trap.context.close()
 
 
 def plain_pages() -> list[str]:
     """Each page once, of what is hostile."""
-    found = []
+    paths = []
     for route in ROUTE_TABLE:
         if route.method != "GET" or route.is_api or NO_PAGES.search(route.path):
             continue
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         names = {"name": APP, "ns": CONTROL, "group": "-", "kind": "ConfigMap", "rns": "team-a", "rname": "conf"}
-        given = {name: names.get(name, each) if "/apps" in route.path else each for name, each in case.values.items()}
-        found.append(address(route, case._replace(values=given, query={})))
-    found += [f"{OBJECT}?tab={tab}" for tab in TABS]
-    found += [each.replace(APP, "app-h") for each in found if f"{APP}/" in each and "/r/" not in each]
-    return [*dict.fromkeys(found), *MORE]
+        values = {
+            name: names.get(name, value) if "/apps" in route.path else value for name, value in case.values.items()
+        }
+        paths.append(address(route, case._replace(values=values, query={})))
+    paths += [f"{OBJECT}?tab={tab}" for tab in TABS]
+    paths += [path.replace(APP, "app-h") for path in paths if f"{APP}/" in path and "/r/" not in path]
+    return [*dict.fromkeys(paths), *MORE]
 
 
 def asked_pages() -> list[str]:
     """The same, with hostile words in the address."""
     words = {name: f"{name}={quote(hostile('word-' + name))}" for name in WORDS}
-    found = []
-    for each in plain_pages():
+    paths = []
+    for path in plain_pages():
         # an Application of another project than is asked for, and a deployment that is none, are not there
-        kept = [word for name, word in words.items() if "/apps/" not in each or name not in ("project", "id")]
-        found.append(f"{each}{'&' if '?' in each else '?'}{'&'.join(kept)}")
-    return found
+        query_words = [word for name, word in words.items() if "/apps/" not in path or name not in ("project", "id")]
+        paths.append(f"{path}{'&' if '?' in path else '?'}{'&'.join(query_words)}")
+    return paths
 
 
 @pytest.mark.tier("all")
@@ -227,42 +232,42 @@ def test_a_careless_page_is_caught(trap: Trap) -> None:
 
 def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served) -> None:
     trap.page.goto("/apps")
-    harm, shown = {}, set()
-    asked = [each for each in asked_pages() if not IS_ALIKE.search(each)]
-    for path in [*plain_pages(), *asked]:
+    harm, visible_words = {}, set()
+    paths_with_words = [page_path for page_path in asked_pages() if not IS_ALIKE.search(page_path)]
+    for path in [*plain_pages(), *paths_with_words]:
         text = served.read(path).decode()
-        shown |= set(re.findall(r"([\w-]+)~(?:&#x27;|&lt;)", text))
-        if found := trap.page.evaluate(HARM, text):
-            harm[path] = found
+        visible_words |= set(re.findall(r"([\w-]+)~(?:&#x27;|&lt;)", text))
+        if harmful_parts := trap.page.evaluate(HARM, text):
+            harm[path] = harmful_parts
     assert harm == {}
     assert trap.ran() == []
-    assert shown >= WORDS_SHOWN, WORDS_SHOWN - shown
-    assert (served.planted | HEARD) - shown == UNSHOWN
+    assert visible_words >= WORDS_SHOWN, WORDS_SHOWN - visible_words
+    assert (served.planted | HEARD) - visible_words == UNSHOWN
 
 
 @pytest.mark.tier("all")
 def test_no_word_of_an_address_becomes_part_of_a_page_that_is_like_another(trap: Trap, served: Served) -> None:
     trap.page.goto("/apps")
-    asked = [each for each in asked_pages() if IS_ALIKE.search(each)]
-    assert len(asked) > 10
-    assert [each for each in asked if trap.page.evaluate(HARM, served.read(each).decode())] == []
+    paths_with_words = [path for path in asked_pages() if IS_ALIKE.search(path)]
+    assert len(paths_with_words) > 10
+    assert [path for path in paths_with_words if trap.page.evaluate(HARM, served.read(path).decode())] == []
     assert trap.ran() == []
 
 
 @pytest.mark.tier("all")
 def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
-    for path in [each for each in plain_pages() if "app-h" not in each]:
+    for path in [page_path for page_path in plain_pages() if "app-h" not in page_path]:
         trap.page.goto(path, wait_until="domcontentloaded")
         assert trap.ran() == [], path
 
 
 @pytest.mark.tier("all")
 def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served: Served) -> None:
-    for question, told in (("[[1]]", "model-answer~"), ('{"instances": ["refuse"]}', "model-refusal~")):
+    for question, expected_text in (("[[1]]", "model-answer~"), ('{"instances": ["refuse"]}', "model-refusal~")):
         trap.page.goto("/models/team-a/thing-a")
         trap.page.get_by_label("Input").fill(question)
         trap.page.get_by_role("button", name="Send", exact=True).click()
-        expect(trap.page.locator("#answer")).to_contain_text(told)
+        expect(trap.page.locator("#answer")).to_contain_text(expected_text)
         assert trap.page.evaluate(HARM, trap.page.content()) == []
     trap.page.keyboard.press("Control+k")
     trap.page.fill("#palette-q", "app-h")
@@ -286,8 +291,8 @@ def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:
     served.do(served.cluster.patch(APPLICATION_KEY, changed))
     until(lambda: "came-later~" in trap.page.inner_text("body"), trap)
     assert trap.ran() == []
-    kept = {"health": before["health"], "conditions": before["conditions"]}
-    served.do(served.cluster.patch(APPLICATION_KEY, {"status": kept}))
+    old_status = {"health": before["health"], "conditions": before["conditions"]}
+    served.do(served.cluster.patch(APPLICATION_KEY, {"status": old_status}))
     until(lambda: "came-later~" not in trap.page.inner_text("body"), trap)
 
 

@@ -25,8 +25,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         await room.deliver()
         await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
 
-    with world(tmp_path_factory.mktemp("trouble") / "site", one_application) as made:
-        yield made
+    with world(tmp_path_factory.mktemp("trouble") / "site", one_application) as opened_world:
+        yield opened_world
 
 
 def opened(site: World, open_page: OpenPage, at: str = MODELS) -> Any:
@@ -61,14 +61,14 @@ def test_a_session_that_was_renewed_elsewhere_goes_on(site: World, open_page: Op
 
 def test_who_comes_back_too_late_is_told_so_and_asks_no_more(site: World, open_page: OpenPage) -> None:
     page = opened(site, open_page)
-    asked: list[str] = []
+    requested_urls: list[str] = []
     site.people.past.add("ann")
     try:
         expect(page.locator("#signed-out")).to_be_visible()
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: requested_urls.append(request.url))
         page.clock.run_for(60_000)
         page.evaluate("() => fetch('/login?last')")  # asked after all that the minute has brought
-        assert asked == [f"{site.url}/login?last"]
+        assert requested_urls == [f"{site.url}/login?last"]
     finally:
         site.people.past.discard("ann")
 

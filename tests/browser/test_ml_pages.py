@@ -22,8 +22,8 @@ BEHIND_BARS = ("sandbox", "Content Security Policy", "Content-Security-Policy", 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesWorld]:
-    with machines_world(tmp_path_factory.mktemp("machines")) as made:
-        yield made
+    with machines_world(tmp_path_factory.mktemp("machines")) as opened_world:
+        yield opened_world
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., A
 def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Callable[..., Any]) -> None:
     row = visit("/models").locator("#m-ml-fraud")
     text = row.inner_text()
-    assert all(each in text for each in ("fraud", "Healthy", "sklearn", "pvc://models/fraud", "1/1", "train #2"))
+    assert all(word in text for word in ("fraud", "Healthy", "sklearn", "pvc://models/fraud", "1/1", "train #2"))
     row.get_by_role("link", name="train #2").click()
     row.page.wait_for_url("**/notebooks/ml/train/runs/2")
 
@@ -170,8 +170,8 @@ def test_cells_appear_while_it_runs(visit: Callable[..., Any], site: MachinesWor
 def test_no_attack_of_a_notebook_a_model_or_a_message_runs(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks")
     page.expected += BEHIND_BARS
-    asked: list[str] = []
-    page.on("response", lambda answer: asked.append(answer.url))  # what a policy stopped has none
+    response_urls: list[str] = []
+    page.on("response", lambda answer: response_urls.append(answer.url))  # what a policy stopped has none
     for path in ("/notebooks", "/notebooks/ml/hostile", "/models", "/models/ml/hostile", "/activity", "/doctor"):
         page.goto(site.url + path)
         page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
@@ -179,7 +179,7 @@ def test_no_attack_of_a_notebook_a_model_or_a_message_runs(visit: Callable[..., 
         page.wait_for_load_state("networkidle")
         assert page.evaluate("window.ran") is None, path
         assert page.locator("a[href^='javascript'], main script").count() == 0
-    assert [each for each in asked if "/ran" in each] == []
+    assert [url for url in response_urls if "/ran" in url] == []
     assert page.locator("text={{ 7 * 7 }}").count() == 0 and "49" not in page.locator("main").inner_text()
 
 
@@ -236,7 +236,7 @@ def test_an_environment_that_was_rolled_back_says_so_instead_of_urging_a_sync(
 ) -> None:
     before = site.run(site.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", "web-production")))
     entry = before["status"]["history"][0]
-    history = [{**entry, "id": n, "revision": each * 40} for n, each in enumerate("aba")]
+    history = [{**entry, "id": n, "revision": letter * 40} for n, letter in enumerate("aba")]
     sync = {"status": "OutOfSync", "revision": "b" * 40, "comparedTo": {"source": entry["source"], "destination": {}}}
     site.run(site.put({**before, "status": {**before["status"], "history": history, "sync": sync}}))
     card = visit("/environments").locator("#e-production")

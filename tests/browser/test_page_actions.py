@@ -36,14 +36,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         await room.project("shut", syncWindows=[SHUT], sourceRepos=["*"], orphanedResources={"warn": False})
         await room.deliver("night", "late", project="shut")
 
-    with world(tmp_path_factory.mktemp("actions") / "site", all_of_it) as made:
-        yield made
+    with world(tmp_path_factory.mktemp("actions") / "site", all_of_it) as opened_world:
+        yield opened_world
 
 
 def a_page(site: World, open_page: OpenPage, **options: Any) -> Any:
-    made = open_page(base_url=site.url, **options)
-    made.context.add_cookies(site.cookies())
-    return made
+    new_page = open_page(base_url=site.url, **options)
+    new_page.context.add_cookies(site.cookies())
+    return new_page
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def page(site: World, open_page: OpenPage) -> Any:
 
 
 def listed(page: Any) -> list[str]:
-    return [each.strip() for each in page.locator("#rows .name").all_inner_texts()]
+    return [name.strip() for name in page.locator("#rows .name").all_inner_texts()]
 
 
 def annotations(site: World, name: str) -> dict[str, str]:
@@ -226,9 +226,9 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
     page.get_by_role("button", name="SYNCHRONIZE").click()
     page.wait_for_url("**said=synced")
     site.do(lambda room: room.until_over("bulk-one"))
-    asked = site.do(lambda room: room.app("bulk-one"))["status"]["operationState"]["operation"]
-    assert asked["sync"]["syncStrategy"]["apply"]["force"] and "hook" not in asked["sync"]["syncStrategy"]
-    assert asked["retry"]["limit"] == 2 and "Replace=true" in asked["sync"]["syncOptions"]
+    operation = site.do(lambda room: room.app("bulk-one"))["status"]["operationState"]["operation"]
+    assert operation["sync"]["syncStrategy"]["apply"]["force"] and "hook" not in operation["sync"]["syncStrategy"]
+    assert operation["retry"]["limit"] == 2 and "Replace=true" in operation["sync"]["syncOptions"]
 
 
 def test_the_doctor_looks_closely(page: Any) -> None:
@@ -260,7 +260,7 @@ def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> No
 
 def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: OpenPage) -> None:
     """One change for all of them: a commit that web takes up by itself."""
-    places = {
+    expectations = {
         "/apps/argocd/web/tree": ("#tree", "fresh"),
         "/apps/argocd/web/history": ("#history", "Bring something fresh"),
         "/apps/argocd/web/events": ("#moments", "deployment 1"),
@@ -269,18 +269,18 @@ def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: O
         "/apps?view=summary&q=web": ("#apps-summary", "Degraded"),
     }
     twice = ("/apps/argocd/web/tree", "/activity")
-    windows = [(a_page(site, open_page), path) for path in (*places, *twice)]
-    for each, path in windows:
-        each.goto(path, wait_until="commit")
-    for each, _ in windows:
-        each.wait_for_selector("#pulse[data-state=live]")
+    windows = [(a_page(site, open_page), path) for path in (*expectations, *twice)]
+    for window, path in windows:
+        window.goto(path, wait_until="commit")
+    for window, _ in windows:
+        window.wait_for_selector("#pulse[data-state=live]")
     site.room.repository.push({"web/fresh.yaml": config_map("fresh", a="b")}, "Bring something fresh")
     site.do(lambda room: room.patch_app({"metadata": {"annotations": {names.REFRESH: "normal"}}}, "web"))
     site.do(lambda room: room.until(lambda status: len(status["history"]) == 2, "web"))
     site.do(_ill)
-    for each, path in windows:
-        selector, word = places[path]
-        expect(each.locator(selector)).to_contain_text(word)
+    for window, path in windows:
+        selector, word = expectations[path]
+        expect(window.locator(selector)).to_contain_text(word)
 
 
 async def _ill(room: Room) -> None:

@@ -28,8 +28,8 @@ CANARY = "tok-canary-1948"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesWorld]:
-    with machines_world(tmp_path_factory.mktemp("machines")) as made:
-        yield made
+    with machines_world(tmp_path_factory.mktemp("machines")) as opened_world:
+        yield opened_world
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_project_tells_its_rules_and_when_its_windows_open(visit: Callable[...
     _until(page, site.url + "/settings/projects/ml", "Project ml")
     text = page.locator("main").inner_text()
     assert all(
-        each in text for each in ("https://example.com/*", "ml-*", "0 3 * * *", "in ", "proj:ml:ci", "<b>ML</b>")
+        word in text for word in ("https://example.com/*", "ml-*", "0 3 * * *", "in ", "proj:ml:ci", "<b>ML</b>")
     )
 
 

@@ -16,9 +16,9 @@ from support.signed_in_site import PASSWORD, SignedInWorld, signed_in_world
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedInWorld]:
-    with signed_in_world(tmp_path_factory.mktemp("signed-in")) as made:
-        made.run(made.account("ann"))
-        yield made
+    with signed_in_world(tmp_path_factory.mktemp("signed-in")) as opened_world:
+        opened_world.run(opened_world.account("ann"))
+        yield opened_world
 
 
 def signed_in(page: Any, world: SignedInWorld, password: str = PASSWORD, path: str = "/login") -> None:
@@ -39,7 +39,7 @@ def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
     page.get_by_text("Invalid username or password").wait_for()
     signed_in(page, world, path="/login?next=%2Fsettings")
     page.wait_for_url(f"{world.url}/settings")
-    (cookie,) = [each for each in page.context.cookies() if each["name"].startswith("argosy-")]
+    (cookie,) = [candidate for candidate in page.context.cookies() if candidate["name"].startswith("argosy-")]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     page.locator("button[popovertarget=me]").click()
     page.get_by_role("button", name="Sign out").click()

@@ -53,13 +53,13 @@ class Plane:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(HANG_SECONDS)
 
     async def _open(self) -> None:
-        found = await self._stack.enter_async_context(served(self.folder / "plane"))
-        self.cluster = EmbeddedCluster(found.plane)
+        served_plane = await self._stack.enter_async_context(served(self.folder / "plane"))
+        self.cluster = EmbeddedCluster(served_plane.plane)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
             await self.cluster.create(load_definition(name))
         await self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
         await self.cluster.create(APP)
-        write_kubeconfig(self.folder / "kubeconfig", found)
+        write_kubeconfig(self.folder / "kubeconfig", served_plane)
 
     def say(self, sync: str) -> None:
         self.run(self.cluster.patch(KEY, {"status": {"sync": {"status": sync}}}))
@@ -71,9 +71,9 @@ class Plane:
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[Plane]:
-    made = Plane(tmp_path)
-    yield made
-    made.close()
+    new_plane = Plane(tmp_path)
+    yield new_plane
+    new_plane.close()
 
 
 @contextlib.contextmanager
@@ -104,8 +104,8 @@ def _enter(page: Any, entrance: str) -> None:
 @pytest.mark.tier("all")
 def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
     page, other = open_page(), open_page()
-    for each in (page, other):
-        each.expected += AWAY
+    for window in (page, other):
+        window.expected += AWAY
     head = "#app-head:has-text('{}')"
     with serving(plane) as second:
         _enter(other, second)
@@ -113,11 +113,11 @@ def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, 
             _enter(page, first)
             page.goto(f"{first.partition('/enter')[0]}/apps/{CONTROL}/models")
             other.goto(f"{second.partition('/enter')[0]}/apps/{CONTROL}/models")
-            for each in (page, other):
-                each.wait_for_selector("#pulse[data-state=live]")
+            for window in (page, other):
+                window.wait_for_selector("#pulse[data-state=live]")
             plane.say("Unknown")
-            for each in (page, other):
-                each.wait_for_selector(head.format("Unknown"))
+            for window in (page, other):
+                window.wait_for_selector(head.format("Unknown"))
         plane.say("Synced")  # nobody is there to tell the first page
         other.wait_for_selector(head.format("Synced"))
         page.wait_for_selector("html.is-stale")
@@ -127,5 +127,5 @@ def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, 
             page.wait_for_selector(head.format("Synced"))
             page.wait_for_selector("#pulse[data-state=live]")
             plane.say("OutOfSync")
-            for each in (page, other):
-                each.wait_for_selector(head.format("OutOfSync"))
+            for window in (page, other):
+                window.wait_for_selector(head.format("OutOfSync"))

@@ -55,8 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def real_server() -> RealServer:
     """One for all tests; each works in a namespace of its own."""
-    if given := os.environ.get("ARGOSY_TEST_KUBECONFIG"):
-        return RealServer(Path(given), None)
+    if kubeconfig := os.environ.get("ARGOSY_TEST_KUBECONFIG"):
+        return RealServer(Path(kubeconfig), None)
     if control_plane.programs() is None:
         pytest.skip(f"real: no control plane in {control_plane.CACHE} (make realcluster), no ARGOSY_TEST_KUBECONFIG")
     return SERVER.get()
@@ -85,8 +85,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(params=FLAVOURS)
 def flavour(request: pytest.FixtureRequest) -> Flavour:
-    found: Flavour = request.getfixturevalue(f"{request.param}_flavour")
-    return found
+    chosen_flavour: Flavour = request.getfixturevalue(f"{request.param}_flavour")
+    return chosen_flavour
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ async def embedded_flavour() -> AsyncIterator[Flavour]:
 @pytest.fixture(scope="module")
 async def wire_flavour(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Flavour]:
     """One server for all tests of a file, as a real one is for all; each works in a namespace of its own."""
-    found = ensure_certificates(tmp_path_factory.mktemp("wire"))
-    async with open_plane() as plane, serve_https(plane, found) as url:
-        connection = Connection(server=url, ca_file=str(found.authority), token=TOKEN)
+    certificates = ensure_certificates(tmp_path_factory.mktemp("wire"))
+    async with open_plane() as plane, serve_https(plane, certificates) as url:
+        connection = Connection(server=url, ca_file=str(certificates.authority), token=TOKEN)
         async with await connect(connection) as cluster:
             yield Flavour("wire", cluster, compact_of(plane))
 
@@ -138,7 +138,9 @@ def own_cluster(request: pytest.FixtureRequest, flavour: Flavour) -> Cluster:
 
 @pytest.fixture
 async def namespace(cluster: Cluster) -> AsyncIterator[str]:
-    made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}})
-    name = made["metadata"]["name"]
+    created_namespace = await cluster.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}}
+    )
+    name = created_namespace["metadata"]["name"]
     yield name
     await cluster.delete(ResourceKey("", "Namespace", "", name), propagation=Propagation.BACKGROUND)

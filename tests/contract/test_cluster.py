@@ -25,10 +25,14 @@ async def test_discovery_tells_version_plural_scope_and_subresources_of_a_kind(c
 
 
 async def test_what_was_created_is_what_is_read(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace))
-    assert made["metadata"]["uid"] and made["metadata"]["resourceVersion"] and made["metadata"]["creationTimestamp"]
-    assert await cluster.get(key_of(made)) == made
-    assert (made["apiVersion"], made["kind"], made["data"]) == ("v1", "ConfigMap", {"x": "1"})
+    config_map = await cluster.create(config(namespace))
+    assert (
+        config_map["metadata"]["uid"]
+        and config_map["metadata"]["resourceVersion"]
+        and config_map["metadata"]["creationTimestamp"]
+    )
+    assert await cluster.get(key_of(config_map)) == config_map
+    assert (config_map["apiVersion"], config_map["kind"], config_map["data"]) == ("v1", "ConfigMap", {"x": "1"})
 
 
 async def test_a_missing_object_is_none_not_an_error(cluster: Cluster, namespace: str) -> None:
@@ -37,15 +41,16 @@ async def test_a_missing_object_is_none_not_an_error(cluster: Cluster, namespace
 
 
 async def test_a_kind_that_is_not_served_is_404(cluster: Cluster, namespace: str) -> None:
-    for asked in (
+    for call in (
         cluster.get(ResourceKey("nowhere.example", "Nothing", namespace, "a")),
         cluster.list(GroupKind("nowhere.example", "Nothing")),
         cluster.create({"apiVersion": "nowhere.example/v1", "kind": "Nothing", "metadata": {"name": "a"}}),
-        cluster.apply({"apiVersion": "v9", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}},
-                      manager="m"),
+        cluster.apply(
+            {"apiVersion": "v9", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}}, manager="m"
+        ),
     ):
         with pytest.raises(ClusterError) as caught:
-            await asked
+            await call
         assert caught.value.code == 404
 
 
@@ -59,8 +64,7 @@ async def test_a_second_create_of_one_name_is_a_conflict(cluster: Cluster, names
 
 
 async def test_generate_name_makes_names_that_differ(cluster: Cluster, namespace: str) -> None:
-    manifest = {"apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"generateName": "made-", "namespace": namespace}}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-", "namespace": namespace}}
     names = {(await cluster.create(manifest))["metadata"]["name"] for _ in range(3)}
     assert len(names) == 3
     assert all(name.startswith("made-") and len(name) == len("made-") + 5 for name in names)
@@ -87,9 +91,9 @@ async def test_a_dry_run_answers_like_the_real_one_and_changes_nothing(cluster: 
     assert would["metadata"]["uid"]
     assert (await cluster.apply(config(namespace), manager="m", dry_run=True))["data"] == {"x": "1"}
     assert await cluster.get(key_of(would)) is None
-    made = await cluster.create(config(namespace))
-    assert (await cluster.replace({**made, "data": {"x": "2"}}, dry_run=True))["data"] == {"x": "2"}
-    assert await cluster.get(key_of(made)) == made
+    config_map = await cluster.create(config(namespace))
+    assert (await cluster.replace({**config_map, "data": {"x": "2"}}, dry_run=True))["data"] == {"x": "2"}
+    assert await cluster.get(key_of(config_map)) == config_map
 
 
 async def test_replace_needs_the_version_that_was_read(cluster: Cluster, namespace: str) -> None:
@@ -105,11 +109,11 @@ async def test_replace_needs_the_version_that_was_read(cluster: Cluster, namespa
 async def test_fields_belong_to_the_manager_that_a_write_names(cluster: Cluster, namespace: str) -> None:
     def owners(manifest: Manifest) -> dict[str, set[str]]:
         entries = manifest["metadata"]["managedFields"]
-        return {each["manager"]: set(each["fieldsV1"].get("f:data") or ()) - {"."} for each in entries}
+        return {entry["manager"]: set(entry["fieldsV1"].get("f:data") or ()) - {"."} for entry in entries}
 
-    made = await cluster.create(config(namespace, data={"x": "1"}), manager="maker")
-    assert owners(made) == {"maker": {"f:x"}}
-    changed = await cluster.patch(key_of(made), {"data": {"y": "1"}}, manager="changer")
+    config_map = await cluster.create(config(namespace, data={"x": "1"}), manager="maker")
+    assert owners(config_map) == {"maker": {"f:x"}}
+    changed = await cluster.patch(key_of(config_map), {"data": {"y": "1"}}, manager="changer")
     assert owners(changed) == {"maker": {"f:x"}, "changer": {"f:y"}}
     replaced = await cluster.replace({**changed, "data": {"x": "1", "y": "1", "z": "1"}}, manager="replacer")
     assert owners(replaced) == {"maker": {"f:x"}, "changer": {"f:y"}, "replacer": {"f:z"}}
@@ -125,7 +129,7 @@ async def test_apply_creates_then_changes_then_leaves_alone(cluster: Cluster, na
     first = await cluster.apply(config(namespace, data={"x": "1"}), manager="m")
     second = await cluster.apply(config(namespace, data={"x": "2"}), manager="m")
     third = await cluster.apply(config(namespace, data={"x": "2"}), manager="m")
-    versions = [made["metadata"]["resourceVersion"] for made in (first, second, third)]
+    versions = [manifest["metadata"]["resourceVersion"] for manifest in (first, second, third)]
     assert versions[0] != versions[1] == versions[2]
     assert first["metadata"]["managedFields"][0]["manager"] == "m"
 
@@ -146,33 +150,33 @@ async def test_apply_refuses_another_managers_field_unless_forced(cluster: Clust
 
 
 async def test_a_merge_patch_sets_and_removes_fields(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace, data={"x": "1", "y": "1"}))
-    patched = await cluster.patch(key_of(made), {"data": {"x": None, "z": "3"}}, kind_of_patch=PatchKind.MERGE)
+    config_map = await cluster.create(config(namespace, data={"x": "1", "y": "1"}))
+    patched = await cluster.patch(key_of(config_map), {"data": {"x": None, "z": "3"}}, kind_of_patch=PatchKind.MERGE)
     assert patched["data"] == {"y": "1", "z": "3"}
 
 
 async def test_a_json_patch_tests_before_it_writes(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace))
+    config_map = await cluster.create(config(namespace))
     patch = [{"op": "test", "path": "/data/x", "value": "1"}, {"op": "replace", "path": "/data/x", "value": "2"}]
-    assert (await cluster.patch(key_of(made), patch, kind_of_patch=PatchKind.JSON))["data"] == {"x": "2"}
+    assert (await cluster.patch(key_of(config_map), patch, kind_of_patch=PatchKind.JSON))["data"] == {"x": "2"}
     with pytest.raises(Invalid):
-        await cluster.patch(key_of(made), patch, kind_of_patch=PatchKind.JSON)
+        await cluster.patch(key_of(config_map), patch, kind_of_patch=PatchKind.JSON)
 
 
 async def test_a_strategic_patch_merges_containers_by_name(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(deployment(namespace))
+    created_deployment = await cluster.create(deployment(namespace))
     extra = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "example.invalid/side"}]}}}}
-    patched = await cluster.patch(key_of(made), extra, kind_of_patch=PatchKind.STRATEGIC)
+    patched = await cluster.patch(key_of(created_deployment), extra, kind_of_patch=PatchKind.STRATEGIC)
     names = [container["name"] for container in patched["spec"]["template"]["spec"]["containers"]]
     assert sorted(names) == ["main", "side"]
 
 
 async def test_a_patch_with_a_stale_version_is_a_conflict(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace))
-    await cluster.patch(key_of(made), {"data": {"x": "2"}})
+    config_map = await cluster.create(config(namespace))
+    await cluster.patch(key_of(config_map), {"data": {"x": "2"}})
     with pytest.raises(Conflict):
-        stale = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"x": "3"}}
-        await cluster.patch(key_of(made), stale)
+        stale = {"metadata": {"resourceVersion": config_map["metadata"]["resourceVersion"]}, "data": {"x": "3"}}
+        await cluster.patch(key_of(config_map), stale)
 
 
 async def test_patching_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
@@ -182,20 +186,20 @@ async def test_patching_what_is_not_there_is_404(cluster: Cluster, namespace: st
 
 
 async def test_status_is_written_through_its_subresource_only(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(pod(namespace))
-    key = key_of(made)
+    created_pod = await cluster.create(pod(namespace))
+    key = key_of(created_pod)
     ignored = await cluster.patch(key, {"status": {"phase": "Running"}})
     assert ignored["status"]["phase"] == "Pending"
     changed = await cluster.patch(key, {"status": {"phase": "Running"}}, subresource="status")
     assert changed["status"]["phase"] == "Running"
-    assert changed["metadata"].get("generation") == made["metadata"].get("generation")
+    assert changed["metadata"].get("generation") == created_pod["metadata"].get("generation")
 
 
 async def test_generation_counts_changes_of_what_is_asked_for(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(deployment(namespace))
-    labelled = await cluster.patch(key_of(made), {"metadata": {"labels": {"a": "b"}}})
-    scaled = await cluster.patch(key_of(made), {"spec": {"paused": True}})
-    assert [found["metadata"]["generation"] for found in (made, labelled, scaled)] == [1, 1, 2]
+    created_deployment = await cluster.create(deployment(namespace))
+    labelled = await cluster.patch(key_of(created_deployment), {"metadata": {"labels": {"a": "b"}}})
+    scaled = await cluster.patch(key_of(created_deployment), {"spec": {"paused": True}})
+    assert [manifest["metadata"]["generation"] for manifest in (created_deployment, labelled, scaled)] == [1, 1, 2]
 
 
 async def test_deleting_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
@@ -205,29 +209,31 @@ async def test_deleting_what_is_not_there_is_404(cluster: Cluster, namespace: st
 
 
 async def test_delete_keeps_to_its_preconditions(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace))
+    config_map = await cluster.create(config(namespace))
     with pytest.raises(Conflict):
-        await cluster.delete(key_of(made), uid="00000000-0000-0000-0000-000000000000")
+        await cluster.delete(key_of(config_map), uid="00000000-0000-0000-0000-000000000000")
     with pytest.raises(Conflict):
-        await cluster.delete(key_of(made), version="1")
-    assert await cluster.get(key_of(made)) == made
-    await cluster.delete(key_of(made), uid=made["metadata"]["uid"], version=made["metadata"]["resourceVersion"])
-    assert await cluster.get(key_of(made)) is None
+        await cluster.delete(key_of(config_map), version="1")
+    assert await cluster.get(key_of(config_map)) == config_map
+    await cluster.delete(
+        key_of(config_map), uid=config_map["metadata"]["uid"], version=config_map["metadata"]["resourceVersion"]
+    )
+    assert await cluster.get(key_of(config_map)) is None
 
 
 async def test_a_finalizer_holds_an_object_until_it_is_removed(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace, finalizers=["argosy.dev/hold"]))
-    await cluster.delete(key_of(made))
-    held = await cluster.get(key_of(made))
+    config_map = await cluster.create(config(namespace, finalizers=["argosy.dev/hold"]))
+    await cluster.delete(key_of(config_map))
+    held = await cluster.get(key_of(config_map))
     assert held is not None and held["metadata"]["deletionTimestamp"]
-    await cluster.patch(key_of(made), {"metadata": {"finalizers": None}})
-    assert await cluster.get(key_of(made)) is None
+    await cluster.patch(key_of(config_map), {"metadata": {"finalizers": None}})
+    assert await cluster.get(key_of(config_map)) is None
 
 
 async def test_grace_zero_ends_a_pod_at_once(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(pod(namespace))
-    await cluster.delete(key_of(made), grace=0)
-    assert await cluster.get(key_of(made)) is None
+    created_pod = await cluster.create(pod(namespace))
+    await cluster.delete(key_of(created_pod), grace=0)
+    assert await cluster.get(key_of(created_pod)) is None
 
 
 async def test_a_user_without_rights_is_forbidden_and_its_groups_count(cluster: Cluster, namespace: str) -> None:
@@ -247,22 +253,22 @@ async def test_nobody_is_refused(cluster: Cluster, namespace: str) -> None:
 
 
 async def test_scale_answers_a_scale_and_changes_replicas_only(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(deployment(namespace, replicas=0))
+    created_deployment = await cluster.create(deployment(namespace, replicas=0))
     sent = {"spec": {"replicas": 0, "template": {"spec": {"hostNetwork": True}}}}
-    scale = await cluster.patch(key_of(made), sent, subresource="scale")
+    scale = await cluster.patch(key_of(created_deployment), sent, subresource="scale")
     assert (scale["kind"], scale["apiVersion"], scale["metadata"]["name"]) == ("Scale", "autoscaling/v1", "d")
-    found = await cluster.get(key_of(made))
-    assert found is not None and "hostNetwork" not in found["spec"]["template"]["spec"]
+    stored_deployment = await cluster.get(key_of(created_deployment))
+    assert stored_deployment is not None and "hostNetwork" not in stored_deployment["spec"]["template"]["spec"]
 
 
 async def test_a_patch_names_the_fields_of_the_version_that_it_is_for(cluster: Cluster, namespace: str) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     spec = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 80}
     kind = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
-    made = await cluster.create({**kind, "metadata": {"name": "h", "namespace": namespace}, "spec": spec})
+    autoscaler = await cluster.create({**kind, "metadata": {"name": "h", "namespace": namespace}, "spec": spec})
     sent = {"spec": {"targetCPUUtilizationPercentage": 70}}
-    answer = await cluster.patch(key_of(made), sent, api_version="autoscaling/v1")
+    answer = await cluster.patch(key_of(autoscaler), sent, api_version="autoscaling/v1")
     assert (answer["apiVersion"], answer["spec"]["targetCPUUtilizationPercentage"]) == ("autoscaling/v1", 70)
-    found = await cluster.get(key_of(made)) or {}
-    assert found["apiVersion"] == "autoscaling/v2"
-    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
+    stored_autoscaler = await cluster.get(key_of(autoscaler)) or {}
+    assert stored_autoscaler["apiVersion"] == "autoscaling/v2"
+    assert stored_autoscaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70

@@ -18,7 +18,7 @@ from support.deadlines import HANG_SECONDS
 pytestmark = pytest.mark.anyio
 
 
-async def gone(cluster: Cluster, key: ResourceKey) -> bool:
+async def is_deleted(cluster: Cluster, key: ResourceKey) -> bool:
     return await cluster.get(key) is None
 
 
@@ -34,33 +34,31 @@ async def test_background_deletion_takes_the_owner_at_once_and_the_owned_later(
     parent, child = await family(cluster, namespace)
     await cluster.delete(key_of(parent), propagation=Propagation.BACKGROUND)
     assert await cluster.get(key_of(parent)) is None
-    await eventually(lambda: gone(cluster, key_of(child)))
+    await eventually(lambda: is_deleted(cluster, key_of(child)))
 
 
 async def test_foreground_deletion_keeps_the_owner_until_the_owned_are_gone(cluster: Cluster, namespace: str) -> None:
     parent = await cluster.create(config(namespace, "parent"))
     references = owned_by(parent, blockOwnerDeletion=True)
-    child = await cluster.create(
-        config(namespace, "child", ownerReferences=references, finalizers=["argosy.dev/hold"])
-    )
+    child = await cluster.create(config(namespace, "child", ownerReferences=references, finalizers=["argosy.dev/hold"]))
     await cluster.delete(key_of(parent), propagation=Propagation.FOREGROUND)
     waiting = await cluster.get(key_of(parent))
     assert waiting is not None and "foregroundDeletion" in waiting["metadata"]["finalizers"]
 
     async def marked() -> bool:
-        found = await cluster.get(key_of(child))
-        return found is not None and "deletionTimestamp" in found["metadata"]
+        live_child = await cluster.get(key_of(child))
+        return live_child is not None and "deletionTimestamp" in live_child["metadata"]
 
     await eventually(marked)
     assert await cluster.get(key_of(parent)) is not None
     await cluster.patch(key_of(child), {"metadata": {"finalizers": None}})
-    await eventually(lambda: gone(cluster, key_of(parent)))
+    await eventually(lambda: is_deleted(cluster, key_of(parent)))
 
 
 async def test_orphan_deletion_leaves_the_owned_without_an_owner(cluster: Cluster, namespace: str) -> None:
     parent, child = await family(cluster, namespace)
     await cluster.delete(key_of(parent), propagation=Propagation.ORPHAN)
-    await eventually(lambda: gone(cluster, key_of(parent)))
+    await eventually(lambda: is_deleted(cluster, key_of(parent)))
     left = await cluster.get(key_of(child))
     assert left is not None and "ownerReferences" not in left["metadata"]
 
@@ -68,57 +66,66 @@ async def test_orphan_deletion_leaves_the_owned_without_an_owner(cluster: Cluste
 async def test_what_names_an_owner_that_never_was_is_collected(cluster: Cluster, namespace: str) -> None:
     nobody = {**config(namespace, "never"), "metadata": {"name": "never", "uid": str(uuid.uuid4())}}
     child = await cluster.create(config(namespace, "child", ownerReferences=owned_by(nobody)))
-    await eventually(lambda: gone(cluster, key_of(child)))
+    await eventually(lambda: is_deleted(cluster, key_of(child)))
 
 
 async def test_a_namespace_takes_its_content_with_it(cluster: Cluster) -> None:
-    made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}})
-    name = made["metadata"]["name"]
-    assert made["status"]["phase"] == "Active" and made["metadata"]["labels"]["kubernetes.io/metadata.name"] == name
+    created_namespace = await cluster.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}}
+    )
+    name = created_namespace["metadata"]["name"]
+    assert (
+        created_namespace["status"]["phase"] == "Active"
+        and created_namespace["metadata"]["labels"]["kubernetes.io/metadata.name"] == name
+    )
     held = await cluster.create(config(name, "held", finalizers=["argosy.dev/hold"]))
     await cluster.create(config(name, "free"))
-    await cluster.delete(key_of(made))
+    await cluster.delete(key_of(created_namespace))
     with pytest.raises(ClusterError) as caught:
         await cluster.create(config(name, "late"))
     assert caught.value.code == 403 and "is being terminated" in caught.value.message
-    await eventually(lambda: gone(cluster, ResourceKey("", "ConfigMap", name, "free")))
-    closing = await cluster.get(key_of(made))
+    await eventually(lambda: is_deleted(cluster, ResourceKey("", "ConfigMap", name, "free")))
+    closing = await cluster.get(key_of(created_namespace))
     assert closing is not None and closing["status"]["phase"] == "Terminating"
     await cluster.patch(key_of(held), {"metadata": {"finalizers": None}})
-    await eventually(lambda: gone(cluster, key_of(made)))
+    await eventually(lambda: is_deleted(cluster, key_of(created_namespace)))
 
 
 @pytest.fixture
 async def widgets(cluster: Cluster) -> Any:
     """A kind of its own, established, and removed after the test."""
     group = f"g{uuid.uuid4().hex[:8]}.example"
-    made = await cluster.create(definition(group))
+    created_definition = await cluster.create(definition(group))
 
     async def established() -> bool:
-        found = await cluster.get(key_of(made))
-        conditions = ((found or {}).get("status") or {}).get("conditions") or ()
+        live_definition = await cluster.get(key_of(created_definition))
+        conditions = ((live_definition or {}).get("status") or {}).get("conditions") or ()
         served = GroupKind(group, "Widget") in await cluster.kinds()
         return served and any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
     await eventually(established)
     yield GroupKind(group, "Widget")
-    await cluster.delete(key_of(made))
+    await cluster.delete(key_of(created_definition))
 
 
 def widget(kind: GroupKind, namespace: str, **spec: Any) -> Manifest:
-    return {"apiVersion": f"{kind.group}/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace},
-            "spec": spec}
+    return {
+        "apiVersion": f"{kind.group}/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w", "namespace": namespace},
+        "spec": spec,
+    }
 
 
 async def test_a_new_kind_is_served_like_a_built_in_one(cluster: Cluster, namespace: str, widgets: GroupKind) -> None:
-    made = await cluster.create(widget(widgets, namespace, size=3))
-    assert made["spec"] == {"size": 3, "colour": "blue"}
-    assert (await cluster.list(widgets, namespace=namespace)).items == [made]
+    created_widget = await cluster.create(widget(widgets, namespace, size=3))
+    assert created_widget["spec"] == {"size": 3, "colour": "blue"}
+    assert (await cluster.list(widgets, namespace=namespace)).items == [created_widget]
     applied = await cluster.apply(widget(widgets, namespace, size=4), manager="m", force=True)
     assert applied["spec"]["size"] == 4 and applied["metadata"]["generation"] == 2
-    done = await cluster.patch(key_of(made), {"status": {"phase": "Done"}}, subresource="status")
+    done = await cluster.patch(key_of(created_widget), {"status": {"phase": "Done"}}, subresource="status")
     assert done["status"] == {"phase": "Done"} and done["metadata"]["generation"] == 2
-    async for event in cluster.watch(widgets, since=made["metadata"]["resourceVersion"], namespace=namespace):
+    async for event in cluster.watch(widgets, since=created_widget["metadata"]["resourceVersion"], namespace=namespace):
         assert event.manifest["spec"]["size"] == 4
         break
 
@@ -127,8 +134,8 @@ async def test_a_new_kinds_schema_is_kept(cluster: Cluster, namespace: str, widg
     with pytest.raises(Invalid) as caught:
         await cluster.create(widget(widgets, namespace, size=0))
     assert [cause["field"] for cause in (caught.value.details or {})["causes"]] == ["spec.size"]
-    made = await cluster.create(widget(widgets, namespace, size=1, unknown="field"))
-    assert "unknown" not in made["spec"]
+    created_widget = await cluster.create(widget(widgets, namespace, size=1, unknown="field"))
+    assert "unknown" not in created_widget["spec"]
 
 
 async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_told(
@@ -136,7 +143,7 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
 ) -> None:
     group = f"g{uuid.uuid4().hex[:8]}.example"
     kind = GroupKind(group, "Widget")
-    made = await cluster.create(definition(group))
+    created_definition = await cluster.create(definition(group))
 
     async def created() -> Manifest | None:
         try:
@@ -146,11 +153,11 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
             return None
 
     live = await eventually(created)
-    seen = []
+    event_types = []
 
     async def watch() -> None:
         async for event in cluster.watch(kind, since=live["metadata"]["resourceVersion"], namespace=namespace):
-            seen.append(event.type)
+            event_types.append(event.type)
             if event.type == "DELETED":
                 break
 
@@ -158,12 +165,12 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
     await cluster.patch(key_of(live), {"spec": {"size": 2}})
 
     async def open_now() -> bool:
-        return "MODIFIED" in seen
+        return "MODIFIED" in event_types
 
     await eventually(open_now)
-    await cluster.delete(key_of(made))
+    await cluster.delete(key_of(created_definition))
     await asyncio.wait_for(watching, HANG_SECONDS)
-    assert seen[-1] == "DELETED"
+    assert event_types[-1] == "DELETED"
 
     async def unserved() -> bool:
         return kind not in await cluster.kinds()
@@ -175,11 +182,15 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
 
 
 async def test_eviction_ends_a_pod(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(pod(namespace))
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": namespace},
-                "deleteOptions": {"gracePeriodSeconds": 0}}
-    await cluster.create(eviction, subresource_of=key_of(made))
-    await eventually(lambda: gone(cluster, key_of(made)))
+    created_pod = await cluster.create(pod(namespace))
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": namespace},
+        "deleteOptions": {"gracePeriodSeconds": 0},
+    }
+    await cluster.create(eviction, subresource_of=key_of(created_pod))
+    await eventually(lambda: is_deleted(cluster, key_of(created_pod)))
 
 
 async def test_a_token_is_given_for_an_account(cluster: Cluster, namespace: str) -> None:
@@ -189,8 +200,11 @@ async def test_a_token_is_given_for_an_account(cluster: Cluster, namespace: str)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     answer = await cluster.create(request, subresource_of=key_of(account))
     assert answer["status"]["token"] and answer["status"]["expirationTimestamp"]
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-              "spec": {"token": answer["status"]["token"]}}
+    review = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": answer["status"]["token"]},
+    }
     reviewed = await cluster.create(review)
     assert reviewed["status"]["authenticated"] is True
     assert reviewed["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
@@ -198,37 +212,43 @@ async def test_a_token_is_given_for_an_account(cluster: Cluster, namespace: str)
 
 async def test_access_reviews_answer_for_oneself_and_for_others(cluster: Cluster, namespace: str) -> None:
     attributes = {"namespace": namespace, "verb": "create", "resource": "configmaps"}
-    mine = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes}}
-    assert (await cluster.create(mine))["status"]["allowed"] is True
-    other = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-             "spec": {"resourceAttributes": attributes, "user": "jane"}}
+    self_review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    assert (await cluster.create(self_review))["status"]["allowed"] is True
+    other = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"resourceAttributes": attributes, "user": "jane"},
+    }
     assert (await cluster.create(other))["status"]["allowed"] is False
 
 
 async def test_a_kind_that_does_not_act_on_the_named_object_is_404(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace))
+    config_map = await cluster.create(config(namespace))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a", "namespace": namespace}}
     with pytest.raises(ClusterError) as caught:
-        await cluster.create(eviction, subresource_of=key_of(made))
+        await cluster.create(eviction, subresource_of=key_of(config_map))
     assert caught.value.code == 404
 
 
 async def test_logs_of_a_pod_that_nothing_runs_are_refused_not_awaited(cluster: Cluster, namespace: str) -> None:
     manifest = pod(namespace)
     manifest["spec"]["nodeName"] = "a-node-that-is-not-there"
-    made = await cluster.create(manifest)
+    created_pod = await cluster.create(manifest)
     async with asyncio.timeout(HANG_SECONDS):
         with pytest.raises(ClusterError) as caught:
-            async for _ in cluster.logs(key_of(made), follow=True):
+            async for _ in cluster.logs(key_of(created_pod), follow=True):
                 pass
     assert 400 <= caught.value.code < 600 and caught.value.message
 
 
 async def test_logs_of_a_container_that_the_pod_does_not_have_are_400(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(pod(namespace))
+    created_pod = await cluster.create(pod(namespace))
     with pytest.raises(ClusterError) as caught:
-        async for _ in cluster.logs(key_of(made), container="other"):
+        async for _ in cluster.logs(key_of(created_pod), container="other"):
             pass
     assert (caught.value.code, caught.value.message) == (400, "container other is not valid for pod p")
 

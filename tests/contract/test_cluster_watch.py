@@ -23,8 +23,8 @@ pytestmark = pytest.mark.anyio
 
 def names(listing: Listing) -> list[str]:
     """The cluster's own ConfigMap, which a controller may put into any namespace, aside."""
-    found = (manifest["metadata"]["name"] for manifest in listing.items)
-    return sorted(name for name in found if name != "kube-root-ca.crt")
+    all_names = (manifest["metadata"]["name"] for manifest in listing.items)
+    return sorted(name for name in all_names if name != "kube-root-ca.crt")
 
 
 @contextlib.asynccontextmanager
@@ -39,24 +39,24 @@ async def watching(
 
 
 async def seen(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    changes: list[tuple[str, str]] = []
     async with asyncio.timeout(HANG_SECONDS):
         async for change in events:
             name = change.manifest["metadata"].get("name")
             if change.type != "BOOKMARK" and name != "kube-root-ca.crt":
-                found.append((change.type, name))
-            if len(found) == count:
+                changes.append((change.type, name))
+            if len(changes) == count:
                 break
-    return found
+    return changes
 
 
 async def test_a_list_holds_whole_manifests_of_one_namespace(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace))
+    config_map = await cluster.create(config(namespace))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
-    assert made in listing.items
+    assert config_map in listing.items
     assert listing.version
     assert names(await cluster.list(CONFIG_MAP, namespace="no-such-namespace")) == []
-    assert made in (await cluster.list(CONFIG_MAP)).items
+    assert config_map in (await cluster.list(CONFIG_MAP)).items
 
 
 async def test_a_list_is_narrowed_by_labels_and_by_fields(cluster: Cluster, namespace: str) -> None:
@@ -82,9 +82,9 @@ async def test_a_selector_that_cannot_be_read_is_400(cluster: Cluster, namespace
 
 
 async def test_a_list_of_metadata_has_nothing_else_and_keeps_its_kind(cluster: Cluster, namespace: str) -> None:
-    made = await cluster.create(config(namespace, labels={"a": "b"}))
+    config_map = await cluster.create(config(namespace, labels={"a": "b"}))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace, labels="a=b", metadata_only=True)
-    assert listing.items == [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]}]
+    assert listing.items == [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]}]
 
 
 async def test_a_list_longer_than_a_page_is_whole(
@@ -119,8 +119,8 @@ async def test_a_watch_delivers_what_happens_while_it_is_open(cluster: Cluster, 
 
 async def test_a_watch_resumes_after_the_last_event_that_was_seen(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
-    made = [await cluster.create(config(namespace, name)) for name in "abc"]
-    async with watching(cluster, made[0]["metadata"]["resourceVersion"], namespace) as events:
+    config_maps = [await cluster.create(config(namespace, name)) for name in "abc"]
+    async with watching(cluster, config_maps[0]["metadata"]["resourceVersion"], namespace) as events:
         assert await seen(events, 2) == [("ADDED", "b"), ("ADDED", "c")]
     async with watching(cluster, listing.version, namespace) as events:
         assert await seen(events, 3) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
@@ -128,21 +128,21 @@ async def test_a_watch_resumes_after_the_last_event_that_was_seen(cluster: Clust
 
 async def test_an_object_enters_and_leaves_a_watch_with_its_labels(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
-    made = await cluster.create(config(namespace))
+    config_map = await cluster.create(config(namespace))
     for colour in ("red", "blue", "red"):
-        await cluster.patch(key_of(made), {"metadata": {"labels": {"colour": colour}}})
+        await cluster.patch(key_of(config_map), {"metadata": {"labels": {"colour": colour}}})
     async with watching(cluster, listing.version, namespace, labels="colour=red") as events:
         assert await seen(events, 3) == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
 
 async def test_a_watch_of_metadata_has_nothing_else(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
-    made = await cluster.create(config(namespace))
+    config_map = await cluster.create(config(namespace))
     async with watching(cluster, listing.version, namespace, metadata_only=True) as events:
         async for change in events:
             if change.manifest["metadata"].get("name") == "a":
                 break
-    assert change == ("ADDED", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]})
+    assert change == ("ADDED", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]})
 
 
 async def test_an_event_of_a_megabyte_arrives_whole(cluster: Cluster, namespace: str) -> None:

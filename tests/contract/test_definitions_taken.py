@@ -18,21 +18,23 @@ from support.real_server import REAL
 pytestmark = pytest.mark.anyio
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
-EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
+EXAMPLES = [
+    document for file in sorted(DATA.glob("*.yaml")) for document in read_manifests(file.read_text(), where=file.name)
+]
 WANTED = {"NamesAccepted": "True", "Established": "True"}  # and nothing such as NonStructuralSchema
 
 
 @pytest.fixture
 async def furnished(own_cluster: Cluster) -> AsyncIterator[Cluster]:
     """With all definitions, for the time of one test."""
-    made: list[ResourceKey] = []
+    created_keys: list[ResourceKey] = []
     try:
-        for each in load_definitions():
-            await own_cluster.create(each)
-            made.append(key_of(each))
+        for definition in load_definitions():
+            await own_cluster.create(definition)
+            created_keys.append(key_of(definition))
         yield own_cluster
     finally:
-        for key in made:
+        for key in created_keys:
             await own_cluster.delete(key)
 
 
@@ -41,12 +43,12 @@ def definition_key(name: str) -> ResourceKey:
 
 
 async def conditions(cluster: Cluster, name: str) -> dict[str, str]:
-    found = await cluster.get(definition_key(name))
-    assert found is not None
-    return {each["type"]: each["status"] for each in found["status"].get("conditions") or ()}
+    definition = await cluster.get(definition_key(name))
+    assert definition is not None
+    return {condition["type"]: condition["status"] for condition in definition["status"].get("conditions") or ()}
 
 
-async def kept(cluster: Cluster, manifest: Manifest) -> Manifest:
+async def create_and_read(cluster: Cluster, manifest: Manifest) -> Manifest:
     key = key_of(manifest)
 
     async def served() -> bool:
@@ -56,18 +58,18 @@ async def kept(cluster: Cluster, manifest: Manifest) -> Manifest:
     await cluster.create(manifest)
     if "status" in manifest and "status" in (await cluster.kinds())[key.group_kind].subresources:
         await cluster.patch(key, {"status": manifest["status"]}, subresource="status")
-    found = await cluster.get(key)
-    assert found is not None
-    return found
+    stored_manifest = await cluster.get(key)
+    assert stored_manifest is not None
+    return stored_manifest
 
 
-def holds(given: Any, found: Any) -> bool:
+def holds(sent: Any, stored: Any) -> bool:
     """Is all that was given there? What a server adds are defaults."""
-    if isinstance(given, dict):
-        return isinstance(found, dict) and all(key in found and holds(given[key], found[key]) for key in given)
-    if isinstance(given, list):
-        return isinstance(found, list) and len(given) == len(found) and all(map(holds, given, found))
-    return bool(given == found)
+    if isinstance(sent, dict):
+        return isinstance(stored, dict) and all(key in stored and holds(sent[key], stored[key]) for key in sent)
+    if isinstance(sent, list):
+        return isinstance(stored, list) and len(sent) == len(stored) and all(map(holds, sent, stored))
+    return bool(sent == stored)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +85,8 @@ async def test_a_server_takes_every_definition_and_keeps_what_the_examples_say(
 
         await eventually(settled)
     for example in EXAMPLES:
-        place = {"namespace": namespace} if "namespace" in example["metadata"] else {}
-        manifest = {**example, "metadata": {"name": example["metadata"]["name"], **place}}
-        found = await kept(furnished, manifest)
+        namespace_metadata = {"namespace": namespace} if "namespace" in example["metadata"] else {}
+        manifest = {**example, "metadata": {"name": example["metadata"]["name"], **namespace_metadata}}
+        stored_manifest = await create_and_read(furnished, manifest)
         # Which version of a kind is shown without asking is a matter of discovery, not of the definition.
-        assert holds({**manifest, "apiVersion": found["apiVersion"]}, found), key_of(manifest)
+        assert holds({**manifest, "apiVersion": stored_manifest["apiVersion"]}, stored_manifest), key_of(manifest)

@@ -62,14 +62,14 @@ async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_co
         await asyncio.wait_for(everything.wait_synced(), WAIT)
         assert CONFIG_MAP in everything.watched_kinds and GroupKind("", "Event") not in everything.watched_kinds
         await cluster.create(add_tracking(config(namespace), app, TRACKING))
-        made = await cluster.create(definition(group))
+        created_definition = await cluster.create(definition(group))
         await eventually(lambda: kind in everything.watched_kinds and not everything.errors.get(kind))
         widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}}
         key = key_of(await cluster.create(add_tracking(widget, app, TRACKING)))
         await eventually(lambda: len(cache.find(BY_OWNER, namespace)) == 2)
-        found = find_managed_resources(cache, namespace, (), lambda key: True)
-        assert {each.kind for each in found} == {"ConfigMap", "Widget"}
-        await cluster.delete(key_of(made))
+        resources_by_key = find_managed_resources(cache, namespace, (), lambda key: True)
+        assert {resource_key.kind for resource_key in resources_by_key} == {"ConfigMap", "Widget"}
+        await cluster.delete(key_of(created_definition))
         await eventually(lambda: kind not in everything.watched_kinds)
         assert cache.get(key) is None
         assert any(before is not None and key_of(before) == key and after is None for before, after in changes)
@@ -103,8 +103,10 @@ async def test_metadata_alone_is_followed_until_something_is_an_applications(clu
         assert "rules" not in (cache.get(first._replace(name="b")) or {})
         await cluster.create(add_tracking(role | {"metadata": {"name": "c", "namespace": namespace}}, app, TRACKING))
         await eventually(lambda: all("rules" in (cache.get(first._replace(name=name)) or {}) for name in "abc"))
-        kept = {name: "managedFields" in (cache.get(first._replace(name=name)) or {})["metadata"] for name in "abc"}
-        assert kept == {"a": False, "b": False, "c": True}
+        has_managed_fields = {
+            name: "managedFields" in (cache.get(first._replace(name=name)) or {})["metadata"] for name in "abc"
+        }
+        assert has_managed_fields == {"a": False, "b": False, "c": True}
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -113,12 +115,12 @@ async def test_metadata_alone_is_followed_until_something_is_an_applications(clu
 @MOSTLY_EMBEDDED
 async def test_what_becomes_an_applications_by_a_setting_is_told_whole(cluster: Cluster, namespace: str) -> None:
     """Its data was not kept before, and of a Secret that is what must not be shown."""
-    cache, told, tracking = InformerCache(), list[Manifest](), [TRACKING]
+    cache, updates, tracking = InformerCache(), list[Manifest](), [TRACKING]
     everything = InformerSet(
         cluster,
         read_exclusions({}).is_watched,
         cache,
-        lambda before, after: told.append(after or {}),
+        lambda before, after: updates.append(after or {}),
         cache_policy=ApplicationCachePolicy(lambda: tracking[0]),
     )
     metadata = {"name": "hidden", "namespace": namespace, "labels": {"app.kubernetes.io/instance": "models"}}
@@ -130,10 +132,10 @@ async def test_what_becomes_an_applications_by_a_setting_is_told_whole(cluster: 
         await asyncio.wait_for(everything.wait_synced(), WAIT)
         assert "data" not in (cache.get(key) or {})
         tracking[0] = TrackingSettings(control_namespace="argocd", method="label")
-        told.clear()
+        updates.clear()
         everything.rediscover()
         await eventually(lambda: "data" in (cache.get(key) or {}))
-        assert any(each.get("data") == {"password": "eA=="} for each in told)
+        assert any(manifest.get("data") == {"password": "eA=="} for manifest in updates)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -29,12 +29,12 @@ async def test_an_impersonated_user_has_these_groups(
     cluster: Cluster, name: str, groups: tuple[str, ...], expected: list[str]
 ) -> None:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    told = await cluster.acting_as(User(name, groups)).create(review)
-    assert told["status"]["userInfo"] == {"username": name, "groups": expected}
+    result = await cluster.acting_as(User(name, groups)).create(review)
+    assert result["status"]["userInfo"] == {"username": name, "groups": expected}
 
 
 async def test_an_impersonated_user_has_the_uid_and_extras_that_were_asked_for(cluster: Cluster) -> None:
     extra = {"scopes": ["read", "write"], "example.com/team": ["ml"]}
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    told = await cluster.acting_as(User("jane", ("devs",), "u-1", extra)).create(review)
-    assert told["status"]["userInfo"] == {"username": "jane", "uid": "u-1", "groups": ["devs", ALL], "extra": extra}
+    result = await cluster.acting_as(User("jane", ("devs",), "u-1", extra)).create(review)
+    assert result["status"]["userInfo"] == {"username": "jane", "uid": "u-1", "groups": ["devs", ALL], "extra": extra}

@@ -85,9 +85,9 @@ def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
         yield config
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=HANG_SECONDS) as answer:
             assert 'notebookvalidationjob_validations_total{namespace="notebooks-taken"' in answer.read().decode()
-        said = log.read_text()
-        assert process.poll() is None, said
-        assert "forbidden" not in said.lower(), said
+        log_text = log.read_text()
+        assert process.poll() is None, log_text
+        assert "forbidden" not in log_text.lower(), log_text
     finally:
         process.terminate()
         process.wait(timeout=HANG_SECONDS)
@@ -99,22 +99,22 @@ def _kubeconfig(admin: Path) -> dict[str, Any]:
     token = kubectl(admin, "create", "token", ACCOUNT, "-n", SYSTEM)
     assert token.code == 0, token.err
     text = kubectl(admin, "config", "view", "--raw", "--minify", "-o", "json").out
-    found: dict[str, Any] = json.loads(text)
-    found["users"] = [{"name": found["users"][0]["name"], "user": {"token": token.out.strip()}}]
+    kubeconfig: dict[str, Any] = json.loads(text)
+    kubeconfig["users"] = [{"name": kubeconfig["users"][0]["name"], "user": {"token": token.out.strip()}}]
     assert load_kubeconfig([admin]).server
-    return found
+    return kubeconfig
 
 
-def stored(config: Path, what: str, name: str) -> dict[str, Any]:
-    found = kubectl(config, "get", what, name, "-n", NAMESPACE, "-o", "json", "--ignore-not-found")
-    return dict(json.loads(found.out)) if found.out else {}
+def stored(config: Path, resource: str, name: str) -> dict[str, Any]:
+    result = kubectl(config, "get", resource, name, "-n", NAMESPACE, "-o", "json", "--ignore-not-found")
+    return dict(json.loads(result.out)) if result.out else {}
 
 
 def until(is_so: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     end = time.monotonic() + HANG_SECONDS
     while time.monotonic() < end:
-        if found := is_so():
-            return found
+        if value := is_so():
+            return value
         time.sleep(0.1)
     raise AssertionError(otherwise())
 
@@ -125,7 +125,7 @@ def test_a_real_server_takes_a_pod_in_a_restricted_namespace_and_the_job_ends_as
     kind = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob"}
     assert kubectl(config, "apply", "-f", "-", input=dump_yaml({**kind, "metadata": metadata, "spec": ASKED})).code == 0
     pod = until(lambda: stored(config, "pod", "train-validation"), lambda: stored(config, "nvj", "train"))
-    names = [each["name"] for each in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])]
+    names = [container["name"] for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])]
     assert names == ["git-clone", "golden-git-clone", "prepare", "validator"]
     assert pod["spec"]["nodeSelector"] == {"gpu": "yes"}
     cloned = {"exitCode": 0, "message": COMMIT}
@@ -141,9 +141,9 @@ def test_a_real_server_takes_a_pod_in_a_restricted_namespace_and_the_job_ends_as
     words = ("wait", "--for=condition=Complete", "nvj/train", "-n", NAMESPACE)
     waited = kubectl(config, *words, f"--timeout={HANG_SECONDS:g}s", timeout=2 * HANG_SECONDS)
     assert waited.code == 0, (waited.err, stored(config, "nvj", "train"))
-    found = stored(config, "nvj", "train")["status"]
-    assert (found["phase"], found["gitCommit"]) == ("Succeeded", COMMIT)
-    assert found["message"] == "Validation completed: 2/2 cells succeeded (100.0% success rate)"
+    job_status = stored(config, "nvj", "train")["status"]
+    assert (job_status["phase"], job_status["gitCommit"]) == ("Succeeded", COMMIT)
+    assert job_status["message"] == "Validation completed: 2/2 cells succeeded (100.0% success rate)"
     assert kubectl(config, "delete", "nvj", "train", "-n", NAMESPACE).code == 0
 
     def is_gone() -> bool:

@@ -39,9 +39,11 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_se
     until_served(config, "notebookvalidationjobs.mlops.mlops.dev")
     assert kubectl(config, "apply", "-f", POLICY).code == 0
     try:
-        deadline, said = time.monotonic() + HANG_SECONDS, ""
-        while "spec.podConfig.volumes" not in said and time.monotonic() < deadline:  # policies are read after a while
-            said = kubectl(config, "apply", "--dry-run=server", "-f", "-", input=JOB).err
+        deadline, warnings = time.monotonic() + HANG_SECONDS, ""
+        while (
+            "spec.podConfig.volumes" not in warnings and time.monotonic() < deadline
+        ):  # policies are read after a while
+            warnings = kubectl(config, "apply", "--dry-run=server", "-f", "-", input=JOB).err
         done = kubectl(config, "apply", "-f", "-", input=JOB)
         assert done.code == 0, done.err
         assert "move them to spec.podConfig.volumes" in done.err

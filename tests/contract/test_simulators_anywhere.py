@@ -41,17 +41,17 @@ async def played(flavour: Any) -> AsyncIterator[Cluster]:
 async def becomes(cluster: Cluster, key: ResourceKey, is_so: Callable[[Manifest], Any]) -> Manifest:
     async with asyncio.timeout(HANG_SECONDS):
         while True:
-            found = await cluster.get(key)
-            if found is not None and is_so(found):
-                return found
+            live_manifest = await cluster.get(key)
+            if live_manifest is not None and is_so(live_manifest):
+                return live_manifest
             await asyncio.sleep(0.02)
 
 
 def is_healthy(live: Manifest) -> bool:
     status = live.get("status") or {}
     is_seen = status.get("observedGeneration", 0) == live["metadata"].get("generation") or live["kind"] == "Job"
-    found = assess_builtin(live)
-    return is_seen and found is not None and found.health == "Healthy"
+    assessment = assess_builtin(live)
+    return is_seen and assessment is not None and assessment.health == "Healthy"
 
 
 def workload(kind: str, namespace: str, spec: Manifest, **pod: Any) -> Manifest:
@@ -66,15 +66,15 @@ def workload(kind: str, namespace: str, spec: Manifest, **pod: Any) -> Manifest:
 
 
 async def test_a_deployment_becomes_healthy_and_rolls_over(played: Cluster, namespace: str) -> None:
-    wanted = workload("Deployment", namespace, {"replicas": 2})
-    await played.create(wanted)
-    live = await becomes(played, key_of(wanted), is_healthy)
+    manifest = workload("Deployment", namespace, {"replicas": 2})
+    await played.create(manifest)
+    live = await becomes(played, key_of(manifest), is_healthy)
     assert live["status"]["availableReplicas"] == 2
     containers = {"containers": [{"name": "main", "image": "example:2"}]}
-    await played.patch(key_of(wanted), {"spec": {"template": {"spec": containers}}})
-    await becomes(played, key_of(wanted), is_healthy)
-    await becomes(played, key_of(wanted), lambda it: it["status"]["replicas"] == 2)
-    await played.delete(key_of(wanted))
+    await played.patch(key_of(manifest), {"spec": {"template": {"spec": containers}}})
+    await becomes(played, key_of(manifest), is_healthy)
+    await becomes(played, key_of(manifest), lambda deployment: deployment["status"]["replicas"] == 2)
+    await played.delete(key_of(manifest))
     async with asyncio.timeout(HANG_SECONDS):
         while (await played.list(POD, namespace=namespace)).items:
             await asyncio.sleep(0.02)
@@ -82,19 +82,19 @@ async def test_a_deployment_becomes_healthy_and_rolls_over(played: Cluster, name
 
 @MOSTLY_EMBEDDED
 async def test_a_job_is_complete(played: Cluster, namespace: str) -> None:
-    wanted = workload("Job", namespace, {"completions": 2}, restartPolicy="Never")
-    await played.create(wanted)
-    live = await becomes(played, key_of(wanted), is_healthy)
+    job = workload("Job", namespace, {"completions": 2}, restartPolicy="Never")
+    await played.create(job)
+    live = await becomes(played, key_of(job), is_healthy)
     assert live["status"]["succeeded"] == 2
 
 
 @MOSTLY_EMBEDDED
 async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> None:
-    wanted = workload("Job", namespace, {"backoffLimit": 0}, restartPolicy="Never")
-    wanted["metadata"]["annotations"] = {"sandbox.argosy.dev/fail": "Exit"}
-    await played.create(wanted)
+    manifest = workload("Job", namespace, {"backoffLimit": 0}, restartPolicy="Never")
+    manifest["metadata"]["annotations"] = {"sandbox.argosy.dev/fail": "Exit"}
+    await played.create(manifest)
     live = await becomes(
-        played, key_of(wanted), lambda it: (found := assess_builtin(it)) and found.health == "Degraded"
+        played, key_of(manifest), lambda job: (found := assess_builtin(job)) and found.health == "Degraded"
     )
     assert live["status"]["failed"] == 1
 
@@ -102,11 +102,13 @@ async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> 
 @MOSTLY_EMBEDDED
 async def test_a_stateful_set_with_claims_becomes_healthy(played: Cluster, namespace: str) -> None:
     claims = [{"metadata": {"name": "data"}, "spec": {**STORAGE, "storageClassName": "standard-wait"}}]
-    wanted = workload("StatefulSet", namespace, {"replicas": 2, "serviceName": "x", "volumeClaimTemplates": claims})
-    await played.create(wanted)
-    await becomes(played, key_of(wanted), is_healthy)
+    stateful_set = workload(
+        "StatefulSet", namespace, {"replicas": 2, "serviceName": "x", "volumeClaimTemplates": claims}
+    )
+    await played.create(stateful_set)
+    await becomes(played, key_of(stateful_set), is_healthy)
     claims_found = (await played.list(CLAIM, namespace=namespace)).items
-    assert [each["status"]["phase"] for each in claims_found] == ["Bound", "Bound"]
+    assert [claim["status"]["phase"] for claim in claims_found] == ["Bound", "Bound"]
 
 
 @MOSTLY_EMBEDDED
@@ -119,12 +121,12 @@ async def test_a_model_becomes_healthy_through_any_door(flavour: Any, played: Cl
     runtime = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": about}
     await played.create({**runtime, "spec": {"supportedModelFormats": formats, "containers": [container]}})
     service = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": about}
-    wanted = {**service, "spec": {"predictor": {"sklearn": {"storageUri": "s3://models/web"}}}}
-    await played.create(wanted)
+    inference_service = {**service, "spec": {"predictor": {"sklearn": {"storageUri": "s3://models/web"}}}}
+    await played.create(inference_service)
 
     def is_ready(live: Manifest) -> bool:
         conditions = (live.get("status") or {}).get("conditions") or ()
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    live = await becomes(played, key_of(wanted), is_ready)
+    live = await becomes(played, key_of(inference_service), is_ready)
     assert live["spec"]["predictor"]["model"]["modelFormat"] == {"name": "sklearn"}

@@ -59,7 +59,7 @@ async def furnished(own_cluster: Cluster) -> AsyncIterator[Cluster]:
         await eventually(gone)  # a real server deletes all objects first, and takes no new definition meanwhile
 
 
-async def made(cluster: Cluster, namespace: str, **spec: Any) -> Manifest:
+async def create_application(cluster: Cluster, namespace: str, **spec: Any) -> Manifest:
     return await cluster.create(
         {
             "apiVersion": "argoproj.io/v1alpha1",
@@ -110,29 +110,29 @@ def report(app: Application, state: OperationState) -> StatusReport:
 async def test_a_status_is_stored_as_told_and_told_once(
     furnished: Cluster, namespace: str, spec: dict[str, Any]
 ) -> None:
-    app = read_application(await made(furnished, namespace, **spec))
+    app = read_application(await create_application(furnished, namespace, **spec))
     state = synced(app)
-    told = build_status(report(app, state))
-    stored = await furnished.patch(app.key, {"status": build_status_patch(app.status, told)})
-    assert stored["status"] == told
+    status = build_status(report(app, state))
+    stored = await furnished.patch(app.key, {"status": build_status_patch(app.status, status)})
+    assert stored["status"] == status
     again = read_application(stored)
     assert not is_outdated(again)
     assert build_status_patch(again.status, build_status(report(again, again.state or state))) is None
 
 
 async def test_an_operation_is_asked_for_in_words_that_are_kept(furnished: Cluster, namespace: str) -> None:
-    app = read_application(await made(furnished, namespace, source=SOURCE))
-    asked = OperationRequest(SyncRequest(revision="abc", resources=(WEB,), prune=True), is_automated=True)
-    stored = await furnished.patch(app.key, {"operation": request_to_wire(asked)})
-    assert stored["operation"] == request_to_wire(asked)
+    app = read_application(await create_application(furnished, namespace, source=SOURCE))
+    operation = OperationRequest(SyncRequest(revision="abc", resources=(WEB,), prune=True), is_automated=True)
+    stored = await furnished.patch(app.key, {"operation": request_to_wire(operation)})
+    assert stored["operation"] == request_to_wire(operation)
 
 
 async def test_an_event_is_told_once(furnished: Cluster, namespace: str) -> None:
-    app = read_application(await made(furnished, namespace, source=SOURCE))
+    app = read_application(await create_application(furnished, namespace, source=SOURCE))
     event = events.operation_completed_event(app, synced(app))
     await furnished.create(event)
     with pytest.raises(Conflict):
         await furnished.create(event)
-    found = await furnished.get(key_of(event))
-    assert found is not None and found["message"] == "Sync operation to abc succeeded"
-    assert found["metadata"]["annotations"]["user"] == "ann"
+    stored_event = await furnished.get(key_of(event))
+    assert stored_event is not None and stored_event["message"] == "Sync operation to abc succeeded"
+    assert stored_event["metadata"]["annotations"]["user"] == "ann"

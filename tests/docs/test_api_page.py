@@ -19,4 +19,4 @@ def test_the_page_of_the_api_is_made_from_the_table_of_routes() -> None:
 
 
 def test_every_route_of_the_api_says_what_it_is_for() -> None:
-    assert [f"{each.method} {each.path}" for each in ROUTE_TABLE if each.is_api and not each.summary] == []
+    assert [f"{route.method} {route.path}" for route in ROUTE_TABLE if route.is_api and not route.summary] == []

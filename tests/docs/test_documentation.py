@@ -54,10 +54,10 @@ def flags(parser: argparse.ArgumentParser) -> set[str]:
 def sections(page: Path) -> dict[str, str]:
     """What stands under each heading, up to the next one."""
     parts = re.split(r"^#+ `?(.+?)`?$|^#", page.read_text(), flags=re.MULTILINE)
-    found: dict[str, str] = {}
+    text_by_heading: dict[str, str] = {}
     for heading, text in zip(parts[1::2], parts[2::2]):
-        found.setdefault(heading or "", text)
-    return found
+        text_by_heading.setdefault(heading or "", text)
+    return text_by_heading
 
 
 COMMANDS = dict(commands(build_parser()))
@@ -83,9 +83,9 @@ def shown_commands(page: Path) -> Iterator[str]:
     for language, block in FENCE.findall(text):
         if language in ("", "sh", "console", "text"):
             for line in block.splitlines():
-                found = re.match(r"^(?:\$ )?(?:\.venv/bin/)?(argosy(?: .*)?)$", line.strip())
-                if found and language != "text":
-                    yield found[1]
+                command_match = re.match(r"^(?:\$ )?(?:\.venv/bin/)?(argosy(?: .*)?)$", line.strip())
+                if command_match and language != "text":
+                    yield command_match[1]
     for code in INLINE.findall(FENCE.sub("", text)):
         if code.startswith("argosy "):
             yield code
@@ -126,8 +126,8 @@ def make_targets() -> set[str]:
 def test_every_make_target_that_a_page_shows_exists(page: Path) -> None:
     text = page.read_text()
     code = [*(block for _, block in FENCE.findall(text)), *INLINE.findall(FENCE.sub("", text))]
-    shown = {word for each in code for word in re.findall(r"^(?:\$ )?make ([a-z-]+)", each, re.MULTILINE)}
-    assert shown - make_targets() == set()
+    targets = {word for code_block in code for word in re.findall(r"^(?:\$ )?make ([a-z-]+)", code_block, re.MULTILINE)}
+    assert targets - make_targets() == set()
 
 
 def test_every_make_target_is_explained_to_contributors() -> None:
@@ -148,8 +148,8 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
     for link in LINK.findall(FENCE.sub("", page.read_text())):
         if re.match(r"[a-z]+:", link):
             continue
-        place, _, anchor = link.partition("#")
-        file = (page.parent / place).resolve() if place else page
+        path, _, anchor = link.partition("#")
+        file = (page.parent / path).resolve() if path else page
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             broken.append(link)
     assert broken == []
@@ -166,14 +166,14 @@ NAME_OF_OURS = re.compile(r"(?:[a-z]+\.)?argosy\.dev/[a-z-]+|ARGOSY_[A-Z_]+")
 
 def settings_in_source() -> set[str]:
     """Environment variables that the program reads, and names of its own in manifests."""
-    found: set[str] = set()
+    names: set[str] = set()
     for text in (file.read_text() for file in SOURCE.rglob("*.py")):
         if "argosy.dev/" in text or "ARGOSY_" in text:
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    found |= {node.value} if NAME_OF_OURS.fullmatch(node.value) else set()
-        found |= set(re.findall(r"environ(?:\.get\(|\[)\s*\"([A-Z_]+)\"", text))
-    return found
+                    names |= {node.value} if NAME_OF_OURS.fullmatch(node.value) else set()
+        names |= set(re.findall(r"environ(?:\.get\(|\[)\s*\"([A-Z_]+)\"", text))
+    return names
 
 
 def test_every_setting_is_in_the_reference() -> None:
@@ -185,8 +185,8 @@ def test_every_setting_is_in_the_reference() -> None:
 
 def test_the_exit_codes_are_those_of_the_program() -> None:
     rows = re.findall(r"^\| (\d+) \|", (REFERENCE / "exit-codes.md").read_text(), re.MULTILINE)
-    known = {code for name, code in vars(exit_codes).items() if name.isupper()}
-    assert len(known) == 7 and {int(row) for row in rows} >= known
+    program_codes = {code for name, code in vars(exit_codes).items() if name.isupper()}
+    assert len(program_codes) == 7 and {int(row) for row in rows} >= program_codes
 
 
 LIMIT = re.compile(r"^\| [^|]+ \| ([\d.,]+) ?(KiB|MiB|s|min|h|) ?[^|]*\|.*\| `([\w.]+):([\w.]+)` \|$", re.MULTILINE)

@@ -44,8 +44,8 @@ async def run_python(text: str) -> dict[str, Any]:
 
 
 def test_the_example_of_the_embedded_cluster_runs() -> None:
-    found = asyncio.run(run_python(python_in("docs/concepts/embedded-cluster.md")))
-    assert found["made"]["data"] == {"mode": "fast"}
+    variables = asyncio.run(run_python(python_in("docs/concepts/embedded-cluster.md")))
+    assert variables["made"]["data"] == {"mode": "fast"}
 
 
 def test_the_controller_of_the_example_does_its_work() -> None:
@@ -53,10 +53,10 @@ def test_the_controller_of_the_example_does_its_work() -> None:
         example = await run_python(python_in("docs/concepts/runtime.md"))
         metadata = {"name": "settings", "namespace": "default"}
         async with EmbeddedCluster.open() as cluster:
-            made = await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+            config_map = await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
             running = asyncio.create_task(example["run"]([example["Greeter"]()], cluster))
             async with asyncio.timeout(HANG_SECONDS):
-                while (await cluster.get(key_of(made)) or {}).get("data") != {"greeting": "hello"}:
+                while (await cluster.get(key_of(config_map)) or {}).get("data") != {"greeting": "hello"}:
                     await asyncio.sleep(0.01)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -74,14 +74,14 @@ class Step(NamedTuple):
 
 def steps_in(page: str) -> list[Step]:
     """Commands after `$ `, each with the output that the page shows."""
-    found: list[Step] = []
+    steps: list[Step] = []
     for session in SESSION.findall((DOCS / page).read_text()):
         for line in session.splitlines():
             if line.startswith("$ "):
-                found.append(Step(line[2:], ""))
+                steps.append(Step(line[2:], ""))
             else:
-                found[-1] = Step(found[-1].command, found[-1].shown + line + "\n")
-    return found
+                steps[-1] = Step(steps[-1].command, steps[-1].shown + line + "\n")
+    return steps
 
 
 def plain(text: str) -> list[str]:
@@ -188,13 +188,13 @@ def check(shell: Any, page: str, *, first: str, last: str) -> None:
     begin = next(number for number, step in enumerate(steps) if step.command.startswith(first))
     end = max(number for number, step in enumerate(steps) if step.command.endswith(last))
     assert begin <= end
-    for command, shown in steps[begin : end + 1]:
-        printed, wanted = plain(shell.enter(command)), plain(shown)
-        if any(ENDLESS in line for line in wanted):
-            wanted = [line for line in wanted if ENDLESS not in line]
-            printed = [line for line in printed if line in wanted]
-        if wanted:
-            assert printed == wanted, command
+    for command, documented_output in steps[begin : end + 1]:
+        printed, expected = plain(shell.enter(command)), plain(documented_output)
+        if any(ENDLESS in line for line in expected):
+            expected = [line for line in expected if ENDLESS not in line]
+            printed = [line for line in printed if line in expected]
+        if expected:
+            assert printed == expected, command
 
 
 @pytest.mark.tier("all")

@@ -43,8 +43,8 @@ def test_fields_that_are_listed_are_read_by_no_part_of_the_engine() -> None:
     files = [file for part in ENGINE for file in (SOURCE / part).rglob("*.py")]
     texts = {str(file.relative_to(SOURCE)): file.read_text() for file in files}
     texts.pop(KNOWN_NAMES)
-    found = {field: [name for name, text in texts.items() if field in text] for field in unread_fields()}
-    assert {field: names for field, names in found.items() if names} == {}
+    files_by_field = {field: [name for name, text in texts.items() if field in text] for field in unread_fields()}
+    assert {field: names for field, names in files_by_field.items() if names} == {}
 
 
 def test_application_sets_and_registries_are_listed_because_they_are_not_delivered_from() -> None:

@@ -12,17 +12,17 @@ SOURCES = ("gitops/engine/counters.py", "gitops/engine/metrics.py", "gitops/stat
 NAME = re.compile(r"(?:argocd|argosy|workqueue|process)_[a-z0-9_]+")
 
 
-def told() -> set[str]:
-    found: set[str] = set()
-    for each in SOURCES:
-        for node in ast.walk(ast.parse((ROOT / "src" / "argosy" / each).read_text())):
+def list_metric_names() -> set[str]:
+    names: set[str] = set()
+    for source in SOURCES:
+        for node in ast.walk(ast.parse((ROOT / "src" / "argosy" / source).read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAME.fullmatch(node.value):
-                found.add(node.value)
-    return found
+                names.add(node.value)
+    return names
 
 
 def test_every_metric_is_explained_and_none_that_is_not_there() -> None:
     explained = {name for row in re.findall(r"^\| (`[^|]+) \|", PAGE, re.MULTILINE) for name in NAME.findall(row)}
-    assert len(told()) > 25
-    assert told() - explained == set()
-    assert explained - told() == set()
+    assert len(list_metric_names()) > 25
+    assert list_metric_names() - explained == set()
+    assert explained - list_metric_names() == set()

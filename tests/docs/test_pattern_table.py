@@ -32,9 +32,9 @@ def test_the_table_of_the_guide_is_made_from_the_patterns() -> None:
 
 def test_every_kind_of_the_patterns_is_in_the_guide_with_all_its_pointers() -> None:
     text = PAGE.read_text()
-    for each in PATTERNS:
-        rows = [line for line in text.splitlines() if line.startswith(f"| {each.topic} |")]
-        assert any(all(f"`{pointer}`" in row for pointer in each.pointers) for row in rows), each
+    for pattern in PATTERNS:
+        rows = [line for line in text.splitlines() if line.startswith(f"| {pattern.topic} |")]
+        assert any(all(f"`{pointer}`" in row for pointer in pattern.pointers) for row in rows), pattern
 
 
 def test_the_guide_has_its_seven_topics_and_a_checklist_of_ten() -> None:

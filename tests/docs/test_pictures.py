@@ -11,13 +11,13 @@ SHOWN = re.compile(r'(?:src|srcset)="([^"]*images/[^"]+)"')
 MOST = 120 * 1024
 
 
-def shown() -> set[Path]:
+def list_linked_pictures() -> set[Path]:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    return {(page.parent / found).resolve() for page in pages for found in SHOWN.findall(page.read_text())}
+    return {(page.parent / picture).resolve() for page in pages for picture in SHOWN.findall(page.read_text())}
 
 
 def test_every_picture_is_shown_and_every_shown_one_is_there() -> None:
-    assert shown() == {path.resolve() for path in FOLDER.glob("*.png")}
+    assert list_linked_pictures() == {path.resolve() for path in FOLDER.glob("*.png")}
 
 
 def test_every_picture_has_both_themes() -> None:

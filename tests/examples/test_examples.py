@@ -19,7 +19,7 @@ def test_an_example_loads_as_its_page_shows(folder: Path, tmp_path: Path) -> Non
     with sandbox(tmp_path / "data", "--port", "0") as started:
         load = ("sandbox", "load", "--data-dir", started.folder, "-f", folder)
         done, again = argosy(*load, home=tmp_path), argosy(*load, home=tmp_path)
-    shown = re.findall(r"^(\S+/\S+) created$", (folder / "README.md").read_text(), re.MULTILINE)
-    assert shown, "the page shows what load prints"
-    assert done.out.splitlines() == [f"{each} created" for each in shown], done.err
-    assert again.out.splitlines() == [f"{each} unchanged" for each in shown], again.err
+    resources = re.findall(r"^(\S+/\S+) created$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert resources, "the page shows what load prints"
+    assert done.out.splitlines() == [f"{resource} created" for resource in resources], done.err
+    assert again.out.splitlines() == [f"{resource} unchanged" for resource in resources], again.err

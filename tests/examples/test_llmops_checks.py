@@ -39,8 +39,8 @@ def programs(tmp_path: Path) -> dict[str, str]:
     write_program(folder / "python3", f'[ "$1 $2" = "-m pip" ] || exec "{sys.executable}" "$@"')
     write_program(folder / "curl", f'cat > "{tmp_path}/asked"; printf "%s\\n" "$@" >> "{tmp_path}/asked"')
     git = {"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"), "GIT_CONFIG_NOSYSTEM": "1"}
-    places = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-    return places | git | {"LC_ALL": "C.UTF-8"}
+    path_variables = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    return path_variables | git | {"LC_ALL": "C.UTF-8"}
 
 
 def write_program(path: Path, text: str) -> None:
@@ -62,8 +62,14 @@ def change(file: Path, old: str, new: str) -> None:
 
 def run(command: list[Path | str], env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=HANG_SECONDS, check=False
+        command,
+        env=env,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
     )
 
 
@@ -74,8 +80,12 @@ def check_all(copy: Path, env: dict[str, str]) -> subprocess.CompletedProcess[st
 def test_the_folder_passes_and_prints_what_its_page_shows(copy: Path, programs: dict[str, str]) -> None:
     done = check_all(copy, programs)
     assert done.returncode == 0, done.stdout
-    shown = re.findall(r"^```\n(== .*?)```", (FOLDER / "pipelines/README.md").read_text(), re.MULTILINE | re.DOTALL)
-    assert [re.sub(r"\d+", "N", text) for text in (done.stdout, *shown)] == [re.sub(r"\d+", "N", done.stdout)] * 2
+    page_outputs = re.findall(
+        r"^```\n(== .*?)```", (FOLDER / "pipelines/README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert [re.sub(r"\d+", "N", text) for text in (done.stdout, *page_outputs)] == [
+        re.sub(r"\d+", "N", done.stdout)
+    ] * 2
 
 
 BROKEN = [
@@ -131,19 +141,19 @@ ALONE = {
     "a tab",
     "a base that is not there",
 }
-CASES = [pytest.param(*rest, id=what, marks=IN_TEST_ALL) for what, *rest in BROKEN]
+CASES = [pytest.param(*rest, id=mistake, marks=IN_TEST_ALL) for mistake, *rest in BROKEN]
 
 
 def test_mistakes_in_many_places_are_all_said_at_once(copy: Path, programs: dict[str, str]) -> None:
     together: list[str] = []
-    for what, file, old, new, said in BROKEN:
-        if what not in ALONE and old in (copy / file).read_text():  # else another one is there already
+    for mistake, file, old, new, message in BROKEN:
+        if mistake not in ALONE and old in (copy / file).read_text():  # else another one is there already
             change(copy / file, old, new)
-            together.append(said)
+            together.append(message)
     assert len(together) > 20
     done = check_all(copy, programs)
     assert done.returncode == 1, done.stdout
-    assert [said for said in together if not re.search(said, done.stdout)] == [], done.stdout
+    assert [pattern for pattern in together if not re.search(pattern, done.stdout)] == [], done.stdout
     assert "Traceback" not in done.stdout
 
 
@@ -216,9 +226,11 @@ class Tekton:
     """Plays the Pipeline: tasks in order, variables put in, each step by a real shell in a workspace of its own."""
 
     def __init__(self, repository: Path, env: dict[str, str], workspace: Path) -> None:
-        documents = [each for path in TEKTON.glob("*.yaml") for each in yaml.safe_load_all(path.read_text())]
-        self.tasks = {each["metadata"]["name"]: each["spec"] for each in documents if each["kind"] == "Task"}
-        (self.pipeline,) = [each["spec"] for each in documents if each["kind"] == "Pipeline"]
+        documents = [document for path in TEKTON.glob("*.yaml") for document in yaml.safe_load_all(path.read_text())]
+        self.tasks = {
+            document["metadata"]["name"]: document["spec"] for document in documents if document["kind"] == "Task"
+        }
+        (self.pipeline,) = [document["spec"] for document in documents if document["kind"] == "Pipeline"]
         self.params = {"url": str(repository), "repository": "your-org/llmops-demo", "revision": "main"}
         self.params["folder"] = "llmops-via-argocd"
         self.env, self.workspace = env, workspace
@@ -226,12 +238,12 @@ class Tekton:
 
     def fill(self, text: str, params: dict[str, Any], status: str = "") -> str:
         text = text.replace("$(workspaces.source.path)", str(self.workspace)).replace("$(tasks.status)", status)
-        return re.sub(r"\$\(params\.([\w-]+)\)", lambda found: str(params[found[1]]), text)
+        return re.sub(r"\$\(params\.([\w-]+)\)", lambda match: str(params[match[1]]), text)
 
     def run(self) -> tuple[str, dict[str, int]]:
         ended: dict[str, int] = {}
         for task in self.pipeline["tasks"]:  # listed in an order that `runAfter` allows
-            assert set(task.get("runAfter", [])) <= {each["name"] for each in self.pipeline["tasks"]}
+            assert set(task.get("runAfter", [])) <= {other_task["name"] for other_task in self.pipeline["tasks"]}
             if all(ended.get(before) == 0 for before in task.get("runAfter", [])):
                 ended[task["name"]] = self.run_task(task, "")
         whole = len(ended) == len(self.pipeline["tasks"]) and not any(ended.values())
@@ -242,20 +254,20 @@ class Tekton:
 
     def run_task(self, task: dict[str, Any], status: str) -> int:
         spec = self.tasks[task["taskRef"]["name"]]
-        params = {each["name"]: each["default"] for each in spec["params"] if "default" in each}
-        for each in task["params"]:
-            assert each["name"] in {declared["name"] for declared in spec["params"]}, each
-            value = each["value"]
+        params = {param["name"]: param["default"] for param in spec["params"] if "default" in param}
+        for param in task["params"]:
+            assert param["name"] in {declared["name"] for declared in spec["params"]}, param
+            value = param["value"]
             filled = [self.fill(text, self.params, status) for text in (value if isinstance(value, list) else [value])]
-            params[each["name"]] = filled if isinstance(value, list) else filled[0]
+            params[param["name"]] = filled if isinstance(value, list) else filled[0]
         (step,) = spec["steps"]
-        env = {each["name"]: self.fill(each.get("value", "secret-token"), params) for each in step["env"]}
+        env = {variable["name"]: self.fill(variable.get("value", "secret-token"), params) for variable in step["env"]}
         arguments: list[str] = []
         for argument in step.get("args", []):
             listed = re.fullmatch(r"\$\(params\.([\w-]+)\[\*\]\)", argument)
             arguments += params[listed[1]] if listed else [self.fill(argument, params)]
-        place = Path(self.fill(step.get("workingDir", str(self.workspace)), params))
-        done = run(["sh", "-c", self.fill(step["script"], params), "script", *arguments], self.env | env, place)
+        folder = Path(self.fill(step.get("workingDir", str(self.workspace)), params))
+        done = run(["sh", "-c", self.fill(step["script"], params), "script", *arguments], self.env | env, folder)
         print(done.stdout)
         return done.returncode
 
@@ -280,10 +292,10 @@ def test_the_pipeline_passes_and_tells_github(copy: Path, programs: dict[str, st
         "Succeeded",
         dict.fromkeys(["clone", "kustomize-build", "yaml-lint", "security-scan", "custom-tests"], 0),
     )
-    asked = (tmp_path / "asked").read_text()
-    assert "https://api.github.com/repos/your-org/llmops-demo/statuses/main" in asked
-    assert '"state": "success", "context": "llmops/validate"' in asked
-    assert 'header = "Authorization: Bearer secret-token"' in asked.splitlines()[0], "not among the arguments"
+    requests = (tmp_path / "asked").read_text()
+    assert "https://api.github.com/repos/your-org/llmops-demo/statuses/main" in requests
+    assert '"state": "success", "context": "llmops/validate"' in requests
+    assert 'header = "Authorization: Bearer secret-token"' in requests.splitlines()[0], "not among the arguments"
 
 
 @pytest.mark.parametrize(
@@ -308,13 +320,13 @@ def test_the_pipeline_refuses_a_broken_overlay_and_tells_github(
 def test_the_trigger_gives_the_pipeline_what_it_asks_for() -> None:
     documents = list(yaml.safe_load_all((TEKTON / "trigger.yaml").read_text()))
     documents += [yaml.safe_load((TEKTON / name).read_text()) for name in ("pipeline.yaml", "run.yaml")]
-    kinds = {each["kind"]: each for each in documents}
-    needed = {each["name"] for each in kinds["Pipeline"]["spec"]["params"] if "default" not in each}
+    kinds = {document["kind"]: document for document in documents}
+    needed = {param["name"] for param in kinds["Pipeline"]["spec"]["params"] if "default" not in param}
     for started in (*kinds["TriggerTemplate"]["spec"]["resourcetemplates"], kinds["PipelineRun"]):
         assert started["spec"]["pipelineRef"]["name"] == kinds["Pipeline"]["metadata"]["name"]
-        assert {each["name"] for each in started["spec"]["params"]} == needed
-    bound = {each["name"] for each in kinds["TriggerBinding"]["spec"]["params"]}
-    assert bound == {each["name"] for each in kinds["TriggerTemplate"]["spec"]["params"]} == needed
+        assert {param["name"] for param in started["spec"]["params"]} == needed
+    bound = {param["name"] for param in kinds["TriggerBinding"]["spec"]["params"]}
+    assert bound == {param["name"] for param in kinds["TriggerTemplate"]["spec"]["params"]} == needed
     (trigger,) = kinds["EventListener"]["spec"]["triggers"]
     assert trigger["template"]["ref"] == kinds["TriggerTemplate"]["metadata"]["name"]
     assert trigger["bindings"] == [{"ref": kinds["TriggerBinding"]["metadata"]["name"]}]

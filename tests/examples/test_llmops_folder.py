@@ -63,8 +63,8 @@ def files_in(folder: Path) -> set[str]:
 
 
 def test_the_tree_is_the_one_that_was_drawn() -> None:
-    found = {file for file in files_in(FOLDER) if not file.startswith("pipelines/")}
-    assert found == {*DRAWN, *BESIDE}
+    files = {file for file in files_in(FOLDER) if not file.startswith("pipelines/")}
+    assert files == {*DRAWN, *BESIDE}
 
 
 def test_the_drawing_in_the_readme_names_every_file_of_its_folders() -> None:
@@ -92,7 +92,7 @@ def render(folder: Path) -> dict[str, dict[str, Any]]:
         [KUBECTL, "kustomize", folder], capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr
-    return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+    return {manifest["kind"]: manifest for manifest in yaml.safe_load_all(done.stdout)}
 
 
 def overlay(environment: str) -> dict[str, dict[str, Any]]:
@@ -196,7 +196,10 @@ def test_the_data_connection_has_five_keys_and_no_value(environment: str) -> Non
 )
 @pytest.mark.parametrize(
     "environment",
-    [pytest.param(each, marks=pytest.mark.tier("all") if number else ()) for number, each in enumerate(ENVIRONMENTS)],
+    [
+        pytest.param(environment_name, marks=pytest.mark.tier("all") if number else ())
+        for number, environment_name in enumerate(ENVIRONMENTS)
+    ],
 )
 def test_an_example_of_a_secret_takes_the_place_of_the_empty_one(
     environment: str, example: str, kind: str, tmp_path: Path
@@ -257,27 +260,27 @@ OWN = re.compile(r"(\./|argocd-apps|deploy_model|setup_scripts|argocd-custom|pip
 
 def named_files(page: Path) -> Iterator[tuple[str, Path]]:
     """Every file of the folder that a command of a page names, with the place where the page has the reader type it."""
-    place = FOLDER  # a reader stays where the last block has gone
+    folder = FOLDER  # a reader stays where the last block has gone
     for block in SHELL.findall(page.read_text()):
         for line in HEREDOC.sub("", block).replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True) if line.count("'") % 2 == 0 else line.split()
             if words[:1] == ["cd"]:
-                place = FOLDER / words[1].rpartition("llmops-via-argocd")[2].strip("/")
+                folder = FOLDER / words[1].rpartition("llmops-via-argocd")[2].strip("/")
                 continue
-            yield from ((word, place) for word in words if OWN.match(word) and "=" not in word)
+            yield from ((word, folder) for word in words if OWN.match(word) and "=" not in word)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(FOLDER)))
 def test_every_command_of_a_guide_names_files_that_exist(page: Path) -> None:
-    assert [word for word, place in named_files(page) if not list(place.glob(word))] == []
+    assert [word for word, folder in named_files(page) if not list(folder.glob(word))] == []
 
 
 def test_the_search_for_named_files_finds_them_and_notices_a_missing_one(tmp_path: Path) -> None:
-    found = [word for page in PAGES for word, _ in named_files(page)]
-    assert len(found) >= 25
+    names = [word for page in PAGES for word, _ in named_files(page)]
+    assert len(names) >= 25
     page = tmp_path / "page.md"
     page.write_text("```bash\n./setup_scripts/missing.sh\n```\n")
-    assert [place.joinpath(word).exists() for word, place in named_files(page)] == [False]
+    assert [folder.joinpath(word).exists() for word, folder in named_files(page)] == [False]
 
 
 def anchors(page: Path) -> set[str]:
@@ -290,8 +293,8 @@ def anchors(page: Path) -> set[str]:
 def test_every_link_of_a_guide_leads_somewhere(page: Path) -> None:
     broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        place, _, anchor = link.partition("#")
-        file = (page.parent / place).resolve() if place else page
+        path, _, anchor = link.partition("#")
+        file = (page.parent / path).resolve() if path else page
         if not link.startswith("https:") and (not file.exists() or (anchor and anchor not in anchors(file))):
             broken.append(link)
     assert broken == []
@@ -330,7 +333,9 @@ def test_the_guide_tells_how_git_can_call_instead_of_being_asked() -> None:
 
 def test_no_guide_gives_a_secret_to_a_program_as_an_argument() -> None:
     argument = re.compile(r"(--from-literal=(?:password|token|webhook|sshPrivateKey)\b|--(?:password|token)[= ])")
-    assert [(page.name, found) for page in PAGES for found in argument.findall(page.read_text())] == []
+    assert [
+        (page.name, secret_argument) for page in PAGES for secret_argument in argument.findall(page.read_text())
+    ] == []
 
 
 @pytest.mark.parametrize("key, page", [("password", "step-by-step-guide.md"), ("token", "pipelines/README.md")])
@@ -356,7 +361,9 @@ def test_the_edits_that_the_guides_show_do_what_they_say(tmp_path: Path) -> None
     for edit in sorted(edits):
         subprocess.run(["bash", "-c", edit], cwd=tmp_path / "copy", check=True, timeout=HANG_SECONDS)
     applications = [yaml.safe_load(path.read_text()) for path in (tmp_path / "copy/argocd-apps").iterdir()]
-    assert {each["spec"]["source"]["repoURL"] for each in applications} == {"https://github.com/ME/MINE.git"}
+    assert {application["spec"]["source"]["repoURL"] for application in applications} == {
+        "https://github.com/ME/MINE.git"
+    }
     predictor = render(tmp_path / "copy/deploy_model/overlays/dev")["InferenceService"]["spec"]["predictor"]
     assert predictor["model"]["resources"]["limits"]["cpu"] == "3"
     assert predictor["model"]["resources"]["requests"]["cpu"] == "500m"

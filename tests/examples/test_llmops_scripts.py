@@ -56,7 +56,7 @@ def test_an_unknown_option_is_named_and_nothing_is_done(script: str, option: str
 
 
 @pytest.mark.parametrize(
-    "script, arguments, asked",
+    "script, arguments, expected_arguments",
     [
         (APPLY, [], ["health", "apply"]),
         (APPLY, ["-f"], ["health", "apply", "--force"]),
@@ -68,10 +68,10 @@ def test_an_unknown_option_is_named_and_nothing_is_done(script: str, option: str
     ],
 )
 def test_a_script_asks_argosy_and_ends_as_it_ends(
-    script: str, arguments: list[str], asked: list[str], recorder: Path
+    script: str, arguments: list[str], expected_arguments: list[str], recorder: Path
 ) -> None:
     done = run(script, *arguments, ARGOSY=str(recorder))
-    assert done.stdout.splitlines() == asked, done.stderr
+    assert done.stdout.splitlines() == expected_arguments, done.stderr
     assert done.returncode == 7
 
 
@@ -125,8 +125,13 @@ def test_a_script_that_is_called_by_its_bare_name_finds_the_folder(recorder: Pat
     command = [BASH, "apply-argocd-apps.sh"]
     env = {"PATH": "", "ARGOSY": str(recorder)}
     done = subprocess.run(
-        command, cwd=FOLDER / "setup_scripts", env=env, capture_output=True, text=True,
-        timeout=HANG_SECONDS, check=False
+        command,
+        cwd=FOLDER / "setup_scripts",
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
     )
     assert done.stdout.splitlines() == ["setup", "apps", APPS]
 

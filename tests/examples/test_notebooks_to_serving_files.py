@@ -21,11 +21,11 @@ MODEL = 'def predict(instances):\n    return [{"sum": sum(each)} for each in ins
 
 def manifests() -> list[Manifest]:
     files = sorted(file for file in (FOLDER / "manifests").glob("*.yaml") if file.stem != "kustomization")
-    return [each for file in files for each in read_manifests(file.read_bytes(), where=file.name)]
+    return [manifest for file in files for manifest in read_manifests(file.read_bytes(), where=file.name)]
 
 
 def test_each_object_has_its_wave_and_there_are_five() -> None:
-    assert sorted({get_annotation(each, SYNC_WAVE) for each in manifests()}) == ["0", "1", "2", "3", "4"]
+    assert sorted({get_annotation(manifest, SYNC_WAVE) for manifest in manifests()}) == ["0", "1", "2", "3", "4"]
 
 
 def test_the_notebooks_are_committed_without_outputs_and_without_faults() -> None:
@@ -38,7 +38,7 @@ def test_the_notebooks_are_committed_without_outputs_and_without_faults() -> Non
 
 
 def test_its_own_server_answers_with_the_file_on_the_volume(tmp_path: Path) -> None:
-    [script] = [each["data"]["server.py"] for each in manifests() if each["kind"] == "ConfigMap"]
+    [script] = [manifest["data"]["server.py"] for manifest in manifests() if manifest["kind"] == "ConfigMap"]
     (tmp_path / "model.py").write_text(MODEL)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

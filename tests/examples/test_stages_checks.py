@@ -26,5 +26,5 @@ def test_what_check_finds_in_the_stages_is_true_and_is_all(
 ) -> None:
     monkeypatch.chdir(ROOT)
     main(["check", "examples/stages", "-o", "json"])
-    found = json.loads(capsys.readouterr().out)["items"]
-    assert {(each["rule"], each["severity"], each["file"]) for each in found} == TRUE
+    findings = json.loads(capsys.readouterr().out)["items"]
+    assert {(finding["rule"], finding["severity"], finding["file"]) for finding in findings} == TRUE

@@ -32,7 +32,7 @@ EXAMPLES = settings(max_examples=100 if proof_scale.is_full() else 25)
 SCRIPTS = st.sampled_from(["return {}\n", "return {status = 'Healthy'}", ""])
 KINDS = st.tuples(st.sampled_from(["", "example.com", "serving.kserve.io"]), st.sampled_from(["Claim", "Model"]))
 CHECKS = st.dictionaries(KINDS, SCRIPTS, min_size=1).map(
-    lambda wanted: [{"group": group, "kind": kind, "check": script} for (group, kind), script in wanted.items()]
+    lambda scripts: [{"group": group, "kind": kind, "check": script} for (group, kind), script in scripts.items()]
 )
 ENTRIES = st.lists(
     st.one_of(
@@ -45,8 +45,8 @@ ENTRIES = st.lists(
 )
 
 
-def as_checks(wanted: list[dict[str, str]]) -> list[RequestedHealthCheck]:
-    return [RequestedHealthCheck(GroupKind(each["group"], each["kind"]), each["check"]) for each in wanted]
+def as_checks(checks: list[dict[str, str]]) -> list[RequestedHealthCheck]:
+    return [RequestedHealthCheck(GroupKind(check["group"], check["kind"]), check["check"]) for check in checks]
 
 
 def resource(entries: Any) -> dict[str, Any]:
@@ -56,45 +56,45 @@ def resource(entries: Any) -> dict[str, Any]:
 
 @EXAMPLES
 @given(ENTRIES, CHECKS)
-def test_the_role_merges_as_the_command_does(entries: list[Any], wanted: list[dict[str, str]]) -> None:
+def test_the_role_merges_as_the_command_does(entries: list[Any], checks: list[dict[str, str]]) -> None:
     before = copy.deepcopy(entries)
-    assert ROLE.merged(entries, wanted) == merge_entries(entries, as_checks(wanted))
+    assert ROLE.merged(entries, checks) == merge_entries(entries, as_checks(checks))
     assert entries == before
 
 
 @EXAMPLES
 @given(st.none() | ENTRIES, CHECKS)
-def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, wanted: list[dict[str, str]]) -> None:
+def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, checks: list[dict[str, str]]) -> None:
     live = resource(entries)
-    found = ROLE.patch(live, wanted)
-    if not found:
-        assert merge_entries(entries or [], as_checks(wanted)) == (entries or [])
+    patch = ROLE.patch(live, checks)
+    if not patch:
+        assert merge_entries(entries or [], as_checks(checks)) == (entries or [])
         return
-    patched = json_patch.apply(live, found["content"])
-    assert patched["spec"]["resourceHealthChecks"] == merge_entries(entries or [], as_checks(wanted))
+    patched = json_patch.apply(live, patch["content"])
+    assert patched["spec"]["resourceHealthChecks"] == merge_entries(entries or [], as_checks(checks))
     assert patched["spec"]["server"] == {}
-    assert ROLE.patch(patched, wanted) == {}
+    assert ROLE.patch(patched, checks) == {}
 
 
 @EXAMPLES
 @given(st.dictionaries(KINDS, SCRIPTS), CHECKS)
-def test_the_keys_of_argocd_cm_are_those_that_the_command_writes(there: Any, wanted: list[dict[str, str]]) -> None:
+def test_the_keys_of_argocd_cm_are_those_that_the_command_writes(there: Any, checks: list[dict[str, str]]) -> None:
     data = {RequestedHealthCheck(GroupKind(*kind), script).key: script for kind, script in there.items()}
-    found = ROLE.patch({"kind": "ConfigMap", "data": data}, wanted)
-    expected = {check.key: check.script for check in list_missing_checks(data, as_checks(wanted))}
-    assert (found["content"]["data"] if found else {}) == expected
+    patch = ROLE.patch({"kind": "ConfigMap", "data": data}, checks)
+    expected = {check.key: check.script for check in list_missing_checks(data, as_checks(checks))}
+    assert (patch["content"]["data"] if patch else {}) == expected
 
 
 def test_a_resource_without_a_spec_gets_one() -> None:
     live = {"kind": "ArgoCD", "metadata": {"resourceVersion": "7"}}
-    wanted = [{"kind": "Claim", "check": "return {}"}]
-    patched = json_patch.apply(live, ROLE.patch(live, wanted)["content"])
+    checks = [{"kind": "Claim", "check": "return {}"}]
+    patched = json_patch.apply(live, ROLE.patch(live, checks)["content"])
     assert patched["spec"] == {"resourceHealthChecks": [{"group": "", "kind": "Claim", "check": "return {}"}]}
 
 
-@pytest.mark.parametrize("theirs", [[{"kind": "Theirs", "check": "1"}], []])
-def test_a_patch_is_refused_once_somebody_else_has_changed_the_list(theirs: list[Any]) -> None:
-    wanted = [{"group": "", "kind": "Claim", "check": "return {}"}]
-    found = ROLE.patch(resource([{"kind": "Other", "check": "0"}]), wanted)
+@pytest.mark.parametrize("changed_entries", [[{"kind": "Theirs", "check": "1"}], []])
+def test_a_patch_is_refused_once_somebody_else_has_changed_the_list(changed_entries: list[Any]) -> None:
+    checks = [{"group": "", "kind": "Claim", "check": "return {}"}]
+    patch = ROLE.patch(resource([{"kind": "Other", "check": "0"}]), checks)
     with pytest.raises(Exception, match="test"):
-        json_patch.apply(resource(theirs), found["content"])
+        json_patch.apply(resource(changed_entries), patch["content"])

@@ -37,7 +37,7 @@ def furnish(started: Sandbox) -> None:
         ask(started, "create", "namespace", namespace)
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
     manifest = {"apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea", "metadata": metadata}
-    ask(started, "create", "-f", "-", given=json.dumps({**manifest, "spec": {"giteaAdminUser": "ops"}}))
+    ask(started, "create", "-f", "-", stdin=json.dumps({**manifest, "spec": {"giteaAdminUser": "ops"}}))
     status = ("--subresource=status", "--type=merge", "-p", '{"status": {"adminPassword": "of-a-test"}}')
     ask(started, "-n", "gitea", "patch", "gitea.pfe.rhpds.com", "gitea-with-admin", *status)
 
@@ -50,7 +50,7 @@ def permit(started: Sandbox) -> None:
             "metadata": {"name": "deployer", "namespace": namespace},
             "rules": [{"apiGroups": [group], "resources": [name], "verbs": verbs} for group, name, verbs in rules],
         }
-        ask(started, "create", "-f", "-", given=json.dumps(role))
+        ask(started, "create", "-f", "-", stdin=json.dumps(role))
         ask(started, "-n", namespace, "create", "rolebinding", "deployer", "--role=deployer", "--user=deployer")
 
 

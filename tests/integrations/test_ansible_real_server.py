@@ -20,7 +20,7 @@ OURS = [
     {"group": "serving.kserve.io", "kind": "InferenceService", "check": "return {status = 'Degraded'}\n"},
 ]
 KEYS = ("PersistentVolumeClaim", "serving.kserve.io_InferenceService")
-DATA = {f"resource.customizations.health.{key}": each["check"] for key, each in zip(KEYS, OURS)}
+DATA = {f"resource.customizations.health.{key}": health_check["check"] for key, health_check in zip(KEYS, OURS)}
 GITOPS = ("-n", "openshift-gitops")
 ARGOCD = {
     "apiVersion": "argoproj.io/v1beta1",
@@ -45,7 +45,7 @@ def real() -> Iterator[control_plane.RealCluster]:
 
 
 def create(real: control_plane.RealCluster, manifest: object) -> None:
-    ask(real, "create", "-f", "-", given=json.dumps(manifest))
+    ask(real, "create", "-f", "-", stdin=json.dumps(manifest))
 
 
 def run(real: control_plane.RealCluster, *flags: object, **variables: Any) -> Run:
@@ -66,9 +66,9 @@ def test_a_real_server_takes_the_patch_of_the_resource(
     create(real, settings("openshift-gitops", DATA))  # as the operator would write it
     first = run(real, wait_retries=1)
     assert "openshift-gitops-application-controller in namespace openshift-gitops does not run (no pod)" in first.words
-    theirs = [FOREIGN] if spec and "resourceHealthChecks" in spec else []
-    found = read(real, *GITOPS, "argocd", "openshift-gitops")
-    assert found["spec"]["resourceHealthChecks"] == [*theirs, *OURS]
+    foreign_checks = [FOREIGN] if spec and "resourceHealthChecks" in spec else []
+    argocd_resource = read(real, *GITOPS, "argocd", "openshift-gitops")
+    assert argocd_resource["spec"]["resourceHealthChecks"] == [*foreign_checks, *OURS]
 
 
 def test_a_real_server_sees_no_second_change(real: control_plane.RealCluster) -> None:

@@ -12,7 +12,18 @@ import yaml
 
 from argosy.gitops.health.bundled_rules import load_bundled_rules, load_profile_rules
 from argosy.kube.resource_key import GroupKind
-from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
+from support.ansible_playbooks import (
+    ANSIBLE,
+    DEPLOY,
+    ROLES,
+    Run,
+    ask,
+    create_recording_kubectl,
+    needs_ansible,
+    needs_kubectl,
+    play,
+    read,
+)
 from support.clusters import KUBECTL, Sandbox, argosy, sandbox
 from support.deadlines import HANG_SECONDS
 
@@ -145,8 +156,8 @@ def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_
     assert (done.code, done.changed) == (0, 1), done.text
     strict = yaml.safe_load(exported.out)["validated_patterns_argocd_health_checks"]
     assert entries(operated) == [FOREIGN, *strict]
-    told = argosy("health", "apply", "--dry-run", "--kubeconfig", operated.kubeconfig, home=tmp_path)
-    assert "it is already up to date" in told.out, told
+    result = argosy("health", "apply", "--dry-run", "--kubeconfig", operated.kubeconfig, home=tmp_path)
+    assert "it is already up to date" in result.out, result
 
 
 @pytest.mark.tier("all")
@@ -160,10 +171,10 @@ def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
 @pytest.mark.tier("all")
 def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, OLD)
-    theirs = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
-    patch = f"patch argocd openshift-gitops -n openshift-gitops --type=merge -p '{theirs}' >/dev/null </dev/null"
+    changed_spec = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
+    patch = f"patch argocd openshift-gitops -n openshift-gitops --type=merge -p '{changed_spec}' >/dev/null </dev/null"
     before = f'case "$*" in *--type=json*) "{KUBECTL}" --kubeconfig "{operated.kubeconfig}" {patch};; esac'
-    done = run(operated, client=noted(tmp_path, before))
+    done = run(operated, client=create_recording_kubectl(tmp_path, before))
     assert done.code != 0 and "was left as it is" in done.words and "run the playbook again" in done.words, done.text
     assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs"]
     again = run(operated)
@@ -223,11 +234,11 @@ def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbo
 @pytest.mark.tier("all")
 def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
     """The controller runs again by now, whatever the test before did with it."""
-    theirs = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})
-    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", theirs)
+    patch = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})
+    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", patch)
     rehearsed = run(plain, "--check", argocd_namespace="argocd")
     assert (rehearsed.code, rehearsed.changed) == (0, 1), rehearsed.text
-    assert read(plain, *PLAIN_SETTINGS)["data"] == json.loads(theirs)["data"]
+    assert read(plain, *PLAIN_SETTINGS)["data"] == json.loads(patch)["data"]
     first = run(plain, argocd_namespace="argocd")
     assert (first.code, first.changed) == (0, 1), first.text
     assert read(plain, *PLAIN_SETTINGS)["data"] == {
@@ -247,7 +258,9 @@ def test_the_page_and_the_specification_of_a_role_name_each_of_its_variables(rol
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
     specified = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
     assert specified.keys() == defaults.keys()
-    assert {name: each["default"] for name, each in specified.items() if "default" in each}.items() <= defaults.items()
+    assert {
+        name: option["default"] for name, option in specified.items() if "default" in option
+    }.items() <= defaults.items()
     page = (role / "README.md").read_text()
     assert [name for name in defaults if f"| `{name}` |" not in page] == []
     assert (ANSIBLE / "README.md").read_text().count(role.name) >= 1

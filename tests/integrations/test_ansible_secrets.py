@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from argosy.kube.schema.bundled_crds import load_definition
-from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, noted, play, read
+from support.ansible_playbooks import Run, ask, create_recording_kubectl, needs_ansible, needs_kubectl, play, read
 from support.clusters import KUBECTL, Sandbox, sandbox
 
 pytestmark = [needs_ansible, needs_kubectl, pytest.mark.tier("all")]  # test_ansible_roles.py plays it in every run
@@ -40,7 +40,7 @@ def gitea(bare: Sandbox, without_the_kind: Run) -> Sandbox:
     """With the kind Gitea, and both namespaces."""
     for namespace in (NAMESPACE, "gitea"):
         ask(bare, "create", "namespace", namespace)
-    ask(bare, "apply", "-f", "-", given=json.dumps(load_definition(KIND)))
+    ask(bare, "apply", "-f", "-", stdin=json.dumps(load_definition(KIND)))
     ask(bare, "wait", "--for=condition=Established", f"crd/{KIND}")
     return bare
 
@@ -51,7 +51,7 @@ def fresh(running: Sandbox, password: str = "", user: str = "ops") -> None:
     ask(running, "delete", KIND, "-n", "gitea", "--all")
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
     manifest = {"apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea", "metadata": metadata}
-    ask(running, "create", "-f", "-", given=json.dumps({**manifest, "spec": {"giteaAdminUser": user}}))
+    ask(running, "create", "-f", "-", stdin=json.dumps({**manifest, "spec": {"giteaAdminUser": user}}))
     if password:
         tell_password(running, password)
 
@@ -66,17 +66,17 @@ def run(running: Sandbox, *flags: object, client: Path = KUBECTL, **variables: A
     return play(running, "--tags", "secrets", *flags, client=client, **variables)
 
 
-def found(running: Sandbox) -> dict[str, dict[str, Any]]:
+def read_secrets(running: Sandbox) -> dict[str, dict[str, Any]]:
     listed = read(running, "secrets", "-n", NAMESPACE)["items"]
-    return {each["metadata"]["name"]: each for each in listed if each["metadata"]["name"] in NAMES}
+    return {secret["metadata"]["name"]: secret for secret in listed if secret["metadata"]["name"] in NAMES}
 
 
 def credentials(running: Sandbox) -> dict[str, tuple[str, str, str]]:
-    told = {}
-    for name, secret in found(running).items():
+    credentials_by_name = {}
+    for name, secret in read_secrets(running).items():
         data = {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
-        told[name] = (secret["type"], data["username"], data["password"])
-    return told
+        credentials_by_name[name] = (secret["type"], data["username"], data["password"])
+    return credentials_by_name
 
 
 def holds(text: str, password: str = PASSWORD) -> bool:
@@ -114,16 +114,16 @@ class Story(NamedTuple):
 @pytest.fixture(scope="module")
 def story(gitea: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("noted")
-    client = noted(folder)
+    client = create_recording_kubectl(folder)
 
     def stand() -> Stand:
         verbosity = "-vvvvv"  # it says all that fewer of them say
-        return Stand(run(gitea, verbosity, "--diff", client=client), found(gitea), credentials(gitea))
+        return Stand(run(gitea, verbosity, "--diff", client=client), read_secrets(gitea), credentials(gitea))
 
     fresh(gitea, PASSWORD)
     first, second = stand(), stand()
-    theirs = json.dumps({"metadata": {"labels": {"team": "ml"}}, "data": {"url": "aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}})
-    ask(gitea, "patch", "secret", "gitea-credentials-source", "-n", NAMESPACE, "--type=merge", "-p", theirs)
+    patch = json.dumps({"metadata": {"labels": {"team": "ml"}}, "data": {"url": "aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}})
+    ask(gitea, "patch", "secret", "gitea-credentials-source", "-n", NAMESPACE, "--type=merge", "-p", patch)
     tell_password(gitea, "the-second")
     return Story(first, second, stand(), (folder / "calls").read_text())
 
@@ -141,7 +141,7 @@ def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None
     assert "does not name its user and password yet" in early.words
     other = run(gitea, gitea_name="other")
     assert other.code == 0 and "Skipped: Gitea other in namespace gitea does not exist." in other.words
-    assert found(gitea) == {}
+    assert read_secrets(gitea) == {}
 
 
 def test_the_credentials_become_secrets_once(story: Story) -> None:
@@ -175,7 +175,7 @@ def test_check_mode_says_that_secrets_differ_and_writes_none(gitea: Sandbox) -> 
     fresh(gitea, PASSWORD)
     done = run(gitea, "--check", "-vvv")
     assert (done.code, done.changed) == (0, 2), done.text
-    assert found(gitea) == {} and not holds(done.text)
+    assert read_secrets(gitea) == {} and not holds(done.text)
 
 
 def test_no_password_is_printed_or_given_to_a_program_as_an_argument(story: Story) -> None:

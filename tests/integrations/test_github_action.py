@@ -24,14 +24,14 @@ STAGING = "argocd-apps/staging-application.yaml"
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
     """Where argosy is installed already, which takes long."""
-    found = bare(tmp_path)
-    program = found.temp / "argosy" / "bin" / "argosy"
+    new_runner = bare(tmp_path)
+    program = new_runner.temp / "argosy" / "bin" / "argosy"
     program.parent.mkdir(parents=True)
     path = os.environ.get("PYTHONPATH", "")
     program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m argosy "$@"\n')
     program.chmod(0o755)
     (program.parent / "python").symlink_to(sys.executable)
-    return found
+    return new_runner
 
 
 def bare(folder: Path) -> Runner:
@@ -60,7 +60,7 @@ def test_a_finding_is_beside_its_line_and_in_the_security_tab_and_fails_the_job(
     assert f"::warning file={STAGING},line=14,title=AGY151::" in ran.printed["Run argosy"]
     uploaded = ran.used["github/codeql-action/upload-sarif@v3"]
     results = json.loads(Path(uploaded["sarif_file"]).read_text())["runs"][0]["results"]
-    assert "AGY151" in {each["ruleId"] for each in results}
+    assert "AGY151" in {result["ruleId"] for result in results}
 
 
 @pytest.mark.tier("all")
@@ -82,11 +82,11 @@ def test_inputs_are_never_run_and_what_is_not_understood_is_an_error_of_the_job(
 
 
 def test_a_python_that_is_too_old_is_told(tmp_path: Path) -> None:
-    found = bare(tmp_path)
+    bare_runner = bare(tmp_path)
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
-    ran = found.run(python=str(old))
+    ran = bare_runner.run(python=str(old))
     assert ran.failed == ["Install argosy"]
     assert "::error title=argosy::needs Python 3.11 or newer" in ran.printed["Install argosy"]
 
@@ -117,7 +117,7 @@ class Host(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def previews(self) -> list[str]:
-        return [each["body"] for each in self.comments if each["user"]["type"] == "Bot"]
+        return [comment["body"] for comment in self.comments if comment["user"]["type"] == "Bot"]
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -134,7 +134,7 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
         assert path == "/repos/acme/models/issues/7/comments"
-        page = int(dict(each.split("=") for each in query.split("&"))["page"])
+        page = int(dict(pair.split("=") for pair in query.split("&"))["page"])
         self.answer(self.server.comments[(page - 1) * 100 : page * 100])
 
     def given(self) -> str:
@@ -147,7 +147,7 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_PATCH(self) -> None:
         number = int(self.path.removeprefix("/repos/acme/models/issues/comments/"))
-        next(each for each in self.server.comments if each["id"] == number)["body"] = self.given()
+        next(comment for comment in self.server.comments if comment["id"] == number)["body"] = self.given()
         self.answer({})
 
     def log_message(self, format: str, *args: object) -> None:
@@ -181,8 +181,8 @@ def pull_request(runner: Runner, host: Host, old: str, new: str) -> Runner:
     event = runner.temp / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 7}}))
     there = {"GITHUB_API_URL": host.url, "GITHUB_REPOSITORY": "acme/models", "GITHUB_BASE_REF": "main"}
-    told = {"GITHUB_EVENT_PATH": str(event), "THE_TOKEN": "s3cret", **there}
-    return Runner(runner.action, runner.workspace, runner.temp, {**runner.environment, **told})
+    environment = {"GITHUB_EVENT_PATH": str(event), "THE_TOKEN": "s3cret", **there}
+    return Runner(runner.action, runner.workspace, runner.temp, {**runner.environment, **environment})
 
 
 @pytest.mark.tier("all")

@@ -140,7 +140,7 @@ def test_each_kind_is_in_the_wave_of_the_lessons() -> None:
 
 def test_whatever_pulls_the_image_comes_after_the_job_that_waits_for_it() -> None:
     manifests = full()
-    users = [each for each in manifests if each["kind"] in ("NotebookValidationJob", "InferenceService")]
+    users = [manifest for manifest in manifests if manifest["kind"] in ("NotebookValidationJob", "InferenceService")]
     assert users
     assert min(map(wave_of, users)) > wave_of(the(manifests, "Job")) > wave_of(the(manifests, "BuildConfig"))
 

@@ -35,8 +35,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         for namespace in (NAMESPACE, "gitea"):
             assert kubectl(started.kubeconfig, "create", "namespace", namespace).code == 0
         send(started, *load_definitions(*OUTSIDE))
-        made = [f"crd/{name}" for name in OUTSIDE]
-        assert kubectl(started.kubeconfig, "wait", "--for=condition=Established", *made).code == 0
+        crd_names = [f"crd/{name}" for name in OUTSIDE]
+        assert kubectl(started.kubeconfig, "wait", "--for=condition=Established", *crd_names).code == 0
         yield started
 
 
@@ -76,7 +76,12 @@ def send(running: Sandbox, *manifests: dict[str, Any], dry_run: bool = False) ->
 def test_the_server_accepts_every_object_of_the_chart(running: Sandbox) -> None:
     values = {"global": {"git": {"repoURL": URL}}, "waitForImage": {"autoStart": True}}
     manifests = rendered(values, GLOBAL, NOTEBOOKS)
-    assert {each["kind"] for each in manifests} >= {"Job", "BuildConfig", "NotebookValidationJob", "InferenceService"}
+    assert {manifest["kind"] for manifest in manifests} >= {
+        "Job",
+        "BuildConfig",
+        "NotebookValidationJob",
+        "InferenceService",
+    }
     assert send(running, *manifests, dry_run=True).count("(server dry run)") == len(manifests)
 
 
@@ -86,31 +91,31 @@ def test_the_script_reads_the_builds_of_its_own_configuration_through_a_real_cli
     tell(running, "builds.build.openshift.io", "mine-1", NAMESPACE, {"phase": "Failed", "message": "out of disk"})
     tell(running, "builds.build.openshift.io", "other-1", NAMESPACE, {"phase": "Running"})
     script = "".join(SCRIPT.read_text().splitlines(keepends=True)[1:-1])
-    given = {"IMAGE_TAG": "mine:latest", "NAMESPACE": NAMESPACE, "BUILD_CONFIG": "mine", "HOME": str(oc.parent)}
+    env = {"IMAGE_TAG": "mine:latest", "NAMESPACE": NAMESPACE, "BUILD_CONFIG": "mine", "HOME": str(oc.parent)}
     done = subprocess.run(
-        ["sh", "-c", script], env={"PATH": f"{oc.parent}:/usr/bin:/bin", **given},
+        ["sh", "-c", script], env={"PATH": f"{oc.parent}:/usr/bin:/bin", **env},
         capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "build mine-1 ended as Failed: out of disk" in done.stderr
 
 
-def load(oc: Path, **given: str) -> subprocess.CompletedProcess[str]:
-    kept = {"PATH": os.environ["PATH"], "HOME": str(oc.parent)}
+def load(oc: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    base_env = {"PATH": os.environ["PATH"], "HOME": str(oc.parent)}
     command = ["make", "-s", "-C", str(CHARTS), "load-env-secrets", f"OC={oc}", f"NAMESPACE={NAMESPACE}"]
     return subprocess.run(
-        command, env={**kept, **given}, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+        command, env={**base_env, **environment}, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
 
 
 def secrets(running: Sandbox) -> dict[str, tuple[str, str, str]]:
     done = kubectl(running.kubeconfig, "get", "secrets", "-n", NAMESPACE, "-o", "json", *SECRETS)
     assert done.code == 0, done.err
-    found = {}
-    for each in json.loads(done.out)["items"]:
-        told = {name: base64.b64decode(value).decode() for name, value in each["data"].items()}
-        found[each["metadata"]["name"]] = (each["type"], told["username"], told["password"])
-    return found
+    credentials = {}
+    for secret in json.loads(done.out)["items"]:
+        data = {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
+        credentials[secret["metadata"]["name"]] = (secret["type"], data["username"], data["password"])
+    return credentials
 
 
 @pytest.mark.tier("all")
@@ -125,10 +130,10 @@ def test_the_environments_credentials_become_secrets_and_a_new_password_replaces
 
 def test_no_password_is_printed_or_given_to_a_program_as_an_argument(running: Sandbox, oc: Path) -> None:
     done = load(oc, GITEA_USERNAME="ops", GITEA_PASSWORD=PASSWORD)
-    told = done.stdout + done.stderr + (oc.parent / "calls").read_text()
-    assert "secret/gitea-credentials-source serverside-applied" in told
-    assert PASSWORD not in told
-    assert base64.b64encode(PASSWORD.encode()).decode() not in told
+    output = done.stdout + done.stderr + (oc.parent / "calls").read_text()
+    assert "secret/gitea-credentials-source serverside-applied" in output
+    assert PASSWORD not in output
+    assert base64.b64encode(PASSWORD.encode()).decode() not in output
 
 
 @pytest.mark.tier("all")
@@ -148,7 +153,7 @@ def test_without_an_environment_the_clusters_gitea_is_asked(running: Sandbox, oc
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("environment", "sentence"),
     [
         ({"GITEA_USERNAME": "ops"}, "belong together"),
         ({"GITEA_PASSWORD": PASSWORD}, "belong together"),
@@ -156,9 +161,9 @@ def test_without_an_environment_the_clusters_gitea_is_asked(running: Sandbox, oc
     ],
 )
 def test_credentials_that_cannot_be_found_are_an_error_that_says_what_to_set(
-    running: Sandbox, oc: Path, given: dict[str, str], sentence: str
+    running: Sandbox, oc: Path, environment: dict[str, str], sentence: str
 ) -> None:
-    done = load(oc, **given)
+    done = load(oc, **environment)
     assert done.returncode != 0
     assert sentence in done.stderr
     assert PASSWORD not in done.stdout + done.stderr

@@ -81,11 +81,11 @@ def run(folder: Path, job: dict[str, Any], *, shell: str = "", tag: int | None =
     (story / "tag").write_text("" if tag is None else str(BEGAN + tag))
     (story / "refusal").write_text(refusal)
     (story / "now").write_text(str(BEGAN))
-    given = {each["name"]: each["value"] for each in container["env"]} | settings
+    env = {variable["name"]: variable["value"] for variable in container["env"]} | settings
     program, *flags = container["command"]
     command = [shell or program, *flags, *container["args"]]
     done = subprocess.run(
-        command, env={"PATH": f"{folder}:/usr/bin:/bin", "STORY": str(story), **given},
+        command, env={"PATH": f"{folder}:/usr/bin:/bin", "STORY": str(story), **env},
         capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     calls = (story / "calls").read_text().splitlines() if (story / "calls").exists() else []
@@ -93,40 +93,40 @@ def run(folder: Path, job: dict[str, Any], *, shell: str = "", tag: int | None =
 
 
 def test_the_job_has_the_shape_of_the_lesson() -> None:
-    found = job()
-    spec = found["spec"]["template"]["spec"]
+    manifest = job()
+    spec = manifest["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    assert (found["apiVersion"], found["metadata"]["name"]) == ("batch/v1", "wait-for-notebook-validator-image")
-    assert found["metadata"]["annotations"] == {
+    assert (manifest["apiVersion"], manifest["metadata"]["name"]) == ("batch/v1", "wait-for-notebook-validator-image")
+    assert manifest["metadata"]["annotations"] == {
         "argocd.argoproj.io/sync-wave": "-3",
         "argocd.argoproj.io/hook": "Sync",
         "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation",
     }
-    assert (found["spec"]["backoffLimit"], found["spec"]["ttlSecondsAfterFinished"]) == (0, 300)
+    assert (manifest["spec"]["backoffLimit"], manifest["spec"]["ttlSecondsAfterFinished"]) == (0, 300)
     assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("Never", "image-waiter")
     assert container["image"] == "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest"
     assert container["command"] == ["/bin/bash", "-c"]
     assert container["resources"] == {
         "requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"},
     }  # fmt: skip
-    assert {each["name"]: each["value"] for each in container["env"]} == {
+    assert {variable["name"]: variable["value"] for variable in container["env"]} == {
         "IMAGE_TAG": "notebook-validator:latest", "NAMESPACE": NAMESPACE, "BUILD_CONFIG": "notebook-validator",
         "TIMEOUT": "3600", "INTERVAL": "30", "AUTO_START": "false",
     }  # fmt: skip
 
 
 def test_the_parameters_reach_the_job() -> None:
-    found = job(timeout=120, interval=5, autoStart=True, serviceAccount="waiter", image="tools/oc:4")
-    spec = found["spec"]["template"]["spec"]
+    manifest = job(timeout=120, interval=5, autoStart=True, serviceAccount="waiter", image="tools/oc:4")
+    spec = manifest["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    given = {each["name"]: each["value"] for each in container["env"]}
-    assert (given["TIMEOUT"], given["INTERVAL"], given["AUTO_START"]) == ("120", "5", "true")
+    env = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert (env["TIMEOUT"], env["INTERVAL"], env["AUTO_START"]) == ("120", "5", "true")
     assert (spec["serviceAccountName"], container["image"]) == ("waiter", "tools/oc:4")
-    assert found["spec"]["activeDeadlineSeconds"] > 120
+    assert manifest["spec"]["activeDeadlineSeconds"] > 120
 
 
 # Most rows are in `make test-all`: each starts Helm or a shell.
-@pytest.mark.parametrize("timeout", [None, *(pytest.param(each, marks=IN_TEST_ALL) for each in (0, ""))])
+@pytest.mark.parametrize("timeout", [None, *(pytest.param(value, marks=IN_TEST_ALL) for value in (0, ""))])
 def test_there_is_always_a_timeout(timeout: object) -> None:
     (container,) = job(timeout=timeout)["spec"]["template"]["spec"]["containers"]
     assert {"name": "TIMEOUT", "value": "3600"} in container["env"]
@@ -157,10 +157,10 @@ if os.path.realpath(shutil.which("sh") or "") not in {os.path.realpath(shutil.wh
 # The Job's image has bash; other shells run the script in `make test-all`.
 @pytest.fixture(params=["bash", *(pytest.param(name, marks=IN_TEST_ALL) for name in SHELLS[1:])])
 def shell(request: pytest.FixtureRequest) -> str:
-    found = shutil.which(request.param)
-    if not found:
+    program = shutil.which(request.param)
+    if not program:
         pytest.skip(f"{request.param}: there is none here")
-    return found
+    return program
 
 
 def test_a_tag_that_is_there_ends_the_wait_at_once(tmp_path: Path, shell: str) -> None:

@@ -25,17 +25,17 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_containerfile_is_one_and_its_last_stage_is_locked_down() -> None:
-    found = instructions()
-    assert {word for word, _ in found} <= KNOWN
-    stages = [number for number, (word, _) in enumerate(found) if word == "FROM"]
-    assert len(stages) == 2 and found[0][1].endswith(" AS wheels")
-    last = found[stages[-1] :]
+    parsed_instructions = instructions()
+    assert {word for word, _ in parsed_instructions} <= KNOWN
+    stages = [number for number, (word, _) in enumerate(parsed_instructions) if word == "FROM"]
+    assert len(stages) == 2 and parsed_instructions[0][1].endswith(" AS wheels")
+    last = parsed_instructions[stages[-1] :]
     assert dict(last)["USER"] == "65532:0" and json.loads(dict(last)["ENTRYPOINT"]) == ["argosy"]
     assert not [word for word, _ in last if word == "COPY"], "sources stay in the first stage"
-    for word, rest in found:
+    for word, rest in parsed_instructions:
         if word == "COPY":
             *sources, _ = rest.split()
-            assert [each for each in sources if not (ROOT / each).exists()] == []
+            assert [source for source in sources if not (ROOT / source).exists()] == []
         if word == "RUN" and (listed := re.search(r"\[.*\]$", rest)):
             assert json.loads(listed[0])[0] == "pip"
     users = next(rest for word, rest in last if "useradd" in rest)

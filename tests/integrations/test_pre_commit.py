@@ -17,7 +17,7 @@ from support.deadlines import HANG_SECONDS, TEST_HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 HOOKS: dict[str, dict[str, Any]] = {
-    each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
 }
 GUIDE = ROOT / "docs" / "guides" / "continuous-integration.md"
 NOTEBOOK = "notebooks/train.ipynb"
@@ -38,21 +38,26 @@ def surroundings(repository: Path) -> dict[str, str]:
         path = os.environ.get("PYTHONPATH", "")
         program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m argosy "$@"\n')
         program.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PYTHON"))}
-    who = {f"GIT_{who}_{what}": "ann@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    return {**kept, **who, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    inherited_env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PYTHON"))}
+    who = {f"GIT_{who}_{field}": "ann@example.com" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+    return {**inherited_env, **who, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
 
 def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedProcess[str] | None:
     """As pre-commit would: not at all where no changed file matches; with their names, where it passes them."""
     hook = HOOKS[name]
-    matching = [each for each in changed if re.search(hook.get("files", ""), each)]
+    matching = [file for file in changed if re.search(hook.get("files", ""), file)]
     if not matching and not hook.get("always_run"):
         return None
     command = [*hook["entry"].split(), *(matching if hook.get("pass_filenames", True) else [])]
     return subprocess.run(
-        command, cwd=repository, env=surroundings(repository), capture_output=True, text=True,
-        timeout=HANG_SECONDS, check=False
+        command,
+        cwd=repository,
+        env=surroundings(repository),
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
     )
 
 
@@ -95,16 +100,16 @@ def test_pre_commit_itself_runs_them_from_this_repository_and_from_an_argosy_tha
         )
         return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
 
-    place = repository.parent / "tools"
-    typed(sys.executable, "-m", "venv", str(place))
-    program = str(place / "bin" / "pre-commit")
-    installed = typed(str(place / "bin" / "pip"), "install", "--quiet", "pre-commit>=4")
+    venv = repository.parent / "tools"
+    typed(sys.executable, "-m", "venv", str(venv))
+    program = str(venv / "bin" / "pre-commit")
+    installed = typed(str(venv / "bin" / "pip"), "install", "--quiet", "pre-commit>=4")
     if not Path(program).exists():
         pytest.skip(f"pre-commit: it could not be installed: {installed}")
-    told = typed(program, "try-repo", str(ROOT), "argosy-check", "--all-files", "--verbose")
-    assert told.startswith("exit 0") and "3 Applications" in told, told
+    output = typed(program, "try-repo", str(ROOT), "argosy-check", "--all-files", "--verbose")
+    assert output.startswith("exit 0") and "3 Applications" in output, output
     blocks = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    block = next(each for each in blocks if "repo: local" in each)
+    block = next(config_block for config_block in blocks if "repo: local" in config_block)
     (repository / ".pre-commit-config.yaml").write_text(block)
     typed("git", "add", "--all")
     typed(program, "install")

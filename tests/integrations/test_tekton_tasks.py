@@ -47,29 +47,32 @@ class Pod:
 
     def run(self, file: str, *, has_reports: bool = False, **params: str) -> Ended:
         spec = yaml.safe_load((FOLDER / file).read_text())["spec"]
-        known = self._known(spec, params, has_reports)
+        variables = self._known(spec, params, has_reports)
         step = spec["steps"][0]
         assert not VARIABLE.search(step["script"]), "parameters are no text of a script"
-        env = {each["name"]: VARIABLE.sub(lambda found: known[found[1]], each["value"]) for each in step["env"]}
+        env = {
+            env_var["name"]: VARIABLE.sub(lambda match: variables[match[1]], env_var["value"])
+            for env_var in step["env"]
+        }
         script = self.folder / "script.sh"
         script.write_text(step["script"])
         done = subprocess.run(
-            ["sh", str(script)], cwd=VARIABLE.sub(lambda found: known[found[1]], step["workingDir"]), text=True,
+            ["sh", str(script)], cwd=VARIABLE.sub(lambda match: variables[match[1]], step["workingDir"]), text=True,
             env={"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **env}, timeout=HANG_SECONDS, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        names = [each["name"] for each in spec["results"]]
+        names = [result["name"] for result in spec["results"]]
         results = {name: (self.folder / name).read_text() for name in names if (self.folder / name).exists()}
         return Ended(done.returncode, done.stdout, results)
 
     def _known(self, spec: Mapping[str, Any], params: Mapping[str, str], has_reports: bool) -> dict[str, str]:
         """tekton: what can be written as $(…)."""
         typed = {name.replace("_", "-"): value for name, value in params.items()}
-        declared = {each["name"]: each.get("default") for each in spec["params"]}
+        declared = {param["name"]: param.get("default") for param in spec["params"]}
         assert typed.keys() <= declared.keys()
         return {
             **{f"params.{name}": typed.get(name, default) for name, default in declared.items()},
-            **{f"results.{each['name']}.path": str(self.folder / each["name"]) for each in spec["results"]},
+            **{f"results.{result['name']}.path": str(self.folder / result["name"]) for result in spec["results"]},
             "workspaces.source.path": str(self.source),
             "workspaces.reports.path": str(self.reports) if has_reports else "",
             "workspaces.reports.bound": "true" if has_reports else "false",
@@ -83,16 +86,16 @@ def pod(tmp_path: Path) -> Pod:
 
 @pytest.mark.anyio
 async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
-    documents = [each for file in FILES for each in yaml.safe_load_all(file.read_text())]
-    assert {"Task", "Pipeline"} <= {each["kind"] for each in documents}
+    documents = [document for file in FILES for document in yaml.safe_load_all(file.read_text())]
+    assert {"Task", "Pipeline"} <= {document["kind"] for document in documents}
     async with EmbeddedCluster.open() as cluster:
         for definition in load_definitions(*KINDS):
             await cluster.apply(definition, manager="test")
-        for each in documents:
-            each["metadata"].setdefault("namespace", "default")
-            made = await cluster.create(each)
-            if "name" in each["metadata"]:
-                assert (await cluster.get(key_of(each)) or {})["spec"] == made["spec"] == each["spec"]
+        for document in documents:
+            document["metadata"].setdefault("namespace", "default")
+            created = await cluster.create(document)
+            if "name" in document["metadata"]:
+                assert (await cluster.get(key_of(document)) or {})["spec"] == created["spec"] == document["spec"]
 
 
 def test_a_repository_that_is_sound_passes(pod: Pod) -> None:
@@ -126,7 +129,7 @@ def test_what_a_branch_would_change_is_told_and_kept_for_a_comment(pod: Pod) -> 
     assert ended.code == 0, ended.printed
     assert ended.results["result"] == "passed" and "1 app" in ended.results["summary"]
     assert "800m" in ended.printed and "800m" in (pod.reports / "preview.md").read_text()
-    assert sorted(each.name for each in pod.reports.iterdir()) == ["preview.html", "preview.json", "preview.md"]
+    assert sorted(report.name for report in pod.reports.iterdir()) == ["preview.html", "preview.json", "preview.md"]
     proof = pod.folder / "run"
     ended = pod.run("argosy-preview.yaml", base=f"$(touch {proof})")
     assert ended.results["result"] == "error" and ended.code == 2 and not proof.exists()

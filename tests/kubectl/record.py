@@ -26,8 +26,12 @@ def record(kubeconfig: Path, names: list[str]) -> None:
         played = kubectl_transcripts.play(chosen, shell)
     for source in {scenario.source for scenario in chosen}:
         own = [scenario for scenario in chosen if scenario.source == source]
-        told = {row.line: outcome for each in own for row, outcome in zip(each.rows, played[each.name], strict=True)}
-        source.write_text(kubectl_transcripts.recorded(source, told))
+        outcomes = {
+            row.line: outcome
+            for own_scenario in own
+            for row, outcome in zip(own_scenario.rows, played[own_scenario.name], strict=True)
+        }
+        source.write_text(kubectl_transcripts.recorded(source, outcomes))
 
 
 if __name__ == "__main__":

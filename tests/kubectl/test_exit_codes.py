@@ -20,5 +20,5 @@ def played(play_with: Callable[..., Played]) -> Played:
 
 @pytest.mark.parametrize("scenario", cases(SCENARIOS_IN_MAKE_TEST), ids=lambda scenario: scenario.name)
 def test_the_newest_kubectl_ends_with_the_same_exit_codes(scenario: Scenario, played: Played) -> None:
-    found = complaints(scenario, played[scenario.name], words=False)
-    assert not found, found
+    differences = complaints(scenario, played[scenario.name], words=False)
+    assert not differences, differences

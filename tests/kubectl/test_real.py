@@ -28,5 +28,5 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[
 def test_a_real_server_makes_kubectl_say_what_the_table_holds(
     scenario: Scenario, played: dict[str, list[Outcome]]
 ) -> None:
-    found = complaints(scenario, played[scenario.name])
-    assert not found, found
+    differences = complaints(scenario, played[scenario.name])
+    assert not differences, differences

@@ -45,7 +45,9 @@ def test_every_scenario_has_a_name_of_its_own() -> None:
 
 def test_a_row_of_the_table_expects_something_unless_it_is_silence() -> None:
     silent = [
-        row.command for each in scenarios() for row in each.rows
+        row.command
+        for scenario in scenarios()
+        for row in scenario.rows
         if not (row.code or row.out or row.err or row.out_patterns or row.err_patterns)
     ]
     assert len(silent) < 12, silent
@@ -67,16 +69,19 @@ def test_a_pattern_stands_in_for_the_exact_words() -> None:
     assert list(differences(row(patterns=("^b",)), Outcome(0, ("a x",), ())))
 
 
-@pytest.mark.parametrize(("told", "kept"), [
-    ("web   1/1     12s", "web   1/1   AGE"),
-    ("kube-system   Active   3m20s", "kube-system   Active   AGE"),
-    ("    cpu: 100m", "    cpu: 100m"),
-    ("  resourceVersion: \"12\"", "  resourceVersion: VERSION"),
-    ("at 2026-01-02T03:04:05Z", "at TIME"),
-    ("    two   spaces", "    two   spaces"),
-])
-def test_only_what_differs_from_run_to_run_is_smoothed(told: str, kept: str) -> None:
-    assert steady([told]) == (kept,)
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("web   1/1     12s", "web   1/1   AGE"),
+        ("kube-system   Active   3m20s", "kube-system   Active   AGE"),
+        ("    cpu: 100m", "    cpu: 100m"),
+        ('  resourceVersion: "12"', "  resourceVersion: VERSION"),
+        ("at 2026-01-02T03:04:05Z", "at TIME"),
+        ("    two   spaces", "    two   spaces"),
+    ],
+)
+def test_only_what_differs_from_run_to_run_is_smoothed(line: str, kept: str) -> None:
+    assert steady([line]) == (kept,)
 
 
 def test_a_transcript_is_read_into_rows_and_files(source: Path) -> None:
@@ -95,12 +100,19 @@ def test_a_slip_of_the_pen_in_a_transcript_is_an_error(source: Path) -> None:
 
 def test_recording_replaces_words_and_keeps_patterns_files_and_comments(source: Path) -> None:
     (scenario,) = read(source)
-    lines = [each.line for each in scenario.rows]
-    told = dict(zip(lines, [Outcome(0, ("here",), ()), Outcome(0, ("NAME x",), ()), Outcome(2, ("new",), ("worse",))]))
-    source.write_text(recorded(source, told))
+    lines = [scenario_row.line for scenario_row in scenario.rows]
+    outcomes = dict(
+        zip(lines, [Outcome(0, ("here",), ()), Outcome(0, ("NAME x",), ()), Outcome(2, ("new",), ("worse",))])
+    )
+    source.write_text(recorded(source, outcomes))
     (after,) = read(source)
     assert after.files == scenario.files
     assert "# why" in source.read_text()
-    assert [(each.code, each.out, each.err, each.out_patterns) for each in after.rows] == [
-        (0, ("here",), (), ()), (0, (), (), ("^NAME",)), (2, ("new",), ("worse",), ()),
+    assert [
+        (scenario_row.code, scenario_row.out, scenario_row.err, scenario_row.out_patterns)
+        for scenario_row in after.rows
+    ] == [
+        (0, ("here",), (), ()),
+        (0, (), (), ("^NAME",)),
+        (2, ("new",), ("worse",), ()),
     ]

@@ -21,5 +21,5 @@ def played(play_with: Callable[[Path | None, str], Played]) -> Played:
 
 @pytest.mark.parametrize("scenario", cases(SCENARIOS_IN_MAKE_TEST), ids=lambda scenario: scenario.name)
 def test_kubectl_says_what_it_says_of_a_real_server(scenario: Scenario, played: Played) -> None:
-    found = complaints(scenario, played[scenario.name])
-    assert not found, found
+    differences = complaints(scenario, played[scenario.name])
+    assert not differences, differences

@@ -21,30 +21,30 @@ POINTER = re.compile(r"^ +- (/\S+)", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def document() -> str:
-    [found] = SEEDS.glob("003_*.txt")
-    return found.read_text(errors="replace")
+    [path] = SEEDS.glob("003_*.txt")
+    return path.read_text(errors="replace")
 
 
 def test_the_demo_shows_what_the_table_of_the_document_finds(document: str) -> None:
     table, _, _ = document.partition("Fixes Applied")
-    found = {
+    states = {
         name: ((sync, health), {"SharedResourceWarning"} if warning else {error} if error else set())
         for name, sync, health, warning, error in ROW.findall(table)
     }
-    assert found == {name: state for name, state in EXPECTED_STATES.items() if name != ROOT_APP} and len(found) == 7
+    assert states == {name: state for name, state in EXPECTED_STATES.items() if name != ROOT_APP} and len(states) == 7
     synced = sum(words[0] == "Synced" for words, _ in EXPECTED_STATES.values())
     assert f"{synced}/{len(EXPECTED_STATES)} ({100 * synced / len(EXPECTED_STATES):.1f}%)" in document
 
 
 def test_every_shell_block_of_the_document_is_in_our_guide_as_it_stands(document: str) -> None:
     ours = BLOCK.findall((HERE / "docs/guides/aligning.md").read_text())
-    theirs = [textwrap.dedent(each) for each in BLOCK.findall(document)]
-    assert len(theirs) == 4 and [each for each in theirs if each not in ours] == []
+    document_blocks = [textwrap.dedent(block) for block in BLOCK.findall(document)]
+    assert len(document_blocks) == 4 and [block for block in document_blocks if block not in ours] == []
     typed = re.findall(r"`(oc get [^`]+)`", document)
     assert len(typed) == 3 and "\n".join(typed) + "\n" in ours
 
 
 def test_the_rules_of_the_document_are_those_that_are_written_as_documented(document: str) -> None:
     written = set(POINTER.findall(document))
-    known = {pointer for each in DOCUMENTED for pointer in each.pointers if each.kind != "Gateway"}
-    assert written == known
+    documented_pointers = {pointer for rule in DOCUMENTED for pointer in rule.pointers if rule.kind != "Gateway"}
+    assert written == documented_pointers

@@ -41,9 +41,9 @@ def test_a_pair_differs_where_argo_cd_says_so(case: dict[str, Any]) -> None:
     desired, live = manifest_of(case["config"]), manifest_of(case["live"])
     key = key_of(desired)
     predicted = {key: manifest_of(case["predicted"])} if "predicted" in case else {}
-    found = compare_manifests([desired], {key: live}, rules_of(case), predicted=predicted)
-    assert not found.faults
-    assert [pair.differs for pair in found.pairs] == [case["modified"]]
+    comparison = compare_manifests([desired], {key: live}, rules_of(case), predicted=predicted)
+    assert not comparison.faults
+    assert [pair.differs for pair in comparison.pairs] == [case["modified"]]
 
 
 def test_there_are_twenty_three_pairs() -> None:

@@ -32,8 +32,8 @@ def children(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
 
 
 def verbs() -> dict[str, set[str]]:
-    found = ROW.findall(LIST.read_text().partition("# Appendix B")[2])
-    return {name: set(flags.split()) for name, flags in found}
+    rows = ROW.findall(LIST.read_text().partition("# Appendix B")[2])
+    return {name: set(flags.split()) for name, flags in rows}
 
 
 @cache
@@ -41,7 +41,7 @@ def build_app_parser() -> argparse.ArgumentParser:
     return children(build_parser("app"))["app"]
 
 
-def understood(verb: str) -> set[str]:
+def list_flags(verb: str) -> set[str]:
     parser = build_app_parser()
     for word in verb.split():
         parser = children(parser)[word]
@@ -51,13 +51,13 @@ def understood(verb: str) -> set[str]:
 def test_every_verb_is_there() -> None:
     assert len(verbs()) >= 26
     for verb in verbs():
-        assert understood(verb), verb
+        assert list_flags(verb), verb
 
 
 def test_every_flag_is_understood_or_known_to_be_refused() -> None:
     unknown = {}
     for verb, flags in verbs().items():
-        ours = understood(verb) | IGNORED_FLAGS_WITH_VALUE | IGNORED_SWITCHES | RENAMED_FLAGS.keys()
+        ours = list_flags(verb) | IGNORED_FLAGS_WITH_VALUE | IGNORED_SWITCHES | RENAMED_FLAGS.keys()
         wrong = {flag for flag in flags if CUT.get(flag, flag) not in ours} - REFUSED
         if wrong:
             unknown[verb] = wrong
@@ -65,4 +65,4 @@ def test_every_flag_is_understood_or_known_to_be_refused() -> None:
 
 
 def test_what_is_known_to_be_refused_is_refused() -> None:
-    assert not REFUSED & (understood("create") | understood("set") | understood("logs"))
+    assert not REFUSED & (list_flags("create") | list_flags("set") | list_flags("logs"))

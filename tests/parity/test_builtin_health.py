@@ -33,8 +33,8 @@ def manifest_of(name: str) -> dict[str, Any]:
 def said_of(manifest: dict[str, Any]) -> str | None:
     of = split_api_version(manifest["apiVersion"])[0], manifest["kind"]
     rule = HealthRule(*of, RuleOrigin.BUILT_IN) if of in builtin.BUILTIN_CHECKS else None
-    found = assess_by_rule(manifest, rule, {})
-    return None if found is None else found.health
+    assessment = assess_by_rule(manifest, rule, {})
+    return None if assessment is None else assessment.health
 
 
 @pytest.mark.parametrize("case", listed(), ids=lambda case: case["input"].removesuffix(".yaml"))
@@ -46,5 +46,7 @@ def test_there_are_fifty_cases_and_none_ends_in_a_fault() -> None:
     cases = listed()
     assert len(cases) == 50
     assert not [
-        case["input"] for case in cases if (found := builtin.assess_builtin(manifest_of(case["input"]))) and found.fault
+        case["input"]
+        for case in cases
+        if (assessment := builtin.assess_builtin(manifest_of(case["input"]))) and assessment.fault
     ]

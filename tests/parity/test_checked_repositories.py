@@ -38,23 +38,23 @@ def checked() -> CheckResult:
 
 @NEEDS_DATA
 def test_what_does_not_build_lacks_a_file(checked: CheckResult) -> None:
-    said = [each.violation.message for each in checked.findings if each.rule.id == "AGY102"]
-    assert len(said) > 10
-    assert [each for each in said if "does not exist" not in each] == []
+    messages = [finding.violation.message for finding in checked.findings if finding.rule.id == "AGY102"]
+    assert len(messages) > 10
+    assert [message for message in messages if "does not exist" not in message] == []
 
 
 @NEEDS_DATA
 def test_what_is_called_a_secret_is_named_like_one(checked: CheckResult) -> None:
-    said = [each.violation.message for each in checked.findings if each.rule.id == "AGY601"]
-    assert len(said) > 10
-    assert [each for each in said if not SECRET_NAME.search(each)] == []
+    messages = [finding.violation.message for finding in checked.findings if finding.rule.id == "AGY601"]
+    assert len(messages) > 10
+    assert [message for message in messages if not SECRET_NAME.search(message)] == []
 
 
 @NEEDS_DATA
 def test_all_else_that_is_found_is_true(checked: CheckResult) -> None:
     """Two hooks that stay when they fail, labels that stand beside `labels`, a binding that is called cluster-admin."""
-    found = {(each.rule.id, Path(each.location.file).name) for each in checked.findings}
-    assert {each for each in found if each[0] not in ("AGY102", "AGY601")} == {
+    violations = {(finding.rule.id, Path(finding.location.file).name) for finding in checked.findings}
+    assert {violation for violation in violations if violation[0] not in ("AGY102", "AGY601")} == {
         ("AGY132", "patch-cluster-api-cert-job.yaml"),
         ("AGY132", "patch-cluster-wildcard-cert-job.yaml"),
         ("AGY151", "scc.yaml"),
@@ -69,9 +69,9 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
     shutil.copytree(INPUTS, folder / "all")
     folders = sorted({path.parent for path in (folder / "all").rglob("kustomization.y*ml")})
     (folder / "all" / "applications").mkdir()
-    for number, each in enumerate(folders):
-        if "kind: Component" not in next(each.glob("kustomization.y*ml")).read_text():
-            text = APPLICATION.format(number=number, path=each.relative_to(folder / "all"))
+    for number, base_folder in enumerate(folders):
+        if "kind: Component" not in next(base_folder.glob("kustomization.y*ml")).read_text():
+            text = APPLICATION.format(number=number, path=base_folder.relative_to(folder / "all"))
             (folder / "all" / "applications" / f"{number}.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder / "all")
@@ -82,12 +82,16 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
 def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: CheckResult) -> None:
     """Deployments without selectors, subjects without namespaces: overlays and `namespace` add them, nobody else."""
     assert deployed.applications > 500
-    said = {each.violation.message for each in deployed.findings if each.rule.id in ("AGY152", "AGY153")}
-    assert [each for each in said if not re.search(r"selector|subjects\[\d+\]\.namespace", each)] == []
+    messages = {finding.violation.message for finding in deployed.findings if finding.rule.id in ("AGY152", "AGY153")}
+    assert [message for message in messages if not re.search(r"selector|subjects\[\d+\]\.namespace", message)] == []
 
 
 @NEEDS_DATA
 def test_no_other_rule_speaks_of_what_is_deployed(deployed: CheckResult, checked: CheckResult) -> None:
-    known = {(each.rule.id, Path(each.location.file).name) for each in checked.findings}
-    found = {(each.rule.id, Path(each.location.file).name) for each in deployed.findings}
-    assert {each for each in found - known if each[0] not in ("AGY102", "AGY152", "AGY153", "AGY601")} == set()
+    checked_violations = {(finding.rule.id, Path(finding.location.file).name) for finding in checked.findings}
+    deployed_violations = {(finding.rule.id, Path(finding.location.file).name) for finding in deployed.findings}
+    assert {
+        violation
+        for violation in deployed_violations - checked_violations
+        if violation[0] not in ("AGY102", "AGY152", "AGY153", "AGY601")
+    } == set()

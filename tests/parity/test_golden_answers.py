@@ -121,7 +121,7 @@ def differences(expected: list[str], actual: list[str]) -> list[str]:
 
 def normal(text: str) -> list[str]:
     """Lines without what differs from run to run, objects with their keys in order."""
-    for pattern, shown in (
+    for pattern, replacement in (
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
         (r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"""(["']resourceVersion["']): ?["']\d+["']""", r'\1: "N"'),
@@ -134,25 +134,25 @@ def normal(text: str) -> list[str]:
         (r"('[\w.-]+'|None), '\d+', ", r"\1, N, "),
         (r"\('end', \d+\.\d+\)|took [\d.]+", "DURATION"),
         (r'resourceVersion: "\d+"', "resourceVersion: N"),
-        (r"dict_keys\(\[(.*?)\]\)", lambda found: "keys " + " ".join(sorted(found[1].split(", ")))),
+        (r"dict_keys\(\[(.*?)\]\)", lambda match: "keys " + " ".join(sorted(match[1].split(", ")))),
         (r"\\u003c", "<"),
         (r"\\u003e", ">"),
     ):
-        text = re.sub(pattern, shown, text, flags=re.MULTILINE)
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     return [ordered(line.rstrip()) for line in text.splitlines()]
 
 
 def ordered(line: str) -> str:
     """Every JSON object or Python literal in the line with its keys sorted; a cut one by its message alone."""
     out = io.StringIO()
-    place = 0
-    while place < len(line):
-        if line[place] in "{[" and (found := read_literal(line, place)):
-            value, place = found
+    position = 0
+    while position < len(line):
+        if line[position] in "{[" and (literal := read_literal(line, position)):
+            value, position = literal
             out.write(json.dumps(value, sort_keys=True, default=str))
             continue
-        out.write(line[place])
-        place += 1
+        out.write(line[position])
+        position += 1
     done = out.getvalue()
     if done.strip().startswith('{"'):
         try:

@@ -33,19 +33,25 @@ class DiskTree:
         self.root = root
 
     def find_entry(self, path: str) -> TreeEntry | None:
-        place = self.root / path
+        full_path = self.root / path
         kind: Any = (
-            "link" if place.is_symlink() else "file" if place.is_file() else "folder" if place.is_dir() else None
+            "link"
+            if full_path.is_symlink()
+            else "file"
+            if full_path.is_file()
+            else "folder"
+            if full_path.is_dir()
+            else None
         )
-        return kind and TreeEntry(place.name, kind, str(place))
+        return kind and TreeEntry(full_path.name, kind, str(full_path))
 
     def list_folder(self, path: str) -> Sequence[TreeEntry]:
-        names = sorted(each.name for each in (self.root / path).iterdir())
+        names = sorted(child.name for child in (self.root / path).iterdir())
         return [entry for name in names if (entry := self.find_entry(f"{path}/{name}".lstrip("/")))]
 
     def read_file(self, path: str) -> bytes:
-        place = self.root / path
-        return bytes(place.readlink()) if place.is_symlink() else place.read_bytes()
+        full_path = self.root / path
+        return bytes(full_path.readlink()) if full_path.is_symlink() else full_path.read_bytes()
 
 
 def tidy(path: str) -> str:
@@ -61,15 +67,17 @@ def unit_cases() -> list[dict[str, Any]]:
 
 
 def compare(name: str, tree: DiskTree | TextTree, path: str, order: str, expected: str | bytes) -> None:
-    wanted = [each for each in read_yaml_documents(expected, dialect=YamlDialect.KUSTOMIZE) if each is not None]
+    expected_documents = [
+        document for document in read_yaml_documents(expected, dialect=YamlDialect.KUSTOMIZE) if document is not None
+    ]
     try:
-        found: Any = build(tree, path, order=order)
+        result: Any = build(tree, path, order=order)
     except UserError as error:
-        found = str(error)
+        result = str(error)
     if name in KNOWN:
-        assert found != wanted, f"{name} agrees now: take it off the list"
+        assert result != expected_documents, f"{name} agrees now: take it off the list"
     else:
-        assert found == wanted
+        assert result == expected_documents
 
 
 @pytest.mark.parametrize("case", listed("cases.json"), ids=lambda case: case["input"])

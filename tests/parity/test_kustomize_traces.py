@@ -30,14 +30,14 @@ def leaves(value: Any, traced: OriginNode, path: str = "") -> Iterator[tuple[str
     """Every single value with its origin; what has none is a fault of its own."""
     if isinstance(value, dict) and value:
         assert isinstance(traced.children, dict), path
-        for name, each in value.items():
+        for name, child in value.items():
             assert name in traced.children, f"{path}/{name}"
-            yield from leaves(each, traced.children[name], f"{path}/{name}")
+            yield from leaves(child, traced.children[name], f"{path}/{name}")
     elif isinstance(value, list) and value:
         assert isinstance(traced.children, list), path
         assert len(value) == len(traced.children), path
-        for place, each in enumerate(value):
-            yield from leaves(each, traced.children[place], f"{path}/{place}")
+        for index, child in enumerate(value):
+            yield from leaves(child, traced.children[index], f"{path}/{index}")
     else:
         yield path, traced
 
@@ -49,8 +49,8 @@ def check(tree: FileTree, path: str, order: str) -> None:
         metadata = manifest["metadata"]
         group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
         key = ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata["name"])
-        for at, found in leaves(manifest, traces[key]):
-            origin = found.origin
+        for at, node in leaves(manifest, traces[key]):
+            origin = node.origin
             if origin.file not in lengths:
                 lengths[origin.file] = tree.read_file(origin.file).count(b"\n") + 1
             assert 1 <= origin.line <= lengths[origin.file], f"{key}: {at}: {origin}"

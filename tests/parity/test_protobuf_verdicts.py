@@ -29,8 +29,8 @@ def test_every_recorded_body_is_read_or_refused_as_by_kubernetes() -> None:
     rows = [line.split(" ") for line in TABLE.read_text().splitlines()]
     assert len(rows) == 600
     differing = []
-    for said, encoded in rows:
+    for recorded_verdict, encoded in rows:
         ours = verdict(base64.b64decode(encoded))
-        if ours != "group" and ours != ("refused" if said in NO_OBJECT else said):
-            differing.append((said, ours, encoded))
+        if ours != "group" and ours != ("refused" if recorded_verdict in NO_OBJECT else recorded_verdict):
+            differing.append((recorded_verdict, ours, encoded))
     assert differing == []

@@ -36,28 +36,28 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"}
 
 
-def made(api: str, kind: str, **fields: Any) -> Manifest:
+def build(api: str, kind: str, **fields: Any) -> Manifest:
     return {"apiVersion": api, "kind": kind, "metadata": {"name": "a", "namespace": "default"}, **fields}
 
 
 MANIFESTS = (
-    made("apps/v1", "Deployment", spec={"replicas": 1, "selector": SELECTOR, "template": TEMPLATE}),
-    made("apps/v1", "DaemonSet", spec={"selector": SELECTOR, "template": TEMPLATE}),
-    made("apps/v1", "StatefulSet", spec={
+    build("apps/v1", "Deployment", spec={"replicas": 1, "selector": SELECTOR, "template": TEMPLATE}),
+    build("apps/v1", "DaemonSet", spec={"selector": SELECTOR, "template": TEMPLATE}),
+    build("apps/v1", "StatefulSet", spec={
         "serviceName": "a", "selector": SELECTOR, "template": TEMPLATE, "podManagementPolicy": "Parallel",
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}]}),
-    made("batch/v1", "Job", spec={"template": {"spec": POD}, "backoffLimit": 2, "parallelism": 1, "completions": 1}),
-    made("batch/v1", "CronJob", spec={"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": {"spec": POD}}}}),
-    made("v1", "Pod", spec=POD),
-    made("v1", "PersistentVolumeClaim", spec=CLAIM),
-    made("v1", "Service", spec={"selector": {"app": "a"}, "ports": [{"name": "a", "port": 80}], "type": "ClusterIP"}),
-    made("v1", "ConfigMap", data={"a": "1"}, immutable=True),
-    made("v1", "ConfigMap", data={"a": "1"}),
-    made("v1", "Secret", data={"a": "MQ=="}, type="Opaque", immutable=False),
-    made("rbac.authorization.k8s.io/v1", "RoleBinding", roleRef=ROLE, subjects=[
+    build("batch/v1", "Job", spec={"template": {"spec": POD}, "backoffLimit": 2, "parallelism": 1, "completions": 1}),
+    build("batch/v1", "CronJob", spec={"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": {"spec": POD}}}}),
+    build("v1", "Pod", spec=POD),
+    build("v1", "PersistentVolumeClaim", spec=CLAIM),
+    build("v1", "Service", spec={"selector": {"app": "a"}, "ports": [{"name": "a", "port": 80}], "type": "ClusterIP"}),
+    build("v1", "ConfigMap", data={"a": "1"}, immutable=True),
+    build("v1", "ConfigMap", data={"a": "1"}),
+    build("v1", "Secret", data={"a": "MQ=="}, type="Opaque", immutable=False),
+    build("rbac.authorization.k8s.io/v1", "RoleBinding", roleRef=ROLE, subjects=[
         {"kind": "ServiceAccount", "name": "a", "namespace": "default"}]),
-    made("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": SELECTOR, "policyTypes": ["Ingress"]}),
-    made("policy/v1", "PodDisruptionBudget", spec={"selector": SELECTOR, "minAvailable": 1}),
+    build("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": SELECTOR, "policyTypes": ["Ingress"]}),
+    build("policy/v1", "PodDisruptionBudget", spec={"selector": SELECTOR, "minAvailable": 1}),
 )  # fmt: skip
 ADDED = {
     "Deployment": [("spec", {"minReadySeconds": 3}), ("spec", {"revisionHistoryLimit": 3})],
@@ -83,8 +83,8 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if inner is None:
         yield path
-    for step, each in inner or ():
-        yield from leaves(each, (*path, step))
+    for step, child in inner or ():
+        yield from leaves(child, (*path, step))
 
 
 def changed(manifest: Manifest, chance: Random) -> Manifest:
@@ -94,7 +94,7 @@ def changed(manifest: Manifest, chance: Random) -> Manifest:
         where, fields = chance.choice(added)
         (result[where] if where else result).update(copy.deepcopy(fields))
         return result
-    path = chance.choice([each for each in leaves(result) if each[0] not in ("apiVersion", "kind", "metadata")])
+    path = chance.choice([leaf for leaf in leaves(result) if leaf[0] not in ("apiVersion", "kind", "metadata")])
     here = result
     for step in path[:-1]:
         here = here[step]
@@ -107,14 +107,14 @@ def changed(manifest: Manifest, chance: Random) -> Manifest:
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with embedded(tmp_path) as found:
+    async with embedded(tmp_path) as embedded_cluster:
         for number, manifest in enumerate(MANIFESTS):
             placed = _named(manifest, f"a{number}")
-            await found.apply(placed, manager="argocd")
+            await embedded_cluster.apply(placed, manager="argocd")
             if manifest["kind"] == "PersistentVolumeClaim":  # only one that is bound can grow
                 bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
-                await found.patch(key_of(placed), bound, subresource="status")
-        yield found
+                await embedded_cluster.patch(key_of(placed), bound, subresource="status")
+        yield embedded_cluster
 
 
 def _named(manifest: Manifest, name: str) -> Manifest:
@@ -128,21 +128,21 @@ async def test_a_change_is_said_to_be_refused_where_a_server_refuses_it_and_only
     chance, schemas = Random(7), SchemaValidator()
     false_alarms, silent, refusals = [], [], 0
     for number in range(rounds):
-        place = number % len(MANIFESTS)
-        before = _named(MANIFESTS[place], f"a{place}")
-        after = _named(changed(MANIFESTS[place], chance), f"a{place}")
+        index = number % len(MANIFESTS)
+        before = _named(MANIFESTS[index], f"a{index}")
+        after = _named(changed(MANIFESTS[index], chance), f"a{index}")
         if after == before or schemas.validate(after):
             continue  # wrong by itself, whatever was there before
-        said = schemas.validate_update(before, after)
+        violations = schemas.validate_update(before, after)
         try:
             await cluster.apply(after, manager="argocd", dry_run=True)
             refused = ""
         except ClusterError as error:
             refused = str(error)
             refusals += 1
-        if said and not refused:
-            false_alarms.append((after, said))
-        if refused and not said:
+        if violations and not refused:
+            false_alarms.append((after, violations))
+        if refused and not violations:
             silent.append((after, refused))
     assert false_alarms == [] and silent == []
     assert refusals > rounds / 20
@@ -150,11 +150,11 @@ async def test_a_change_is_said_to_be_refused_where_a_server_refuses_it_and_only
 
 def deployment(**strategy: Any) -> Manifest:
     more = {"strategy": strategy} if strategy else {}
-    return made("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE, **more})
+    return build("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE, **more})
 
 
 def pod(*tolerations: Manifest) -> Manifest:
-    return made("v1", "Pod", spec={**POD, **({"tolerations": list(tolerations)} if tolerations else {})})
+    return build("v1", "Pod", spec={**POD, **({"tolerations": list(tolerations)} if tolerations else {})})
 
 
 def tolerated(key: str, **more: Any) -> Manifest:

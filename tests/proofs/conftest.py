@@ -58,10 +58,10 @@ def module_rng(request: pytest.FixtureRequest) -> random.Random:
 
 def chosen_seed(name: str) -> int:
     chosen = random.SystemRandom().randrange(1, 2**32) if is_full() else crc32(name.encode())
-    wanted = os.environ.get("ARGOSY_PROOF_SEED") or str(chosen)
-    if not wanted.isdecimal():
-        pytest.fail(f"ARGOSY_PROOF_SEED must be a whole number, not {wanted!r}", pytrace=False)
-    return int(wanted)
+    seed = os.environ.get("ARGOSY_PROOF_SEED") or str(chosen)
+    if not seed.isdecimal():
+        pytest.fail(f"ARGOSY_PROOF_SEED must be a whole number, not {seed!r}", pytrace=False)
+    return int(seed)
 
 
 @pytest.fixture

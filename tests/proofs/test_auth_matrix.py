@@ -41,12 +41,12 @@ LOOKING = {"/apps/{ns}/{name}/refresh", "/logout", "/api/v1/session", "/preferen
 
 def may(who: str, resource: str, action: str, thing: str) -> bool:
     """Who is allowed by one rule and denied by none."""
-    told = [
+    effects = [
         effect
         for kind, verb, pattern, effect in GRANTS.get(who, ())
         if kind in ("*", resource) and fnmatchcase(action, verb) and fnmatchcase(thing, pattern)
     ]
-    return "allow" in told and "deny" not in told
+    return "allow" in effects and "deny" not in effects
 
 
 def expected(row: Row, who: str, case: Case) -> str:
@@ -64,16 +64,16 @@ def expected(row: Row, who: str, case: Case) -> str:
 # -- what is found ---------------------------------------------------------------------------------------------------
 
 
-async def reached(asked: RequestContext) -> JsonResponse:
-    return JsonResponse({"reached": asked.rbac_object})
+async def reached(request: RequestContext) -> JsonResponse:
+    return JsonResponse({"reached": request.rbac_object})
 
 
 def outcome(route: Route, got: Any) -> str:
     if got.code == 200 and b'"reached"' in got.body:
         return "reached"
     if route.is_api:
-        told = {(401, UNKNOWN): "unknown", (403, DENIED): "refused"}
-        return told.get((got.code, got.body), f"{got.code} {got.body[:300]!r}")
+        outcomes = {(401, UNKNOWN): "unknown", (403, DENIED): "refused"}
+        return outcomes.get((got.code, got.body), f"{got.code} {got.body[:300]!r}")
     if got.code == 303 and got.headers["location"].startswith("/login"):
         return "unknown"
     if got.code == 401:
@@ -95,8 +95,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with guarded_world(tmp_path_factory.mktemp("world")) as made:
-        yield made
+    async with guarded_world(tmp_path_factory.mktemp("world")) as opened_world:
+        yield opened_world
 
 
 def written(route: Route) -> str:
@@ -112,11 +112,15 @@ def written(route: Route) -> str:
 
 
 def test_every_route_has_a_row_and_needs_what_it_says() -> None:
-    found = {(route.method, route.path): written(route) for route in ROUTE_TABLE}
-    said = {key: " ".join(filter(None, row[:3])) for key, row in ROWS_BY_ROUTE.items()}
-    wrong = [f"{method} {path} {needs}" for (method, path), needs in found.items() if said.get((method, path)) != needs]
+    actual_needs = {(route.method, route.path): written(route) for route in ROUTE_TABLE}
+    recorded_needs = {key: " ".join(filter(None, row[:3])) for key, row in ROWS_BY_ROUTE.items()}
+    wrong = [
+        f"{method} {path} {needs}"
+        for (method, path), needs in actual_needs.items()
+        if recorded_needs.get((method, path)) != needs
+    ]
     assert wrong == [], "write these into auth_rows.txt, once they are right:\n" + "\n".join(sorted(wrong))
-    assert set(said) - set(found) == set(), "rows without a route"
+    assert set(recorded_needs) - set(actual_needs) == set(), "rows without a route"
 
 
 def test_few_routes_are_for_everybody() -> None:
@@ -126,8 +130,8 @@ def test_few_routes_are_for_everybody() -> None:
 async def test_no_cell_of_the_matrix_is_a_hole(world: World, size: Callable[[int], int], rng: random.Random) -> None:
     everything = list(cells(ROUTE_TABLE, world.callers))
     assert len(everything) >= 5000
-    each = list(world.callers)
-    once = [(route, each[number % len(each)], VARIANTS[number % 3]) for number, route in enumerate(ROUTE_TABLE)]
+    callers = list(world.callers)
+    once = [(route, callers[number % len(callers)], VARIANTS[number % 3]) for number, route in enumerate(ROUTE_TABLE)]
     chosen = everything if size(100) == 100 else [*once, *rng.sample(everything, size(len(everything)))]
     wrong = await holes(world, ROUTE_TABLE, chosen)
     one_each = {line.partition(" as ")[0]: line for line in reversed(wrong)}
@@ -143,9 +147,11 @@ async def holes(world: World, table: Any, chosen: Any) -> list[str]:
         if route.is_mutating:
             body, headers = sent(route, case, headers)
         got = await ask(entry, route.method, address(route, case), headers, body)
-        wanted, found = expected(row, world.callers[caller].name, case), outcome(route, got)
-        if found != wanted:
-            wrong.append(f"{route.method} {route.path} as {caller} of {variant}: {found}, not {wanted}")
+        expected_outcome, actual_outcome = expected(row, world.callers[caller].name, case), outcome(route, got)
+        if actual_outcome != expected_outcome:
+            wrong.append(
+                f"{route.method} {route.path} as {caller} of {variant}: {actual_outcome}, not {expected_outcome}"
+            )
     return wrong
 
 
@@ -168,13 +174,13 @@ async def test_a_hole_that_is_put_in_is_found(world: World, bug: str) -> None:
 
 async def state(world: World) -> dict[str, str]:
     """The version of everything but Events and what counts guesses."""
-    found = {}
+    versions = {}
     for kind in await world.cluster.kinds():
         if kind.kind not in ("Event", "Lease", "CustomResourceDefinition"):
-            for each in (await world.cluster.list(kind)).items:
-                if each["metadata"]["name"] != "argosy-login-attempts":
-                    found[str(key_of(each))] = each["metadata"]["resourceVersion"]
-    return found
+            for manifest in (await world.cluster.list(kind)).items:
+                if manifest["metadata"]["name"] != "argosy-login-attempts":
+                    versions[str(key_of(manifest))] = manifest["metadata"]["resourceVersion"]
+    return versions
 
 
 async def find_changed(world: World, caller: str, table: Sequence[Route]) -> list[str]:

@@ -51,13 +51,15 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     folder = tmp_path_factory.mktemp("browser")
-    async with guarded_world(folder) as made:
-        token = await made.site.authenticator.login_with_code(LoginCodes(folder / "page").create_code())
-        made.callers["browser"] = made.callers["admin"]._replace(headers={"Cookie": f"argosy-1={token}"})
-        yield made
+    async with guarded_world(folder) as opened_world:
+        token = await opened_world.site.authenticator.login_with_code(LoginCodes(folder / "page").create_code())
+        opened_world.callers["browser"] = opened_world.callers["admin"]._replace(
+            headers={"Cookie": f"argosy-1={token}"}
+        )
+        yield opened_world
 
 
-async def reached(asked: RequestContext) -> JsonResponse:
+async def reached(request: RequestContext) -> JsonResponse:
     return JsonResponse({"reached": True})
 
 
@@ -153,8 +155,8 @@ async def check_headers(world: World) -> None:
         for method, headers in asking(route, world):
             body = sent(route, case, {})[0] if method == route.method and route.is_mutating else b""
             got = await ask(entry, method, address(route, case), headers, body)
-            found = {name: got.headers.get(name) for name in GOLDEN}
-            assert found == GOLDEN, f"other headers of {method} {route.path}, {got.code}: {found}"
+            response_headers = {name: got.headers.get(name) for name in GOLDEN}
+            assert response_headers == GOLDEN, f"other headers of {method} {route.path}, {got.code}: {response_headers}"
             assert not [name for name in got.headers if name.startswith("access-control") or name == "server"]
 
 
@@ -172,20 +174,20 @@ def asking(route: Route, world: World) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def test_the_socket_of_a_browser_is_closed(world: World) -> None:
-    told: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:
-        told.append(message)
+        messages.append(message)
 
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}
 
     await world.entry(ROUTE_TABLE)({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
-    assert told == [{"type": "websocket.close", "code": 1008}]
+    assert messages == [{"type": "websocket.close", "code": 1008}]
 
 
 def take_a_subdomain_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_origin, "_is_own_origin", lambda site, given, headers: "localhost" in given)
+    monkeypatch.setattr(server_origin, "_is_own_origin", lambda site, origin, headers: "localhost" in origin)
 
 
 def take_no_origin_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:

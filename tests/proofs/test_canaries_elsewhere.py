@@ -54,9 +54,9 @@ def canary(rng: random.Random, middle: str = "") -> str:
 
 
 def made_canaries(rng: random.Random) -> dict[str, str]:
-    found = {kind: canary(rng, signs) for kind, signs in SIGNS.items()}
-    found["long"] = canary(rng, base64.urlsafe_b64encode(rng.randbytes(60_000)).decode())
-    return found | {kind: canary(rng) for kind in (*FILES, *ADDRESSES)}
+    canaries_by_kind = {kind: canary(rng, signs) for kind, signs in SIGNS.items()}
+    canaries_by_kind["long"] = canary(rng, base64.urlsafe_b64encode(rng.randbytes(60_000)).decode())
+    return canaries_by_kind | {kind: canary(rng) for kind in (*FILES, *ADDRESSES)}
 
 
 def pieces(value: str) -> tuple[bytes, bytes]:
@@ -65,7 +65,7 @@ def pieces(value: str) -> tuple[bytes, bytes]:
 
 
 def found_in(canaries: dict[str, str], data: bytes) -> set[str]:
-    return {kind for kind, value in canaries.items() if any(each in data for each in pieces(value))}
+    return {kind for kind, value in canaries.items() if any(piece in data for piece in pieces(value))}
 
 
 def kept_forms(value: str) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ def kept_forms(value: str) -> Iterator[bytes]:
             yield base64.b64encode(part[: len(part) // 3 * 3])
 
 
-def hidden(canaries: dict[str, str]) -> list[dict[str, Any]]:
+def build_secrets(canaries: dict[str, str]) -> list[dict[str, Any]]:
     plain = {kind: value for kind, value in canaries.items() if kind in SIGNS}
     files = {kind: form.format(canaries[kind]) for kind, form in FILES.items()}
     names = {kind.replace(" ", "-"): value for kind, value in (plain | files).items()}
@@ -86,40 +86,46 @@ def hidden(canaries: dict[str, str]) -> list[dict[str, Any]]:
     return [secret("odd", {}, **names), declared("repository", "repo-odd", url=url, type="git")]
 
 
-def shown(canaries: dict[str, str], head: str) -> list[dict[str, Any]]:
+def build_visible_objects(canaries: dict[str, str], head: str) -> list[dict[str, Any]]:
     data = {kind.replace(" ", "-"): value for kind, value in canaries.items()}
     tracked = {"argocd.argoproj.io/tracking-id": f"{APP}:/ConfigMap:team-a/shown"}
     tracked |= {"note": json.dumps(json.dumps(data))}
     metadata = {"name": "shown", "namespace": "team-a", "annotations": tracked}
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
     about = {"kind": "ConfigMap", "namespace": "team-a", "name": "shown"}
-    told = " | ".join(value for kind, value in canaries.items() if kind != "long")
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "namespace": "team-a"}, "message": told}
+    message = " | ".join(value for kind, value in canaries.items() if kind != "long")
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "namespace": "team-a"}, "message": message}
     event |= {"involvedObject": about, "reason": "Told", "type": "Warning", "lastTimestamp": WHEN}
-    return [settings, event, owner(canaries, head, told)]
+    return [settings, event, owner(canaries, head, message)]
 
 
-def owner(canaries: dict[str, str], head: str, told: str) -> dict[str, Any]:
-    made = application("team-a")
-    made["metadata"]["name"] = APP
+def owner(canaries: dict[str, str], head: str, message: str) -> dict[str, Any]:
+    app = application("team-a")
+    app["metadata"]["name"] = APP
     row = {"kind": "ConfigMap", "version": "v1", "namespace": "team-a", "name": "shown", "status": "OutOfSync"}
-    results = [{**row, "group": "", "status": "SyncFailed", "message": told, "syncPhase": "Sync"}]
-    operation = {"phase": "Failed", "message": told, "startedAt": WHEN, "finishedAt": WHEN, "operation": {"sync": {}}}
-    made["status"] = {
-        "resources": [{**row, "health": {"status": "Degraded", "message": told}}],
+    results = [{**row, "group": "", "status": "SyncFailed", "message": message, "syncPhase": "Sync"}]
+    operation = {
+        "phase": "Failed",
+        "message": message,
+        "startedAt": WHEN,
+        "finishedAt": WHEN,
+        "operation": {"sync": {}},
+    }
+    app["status"] = {
+        "resources": [{**row, "health": {"status": "Degraded", "message": message}}],
         "sync": {"status": "OutOfSync", "revision": head},
-        "conditions": [{"type": "SyncError", "message": json.dumps({"inner": told}), "lastTransitionTime": WHEN}],
+        "conditions": [{"type": "SyncError", "message": json.dumps({"inner": message}), "lastTransitionTime": WHEN}],
         "operationState": {**operation, "syncResult": {"revision": head, "resources": results}},
     }
-    return made
+    return app
 
 
 def elsewhere(canaries: dict[str, str]) -> dict[str, Any]:
     """An Application whose address has a password in it."""
-    made = application("team-a")
-    made["metadata"]["name"] = "addressed"
-    made["spec"]["source"]["repoURL"] = f"https://bot:{canaries['application address']}@git.example.com/q"
-    return made
+    app = application("team-a")
+    app["metadata"]["name"] = "addressed"
+    app["spec"]["source"]["repoURL"] = f"https://bot:{canaries['application address']}@git.example.com/q"
+    return app
 
 
 class Printing:
@@ -148,24 +154,29 @@ async def world(
 ) -> AsyncIterator[World]:
     folder: Path = tmp_path_factory.mktemp("elsewhere")
     repository = Repository(folder / "repository")
-    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shown"}}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shown"}}
     desired = {kind.replace(" ", "-"): f"new {value}" for kind, value in canaries.items() if kind != "long"}
-    repository.push({"app/shown.yaml": {**wanted, "data": desired}}, message=f"use {canaries['env']}")
+    repository.push({"app/shown.yaml": {**config_map, "data": desired}}, message=f"use {canaries['env']}")
     roots = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": CONTROL}}
     roots["data"] = {"source.local.roots": str(folder)}
-    manifests = [roots, *hidden(canaries), *shown(canaries, repository.head), elsewhere(canaries)]
+    manifests = [
+        roots,
+        *build_secrets(canaries),
+        *build_visible_objects(canaries, repository.head),
+        elsewhere(canaries),
+    ]
     manifests[-2]["spec"]["source"]["repoURL"] = repository.url
-    async with guarded_world(folder, manifests) as made:
-        made.cluster.plane.subresources.pod_logs = Printing(canaries)  # type: ignore[attr-defined]
-        conf = await made.cluster.get(ResourceKey("", "ConfigMap", "team-a", "shown"))
+    async with guarded_world(folder, manifests) as opened_world:
+        opened_world.cluster.plane.subresources.pod_logs = Printing(canaries)  # type: ignore[attr-defined]
+        conf = await opened_world.cluster.get(ResourceKey("", "ConfigMap", "team-a", "shown"))
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "shown", "uid": conf["metadata"]["uid"]}
         env = [{"name": "A", "value": value} for kind, value in canaries.items() if kind != "long"]
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talks", "namespace": "team-a"}}
         pod["metadata"] |= {"ownerReferences": [reference]}
-        await made.cluster.create({**pod, "spec": {"containers": [{"name": "main", "image": "x", "env": env}]}})
+        await opened_world.cluster.create({**pod, "spec": {"containers": [{"name": "main", "image": "x", "env": env}]}})
         pod_key = ResourceKey("", "Pod", "team-a", "talks")
-        await wait_until_async(lambda: made.site.cluster_view.cache.get(pod_key), "the page knows the Pod")
-        yield made
+        await wait_until_async(lambda: opened_world.site.cluster_view.cache.get(pod_key), "the page knows the Pod")
+        yield opened_world
 
 
 def addresses(route: Route) -> Iterator[str]:
@@ -178,34 +189,36 @@ def addresses(route: Route) -> Iterator[str]:
         names = {"name": APP, "applicationName": APP, "group": "-", "kind": kind, "rns": "team-a", "rname": name}
         names |= {"podName": "talks"}
         query = {"kind": kind, "group": "", "version": "v1", "namespace": "team-a", "resourceName": name}
-        given = {each: names.get(each, value) for each, value in case.values.items()}
-        yield address(route, case._replace(values=given, query=query))
-        yield address(route, case._replace(values=given, query={}))
-        yield address(route, case._replace(values={**given, "name": "addressed"}, query={}))
+        values = {key: names.get(key, value) for key, value in case.values.items()}
+        yield address(route, case._replace(values=values, query=query))
+        yield address(route, case._replace(values=values, query={}))
+        yield address(route, case._replace(values={**values, "name": "addressed"}, query={}))
 
 
 def paths(canaries: dict[str, str]) -> list[str]:
-    found = [path for route in ROUTE_TABLE if route.method == "GET" for path in addresses(route)]
+    all_paths = [path for route in ROUTE_TABLE if route.method == "GET" for path in addresses(route)]
     tabs = ("live", "desired", "diff", "last-applied", "events", "summary", "fields", "logs", "health")
-    for place in ("ConfigMap/team-a/shown", "Pod/team-a/talks"):
-        found += [f"/apps/{CONTROL}/{APP}/r/-/{place}?tab={tab}" for tab in tabs]
-    found += [f"/live?at=/apps/{CONTROL}/{APP}/{tab}" for tab in ("", "operation", "events", "resources")]
-    found += [f"/apps/{CONTROL}/{APP}/logs{more}" for more in ("", "/text", "/stream?follow=1", "?q=login")]
-    return [*dict.fromkeys(found), f"/api/v1/applications/{APP}/logs?podName=talks&filter=login"]
+    for resource in ("ConfigMap/team-a/shown", "Pod/team-a/talks"):
+        all_paths += [f"/apps/{CONTROL}/{APP}/r/-/{resource}?tab={tab}" for tab in tabs]
+    all_paths += [f"/live?at=/apps/{CONTROL}/{APP}/{tab}" for tab in ("", "operation", "events", "resources")]
+    all_paths += [f"/apps/{CONTROL}/{APP}/logs{more}" for more in ("", "/text", "/stream?follow=1", "?q=login")]
+    return [*dict.fromkeys(all_paths), f"/api/v1/applications/{APP}/logs?podName=talks&filter=login"]
 
 
 Leaks = tuple[list[str], int]
 
 
-async def find_leaks(world: World, entry: WebApplication, canaries: dict[str, str], asked: Sequence[str]) -> Leaks:
+async def find_leaks(
+    world: World, entry: WebApplication, canaries: dict[str, str], request_paths: Sequence[str]
+) -> Leaks:
     """What is told that is secret, each as a path and its kind; and how often something was hidden."""
     headers = dict(world.callers["admin"].headers)
     leaks, marks = [], 0
-    for path in asked:
+    for path in request_paths:
         got = await ask(entry, "GET", path, headers, reads_stream=True)
-        told = got.body + json.dumps(dict(got.headers)).encode()
-        leaks += [f"GET {path}: {kind}" for kind in found_in(canaries, told)]
-        marks += told.count(b"++++++++")
+        content = got.body + json.dumps(dict(got.headers)).encode()
+        leaks += [f"GET {path}: {kind}" for kind in found_in(canaries, content)]
+        marks += content.count(b"++++++++")
         if got.body and got.headers.get("content-type", "") == "application/json":
             assert all(isinstance(json.loads(line), dict | list | str) for line in got.body.splitlines()), path
         assert got.code != 500, (path, got.body[:500])
@@ -213,8 +226,8 @@ async def find_leaks(world: World, entry: WebApplication, canaries: dict[str, st
 
 
 def find_logged(entry: WebApplication, canaries: dict[str, str], records: Sequence[logging.LogRecord]) -> set[str]:
-    shown = [record for record in records if entry.log_filter.filter(record)]
-    return found_in(canaries, "\n".join(record.getMessage() for record in shown).encode())
+    visible_records = [record for record in records if entry.log_filter.filter(record)]
+    return found_in(canaries, "\n".join(record.getMessage() for record in visible_records).encode())
 
 
 async def test_nothing_that_leaves_has_a_canary(
@@ -223,12 +236,15 @@ async def test_nothing_that_leaves_has_a_canary(
 ) -> None:  # fmt: skip
     caplog.set_level(logging.DEBUG)
     entry, everything = world.entry(ROUTE_TABLE), paths(canaries)
-    asked = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 16)))
+    sampled_paths = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 16)))
     with arguments_started() as started:
-        leaks, marks = await find_leaks(world, entry, canaries, asked)
+        leaks, marks = await find_leaks(world, entry, canaries, sampled_paths)
     assert leaks == []
-    assert any(each.endswith("git") for each in started) and found_in(canaries, "\n".join(started).encode()) == set()
-    assert marks > len(asked), "there was nothing to hide"
+    assert (
+        any(argument.endswith("git") for argument in started)
+        and found_in(canaries, "\n".join(started).encode()) == set()
+    )
+    assert marks > len(sampled_paths), "there was nothing to hide"
     assert find_logged(entry, canaries, caplog.records) == set()
 
 
@@ -285,8 +301,8 @@ async def test_the_proof_notices_a_log_line_that_is_not_hidden(
 async def test_a_filter_finds_nothing_of_what_is_hidden(world: World, canaries: dict[str, str]) -> None:
     entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers)
     for guess in (canaries["env"], canaries["env"][:9], "password=cnry"):
-        places = (f"/api/v1/applications/{APP}/logs?podName=talks&filter=", f"/apps/{CONTROL}/{APP}/logs/text?q=")
-        for path in (place + guess for place in places):
+        prefixes = (f"/api/v1/applications/{APP}/logs?podName=talks&filter=", f"/apps/{CONTROL}/{APP}/logs/text?q=")
+        for path in (prefix + guess for prefix in prefixes):
             got = await ask(entry, "GET", path, headers, reads_stream=True)
             assert b"login" not in got.body.replace(b"/login", b""), path
 
@@ -294,13 +310,13 @@ async def test_a_filter_finds_nothing_of_what_is_hidden(world: World, canaries: 
 async def test_the_plain_bytes_of_a_store_have_no_canary(canaries: dict[str, str], tmp_path: Path) -> None:
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, CONTROL)
-        for each in hidden(canaries):
-            await cluster.create(each)
+        for manifest in build_secrets(canaries):
+            await cluster.create(manifest)
         await cluster.create(settings_with(canaries["env"]))
-        data = b"".join(each.read_bytes() for each in tmp_path.glob("argosy.db*"))
-    data += b"".join(each.read_bytes() for each in tmp_path.glob("argosy.db*"))
-    found = {kind for kind, value in canaries.items() if any(form in data for form in kept_forms(value))}
-    assert found == {"env"}, "what is in a ConfigMap is found, so the search finds; what is in a Secret is not"
+        data = b"".join(file.read_bytes() for file in tmp_path.glob("argosy.db*"))
+    data += b"".join(file.read_bytes() for file in tmp_path.glob("argosy.db*"))
+    leaked_kinds = {kind for kind, value in canaries.items() if any(form in data for form in kept_forms(value))}
+    assert leaked_kinds == {"env"}, "what is in a ConfigMap is found, so the search finds; what is in a Secret is not"
 
 
 def settings_with(value: str) -> dict[str, Any]:

@@ -103,11 +103,11 @@ def in_git(canaries: Canaries, folder: Path) -> dict[str, Any]:
         {**KIND, "metadata": {"name": "creds"}, "data": {"password": encoded}},
         {**KIND, "metadata": {"name": "b"}, "stringData": {"t": canaries["desired-text"]}},
     ]
-    repository.push({f"app/{number}.yaml": dump_yaml(each) for number, each in enumerate(manifests)})
-    made = application("team-a")
-    made["metadata"]["name"] = APP
-    made["spec"]["source"]["repoURL"] = repository.url
-    made["status"] = {
+    repository.push({f"app/{number}.yaml": dump_yaml(manifest) for number, manifest in enumerate(manifests)})
+    app = application("team-a")
+    app["metadata"]["name"] = APP
+    app["spec"]["source"]["repoURL"] = repository.url
+    app["status"] = {
         "resources": [
             {"kind": "Secret", "version": "v1", "namespace": "team-a", "name": name, "status": "OutOfSync"}
             for name in ("creds", "b")
@@ -115,7 +115,7 @@ def in_git(canaries: Canaries, folder: Path) -> dict[str, Any]:
         "sync": {"status": "OutOfSync", "revision": repository.head},
         "history": [{"id": 1, "revision": repository.head, "deployedAt": "2026-01-01T00:00:00Z"}],
     }
-    return made
+    return app
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ async def world(
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": CONTROL}}
     roots = {**settings, "data": {"source.local.roots": str(folder)}}
     manifests = [roots, *planted(canaries), in_git(canaries, folder / "repository")]
-    async with guarded_world(folder, manifests) as made:
+    async with guarded_world(folder, manifests) as opened_world:
         own = {
             "oidc.clientSecret": canaries["oidc-secret"],
             "webhook.github.secret": canaries["webhook-secret"],
@@ -145,15 +145,15 @@ async def world(
         }
         data = {name: base64.b64encode(value.encode()).decode() for name, value in own.items()}
         key = ResourceKey("", "Secret", CONTROL, "argocd-secret")
-        before = await made.cluster.get(key)
-        await made.cluster.patch(key, {"data": data})
-        await made.site.authenticator.state.refresh(made.cluster)
-        token = await made.site.authenticator.account_store.add_token("admin")
+        before = await opened_world.cluster.get(key)
+        await opened_world.cluster.patch(key, {"data": data})
+        await opened_world.site.authenticator.state.refresh(opened_world.cluster)
+        token = await opened_world.site.authenticator.account_store.add_token("admin")
         canaries["api-token"], canaries["session-cookie"] = token.rpartition(".")[2], token.rpartition(".")[2]
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        made.callers["admin"] = made.callers["admin"]._replace(headers=headers)
-        await wait_until_async(lambda: before and made.site.cluster_view.cache.get(key) != before)
-        yield made
+        opened_world.callers["admin"] = opened_world.callers["admin"]._replace(headers=headers)
+        await wait_until_async(lambda: before and opened_world.site.cluster_view.cache.get(key) != before)
+        yield opened_world
 
 
 def addresses(route: Route) -> Iterator[str]:
@@ -184,8 +184,8 @@ async def find_leaks(
     for path in paths:
         got = await ask(entry, "GET", path, headers, reads_stream=True)
         sizes += len(got.body)
-        told = got.body + json.dumps(dict(got.headers)).encode()
-        leaks += [f"GET {path}: {kind}" for kind in canaries.found_in(told)]
+        content = got.body + json.dumps(dict(got.headers)).encode()
+        leaks += [f"GET {path}: {kind}" for kind in canaries.found_in(content)]
         assert got.code != 500, (path, got.body[:500])
     return leaks, sizes
 
@@ -198,23 +198,23 @@ async def test_no_answer_has_a_canary(
     assert len(entry.mask.search) > 40
     paths = [path for route in ROUTE_TABLE if route.method == "GET" for path in addresses(route)]
     paths += [f"{SECRET_PATH}?tab={tab}" for tab in TABS]
-    paths += [f"/api/nowhere/{quote(each)}" for each in ("x", canaries["data"])]
+    paths += [f"/api/nowhere/{quote(segment)}" for segment in ("x", canaries["data"])]
     paths = rng.sample(paths, min(len(paths), size(20 * len(paths), test=len(paths) // 4)))
     with arguments_started() as arguments:
         leaks, sizes = await find_leaks(world, entry, canaries, paths)
     assert leaks == []
     assert sizes > 500 * len(paths), "there was nothing to look through"
     assert canaries.found_in("\n".join(arguments).encode() + command_lines()) == set()
-    shown = [record for record in caplog.records if entry.log_filter.filter(record)]
-    assert canaries.found_in("\n".join(record.getMessage() for record in shown).encode()) == set()
+    visible_records = [record for record in caplog.records if entry.log_filter.filter(record)]
+    assert canaries.found_in("\n".join(record.getMessage() for record in visible_records).encode()) == set()
 
 
 async def test_the_search_finds_canaries_where_nothing_is_masked(
     world: World, canaries: Canaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def careless(asked: RequestContext) -> JsonResponse:
-        found = asked.site.cluster_view.cache.list(GroupKind("", "Secret"))
-        return JsonResponse([*found, canaries["desired-text"], canaries["api-token"]])
+    async def careless(request: RequestContext) -> JsonResponse:
+        secrets = request.site.cluster_view.cache.list(GroupKind("", "Secret"))
+        return JsonResponse([*secrets, canaries["desired-text"], canaries["api-token"]])
 
     entry = world.entry([Route("GET", "/api/v1/careless", SignedIn(), careless)])
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
@@ -247,43 +247,43 @@ async def test_no_error_has_a_canary(world: World, canaries: Canaries) -> None:
 
 async def test_a_stranger_is_told_nothing_of_a_guess(world: World, canaries: Canaries, rng: random.Random) -> None:
     """What they send is shown as it is, or in letters that nobody chose: right and wrong look the same."""
-    entry, seen = world.entry(ROUTE_TABLE), []
+    entry, all_answers = world.entry(ROUTE_TABLE), []
     for guess in (canaries["data"], f"cnry-{rng.randbytes(12).hex()}"):
-        told = []
+        answers = []
         tries = [("GET", f"{path}/x/{guess}") for path in ("/login?next=", "/auth/login?next=", "/apps?q=")]
         tries += [(f"G{guess}", "/login"), ("GET", f"/api/badge?name={guess}&showAppName=true&revision={guess}")]
         tries += [("POST", "/api/v1/session"), ("GET", f"/enter?code={guess}"), ("GET", f"/{guess}")]
         for method, path in tries:
             body = json.dumps({"username": guess, guess: guess}).encode() if method == "POST" else b""
             got = await ask(entry, method, path, {"content-type": "application/json"}, body)
-            shown = got.body.decode() + str(got.headers.get("location", ""))
-            assert "++++++++" not in shown, (path, shown)
-            told.append((got.code, re.sub(r"[\w-]{40,}", "", shown.replace(guess, ""))))
-        seen.append(told)
-    assert seen[0] == seen[1]
+            text = got.body.decode() + str(got.headers.get("location", ""))
+            assert "++++++++" not in text, (path, text)
+            answers.append((got.code, re.sub(r"[\w-]{40,}", "", text.replace(guess, ""))))
+        all_answers.append(answers)
+    assert all_answers[0] == all_answers[1]
 
 
 async def test_no_event_of_the_cluster_has_a_canary(world: World, canaries: Canaries) -> None:
     for kind in await world.cluster.kinds():
         if kind.kind in ("Event", "ConfigMap", "Application", "AppProject"):
-            for each in (await world.cluster.list(kind)).items:
-                assert canaries.found_in(json.dumps(each).encode()) == set(), each["metadata"]["name"]
+            for manifest in (await world.cluster.list(kind)).items:
+                assert canaries.found_in(json.dumps(manifest).encode()) == set(), manifest["metadata"]["name"]
 
 
 async def test_the_plain_bytes_of_the_store_have_no_canary(
     world: World, canaries: Canaries, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = next(path for path in tmp_path_factory.getbasetemp().iterdir() if path.name.startswith("canaries"))
-    files = [each for each in folder.glob("argosy.db*") if each.is_file()]
+    files = [file for file in folder.glob("argosy.db*") if file.is_file()]
     assert files
-    assert {each.name: found for each in files if (found := canaries.found_in(each.read_bytes()))} == {}
+    assert {file.name: leaked_kinds for file in files if (leaked_kinds := canaries.found_in(file.read_bytes()))} == {}
 
 
 def command_lines() -> bytes:
     """Of all processes that may be seen: also of those that others start for us, and that still run."""
-    found = b""
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
+    content = b""
+    for process_folder in Path("/proc").iterdir():
+        if process_folder.name.isdigit():
             with suppress(OSError):
-                found += (each / "cmdline").read_bytes()
-    return found
+                content += (process_folder / "cmdline").read_bytes()
+    return content

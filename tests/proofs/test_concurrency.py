@@ -67,12 +67,12 @@ def committed(store: Store, key: str) -> StoreEntry | None:
 async def client(store: Store, rng: random.Random, calls: Calls, operations: int, current: Current) -> None:
     while calls.done() < operations:
         key = f"k{rng.randrange(KEYS)}"
-        started, known = calls.tick(), calls.acked.get(key, 0)
+        started, acknowledged = calls.tick(), calls.acked.get(key, 0)
         read = store.get(BUCKET, "ns", key)
         count, over = (int(read.body), read.revision) if read else (0, 0)
         calls.reads += 1
-        if over < known:
-            raise Broken(f"{key}: read {over} after {known} was acknowledged")
+        if over < acknowledged:
+            raise Broken(f"{key}: read {over} after {acknowledged} was acknowledged")
         for _ in range(rng.randrange(3)):
             await asyncio.sleep(0)
         now = current(store, key)

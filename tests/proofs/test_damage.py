@@ -232,7 +232,7 @@ def test_the_proof_catches_a_store_without_checksums(
 ) -> None:
     def careless(values: tuple[object, ...]) -> object:
         revision, bucket, namespace, name, *rest, _ = values
-        texts = (each.decode() for each in (bucket, namespace, name))  # type: ignore[attr-defined]
+        texts = (part.decode() for part in (bucket, namespace, name))  # type: ignore[attr-defined]
         return history_module.HistoryRow(revision, *texts, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(history_module, "_read_checked_row", careless)

@@ -31,9 +31,9 @@ async def test_a_killed_engine_repeats_nothing_and_forgets_nothing(
 async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof proves something: without the mark of the operation on them, hooks run again after a kill."""
     scene = SCENES["phases"]
-    wanted, calls = await straight(scene)
-    place = next(number for number, call in enumerate(calls) if call == "create Job/pre")
-    await killed(scene, wanted, [(place, True)])
+    expected, calls = await straight(scene)
+    call_index = next(number for number, call in enumerate(calls) if call == "create Job/pre")
+    await killed(scene, expected, [(call_index, True)])
     forget_marks(monkeypatch)
     with pytest.raises(AssertionError, match=r"hooks were made too often: \{'pre': 2\}"):
-        await killed(scene, wanted, [(place, True)])
+        await killed(scene, expected, [(call_index, True)])

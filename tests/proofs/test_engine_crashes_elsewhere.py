@@ -26,8 +26,8 @@ POINTS = 200
 @pytest.fixture(scope="module")
 def real_server() -> Iterator[WipedServer]:
     """Without the controllers of Jobs and Deployments: scenes say themselves how those end."""
-    with wiped_server(controllers=FEW) as found:
-        yield found
+    with wiped_server(controllers=FEW) as server:
+        yield server
 
 
 async def killed_at(count: int, rng: random.Random, opened: Opened, at_once: int) -> None:
@@ -48,10 +48,10 @@ async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out_over_the_
 ) -> None:
     ensure_certificates(tmp_path)
     scene, opened = SCENES["phases"], partial(wire, tmp_path)
-    wanted, calls = await straight(scene, opened)
+    expected, calls = await straight(scene, opened)
     forget_marks(monkeypatch)
     with pytest.raises(AssertionError, match=r"hooks were made too often: \{'pre': 2\}"):
-        await killed(scene, wanted, [(calls.index("create Job/pre"), True)], opened)
+        await killed(scene, expected, [(calls.index("create Job/pre"), True)], opened)
 
 
 @pytest.mark.tier("realcluster")

@@ -86,11 +86,11 @@ def chosen() -> dict[str, Scene]:
 
 def moved(scene: Scene) -> list[dict[str, object]]:
     """What a force-push puts in the place of what is desired, for a while."""
-    found = copy.deepcopy(list(scene.desired))
-    for manifest in found:
+    manifests = copy.deepcopy(list(scene.desired))
+    for manifest in manifests:
         if "data" in manifest and names.HOOK not in manifest["metadata"].get("annotations", {}):
             manifest["data"] = {"value": "forced"}
-    return found
+    return manifests
 
 
 def has_generated_names(scene: Scene) -> bool:
@@ -99,11 +99,11 @@ def has_generated_names(scene: Scene) -> bool:
 
 
 async def force_push(stage: Theatre, running: Running, rng: random.Random) -> None:
-    wanted = stage.shelf.head
+    original_head = stage.shelf.head
     stage.shelf.push(moved(stage.scene))
     running.engine.queue.add(APP)
     await asyncio.sleep(rng.random() * 0.03)
-    stage.shelf.head = wanted
+    stage.shelf.head = original_head
 
 
 async def go_on(running: Running) -> None:
@@ -113,12 +113,12 @@ async def go_on(running: Running) -> None:
         await asyncio.sleep(0.05)
 
 
-def is_as_wanted(found: Outcome, wanted: Outcome) -> bool:
+def is_as_wanted(outcome: Outcome, expected: Outcome) -> bool:
     """How often it took, and so how often hooks ran, may differ."""
-    return replace(found, runs={}, deployments=0) == replace(wanted, runs={}, deployments=0)
+    return replace(outcome, runs={}, deployments=0) == replace(expected, runs={}, deployments=0)
 
 
-async def play(scene: Scene, wanted: Outcome, rng: random.Random) -> Counter[str]:
+async def play(scene: Scene, expected: Outcome, rng: random.Random) -> Counter[str]:
     async with theatre(scene) as stage, stage.engine() as running:
         faults = Faults(rng)
         running.cluster.fault, stage.shelf.trouble = faults.of_cluster, faults.of_host
@@ -127,7 +127,7 @@ async def play(scene: Scene, wanted: Outcome, rng: random.Random) -> Counter[str
             faults.struck["force-push"] += 1
         asking = asyncio.create_task(go_on(running))
         try:
-            await running.until(lambda found: is_as_wanted(found, wanted))
+            await running.until(lambda outcome: is_as_wanted(outcome, expected))
         finally:
             asking.cancel()
         twice = [mark for mark, count in marks(stage).items() if count > 1]
@@ -137,29 +137,31 @@ async def play(scene: Scene, wanted: Outcome, rng: random.Random) -> Counter[str
 
 def marks(stage: Theatre) -> Counter[str]:
     """Hooks that were made, by name and by the attempt that made them."""
-    made = [each["metadata"] for each in stage.made.values()]
-    found = [(each["name"], (each.get("annotations") or {}).get(names.OPERATION)) for each in made]
-    return Counter(f"{name} {mark}" for name, mark in found if mark)
+    hook_metadata = [manifest["metadata"] for manifest in stage.made.values()]
+    hook_marks = [
+        (metadata["name"], (metadata.get("annotations") or {}).get(names.OPERATION)) for metadata in hook_metadata
+    ]
+    return Counter(f"{name} {mark}" for name, mark in hook_marks if mark)
 
 
 async def test_whatever_strikes_everything_converges_and_nothing_is_done_twice(
     size: Callable[..., int], rng: random.Random
 ) -> None:
-    scenes, known = chosen(), dict[str, Outcome]()
+    scenes, outcomes = chosen(), dict[str, Outcome]()
     assert len(scenes) >= 20
     struck: Counter[str] = Counter()
-    plays, wanted = 0, size(3000, test=10)
-    while struck.total() < wanted:
+    plays, target_count = 0, size(3000, test=10)
+    while struck.total() < target_count:
         seed = rng.getrandbits(64)
         own = random.Random(seed)
         name = own.choice(list(scenes))
-        known[name] = known.get(name) or (await straight(scenes[name]))[0]
+        outcomes[name] = outcomes.get(name) or (await straight(scenes[name]))[0]
         try:
-            struck += await play(scenes[name], known[name], own)
+            struck += await play(scenes[name], outcomes[name], own)
         except AssertionError as error:
-            raise AssertionError(f"{name}, seed {seed}: wanted {known[name]}, but {error}") from error
+            raise AssertionError(f"{name}, seed {seed}: wanted {outcomes[name]}, but {error}") from error
         plays += 1
-        assert plays < 10 * wanted
+        assert plays < 10 * target_count
     print(dict(struck), f"in {plays} plays")
 
 

@@ -191,9 +191,9 @@ def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_failing_disk_is_fatal_and_never_acknowledged(
     memory_path: Path, rng: random.Random, size: Callable[[int], int], word: str
 ) -> None:
-    failed, wanted = 0, size(1_000)
-    while failed < wanted:
-        failed += prove(memory_path, rng, word, wanted - failed)
+    failed, target_count = 0, size(1_000)
+    while failed < target_count:
+        failed += prove(memory_path, rng, word, target_count - failed)
     print(f"{word}: {failed} failures, no false acknowledgement")
 
 

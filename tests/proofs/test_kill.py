@@ -119,9 +119,9 @@ async def check(path: Path, ledger: Ledger, life: int) -> int:
             raise Lost(f"the newest revision is {store.revision}, {ledger.newest} was acknowledged")
         for key, (revision, wrote, deleted) in ledger.by_key.items():
             entry = store.get(BUCKETS[key % 2], "ns", f"k{key}")
-            found = 0 if entry is None else int(entry.body.split()[2])
-            if entry is not None and found != entry.revision:
-                raise Lost(f"k{key} has the body of {found} at {entry.revision}")
+            body_revision = 0 if entry is None else int(entry.body.split()[2])
+            if entry is not None and body_revision != entry.revision:
+                raise Lost(f"k{key} has the body of {body_revision} at {entry.revision}")
             if entry is not None and entry.revision == revision and (deleted or int(entry.body.split()[0]) != wrote):
                 raise Lost(f"revision {revision} was given out twice")
             if deleted and entry is not None and entry.revision < revision:

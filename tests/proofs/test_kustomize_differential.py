@@ -32,19 +32,19 @@ def differences(rng: random.Random, count: int, folder: Path) -> Iterator[str]:
             style = random.Random(seed)
             return {path: written(documents, style) for path, documents in files.items()}
 
-        made = texts(Overlays(random.Random(seed)).tree(lambda files: not isinstance(ours(texts(files)), str)))
-        mine, kubectls = ours(made), theirs(made, folder / str(number))
-        if not agree(mine, kubectls):
-            said = [each[-200:] for each in (mine, kubectls) if isinstance(each, str)]
-            yield f"the tree of seed {seed} differs: {said or 'other manifests'}"
+        tree_texts = texts(Overlays(random.Random(seed)).tree(lambda files: not isinstance(ours(texts(files)), str)))
+        our_result, kubectls = ours(tree_texts), theirs(tree_texts, folder / str(number))
+        if not agree(our_result, kubectls):
+            errors = [result[-200:] for result in (our_result, kubectls) if isinstance(result, str)]
+            yield f"the tree of seed {seed} differs: {errors or 'other manifests'}"
 
 
 def test_what_nobody_wrote_gives_what_kubectl_gives(
     rng: random.Random, size: Callable[..., int], memory_path: Path
 ) -> None:
     count = size(FULL, test=1)
-    found = list(differences(rng, count, memory_path))
-    assert len(found) <= max(min(3, count // 10), count * MOST_DIFFERENT), "\n".join(found)
+    mismatches = list(differences(rng, count, memory_path))
+    assert len(mismatches) <= max(min(3, count // 10), count * MOST_DIFFERENT), "\n".join(mismatches)
 
 
 def test_the_proof_notices_references_that_do_not_follow(

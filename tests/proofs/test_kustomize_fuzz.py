@@ -88,7 +88,7 @@ USES = [
 
 
 def texts(rng: random.Random, count: int, good: list[bytes]) -> Iterator[bytes]:
-    data = [yaml.safe_load(each) for each in good]
+    data = [yaml.safe_load(text) for text in good]
     for _ in range(count):
         how = rng.random()
         if how < 0.05:

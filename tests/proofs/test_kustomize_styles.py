@@ -45,7 +45,8 @@ def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_
     [
         ("kubeflow: istio overlay with prefix", "update_name_references"),
         pytest.param(
-            "argo: config maps, arguments and a service type", "transformer_pipeline.apply_strategic_merge_entry",
+            "argo: config maps, arguments and a service type",
+            "transformer_pipeline.apply_strategic_merge_entry",
             marks=pytest.mark.tier("all", "prove"),
         ),
     ],
@@ -56,9 +57,9 @@ def test_the_proof_notices_a_step_that_is_left_out(
     kubectls = theirs(STYLES[name], memory_path)
     assert agree(ours(STYLES[name]), kubectls)
     monkeypatch.setattr(f"argosy.gitops.render.kustomize.{step}", lambda *_: None)
-    mine = ours(STYLES[name])
-    assert not isinstance(mine, str), mine
-    assert not agree(mine, kubectls)
+    our_result = ours(STYLES[name])
+    assert not isinstance(our_result, str), our_result
+    assert not agree(our_result, kubectls)
 
 
 def _hurt(seed: int) -> tuple[str, Texts]:
@@ -72,12 +73,12 @@ def test_an_accident_has_the_same_end_as_with_kubectl(
     rng: random.Random, size: Callable[[int], int], memory_path: Path
 ) -> None:
     count = size(FULL)
-    found = []
+    mismatches = []
     for number in range(count):
         seed = rng.randrange(2**32)
         name, texts = _hurt(seed)
-        mine, kubectls = ours(texts), theirs(texts, memory_path / str(number))
-        if not agree(mine, kubectls):
-            said = [each[-200:] for each in (mine, kubectls) if isinstance(each, str)]
-            found.append(f"{name} of seed {seed} differs: {said or 'other manifests'}")
-    assert len(found) <= max(min(3, count // 10), count * MOST_DIFFERENT), "\n".join(found)
+        our_result, kubectls = ours(texts), theirs(texts, memory_path / str(number))
+        if not agree(our_result, kubectls):
+            errors = [result[-200:] for result in (our_result, kubectls) if isinstance(result, str)]
+            mismatches.append(f"{name} of seed {seed} differs: {errors or 'other manifests'}")
+    assert len(mismatches) <= max(min(3, count // 10), count * MOST_DIFFERENT), "\n".join(mismatches)

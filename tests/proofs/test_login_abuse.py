@@ -47,12 +47,12 @@ async def guess(server: Authenticator, name: str, password: str) -> None:
 
 
 async def fleet(room: Room, hashing: PasswordHasher) -> list[Authenticator]:
-    found = []
+    servers = []
     for _ in range(SERVERS):
         glance = Glance(room.cluster)
-        found.append(room.server(glance, hashing))
+        servers.append(room.server(glance, hashing))
         await glance.look()
-    return found
+    return servers
 
 
 async def killed(tasks: list[asyncio.Task[None]], moments: int) -> None:
@@ -69,31 +69,33 @@ def worst(times: list[float], lag: float) -> int:
     return max(sum(1 for later in times[at:] if later - begin < WINDOW_SECONDS - lag) for at, begin in enumerate(times))
 
 
-async def most_compared(tmp_path: Path, rng: random.Random, wanted: int) -> tuple[int, int]:
+async def most_compared(tmp_path: Path, rng: random.Random, attempt_count: int) -> tuple[int, int]:
     """Of any account, in any five minutes; and of all, in all."""
     async with identity_room(tmp_path) as room:
         await room.settings(**{f"accounts__{name}": "login" for name in REAL})
         await room.identities.account_store.set_password(REAL[0], "never guessed")
-        kept = (await room.secret())[f"accounts.{REAL[0]}.password"].decode()
+        password_hash = (await room.secret())[f"accounts.{REAL[0]}.password"].decode()
         # Each has a hash of its own, by which it is told from the others; that it fits nothing is no matter.
-        hashes = {name: kept[:-2] + f"{number:02d}" for number, name in enumerate(REAL)}
+        hashes = {name: password_hash[:-2] + f"{number:02d}" for number, name in enumerate(REAL)}
         await room.secrets(**{f"accounts__{name}__password": text for name, text in hashes.items()})
         hashing = Noting(lambda: room.clock.now().timestamp())
         servers = await fleet(room, hashing)
-        made, slowest = 0, 0.0
-        while made < wanted:
+        attempts, slowest = 0, 0.0
+        while attempts < attempt_count:
             began = time.monotonic()
             names = rng.choices([*REAL, *NOBODY], k=RACE) if rng.random() < 0.5 else [rng.choice(REAL)] * RACE
-            tasks = [asyncio.create_task(guess(rng.choice(servers), name, f"g{made}")) for name in names]
-            made += len(tasks)
+            tasks = [asyncio.create_task(guess(rng.choice(servers), name, f"g{attempts}")) for name in names]
+            attempts += len(tasks)
             if rng.random() < 0.2:
                 await killed(tasks, rng.randrange(40))
                 servers = await fleet(room, hashing)
             await asyncio.gather(*tasks, return_exceptions=True)
             slowest = max(slowest, time.monotonic() - began)
             room.clock.leap(rng.choice([0.0, 0.0, 1.5, 20.0, 120.0, 299.0, 301.0]))
-        found = {name: worst(hashing.noted.get(text.encode(), [0.0]), slowest) for name, text in hashes.items()}
-        return max(found.values()), sum(len(times) for times in hashing.noted.values())
+        counts_by_name = {
+            name: worst(hashing.noted.get(text.encode(), [0.0]), slowest) for name, text in hashes.items()
+        }
+        return max(counts_by_name.values()), sum(len(times) for times in hashing.noted.values())
 
 
 async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
@@ -110,8 +112,8 @@ async def test_a_server_that_counts_after_the_fact_is_found_out(
     """The proof proves something: a count that another server overtook is taken for written."""
     write = LoginRateLimiter._write
 
-    async def careless(self: LoginRateLimiter, found: Manifest | None, data: Mapping[str, list[str]]) -> bool:
-        await write(self, found, data)
+    async def careless(self: LoginRateLimiter, config_map: Manifest | None, data: Mapping[str, list[str]]) -> bool:
+        await write(self, config_map, data)
         return True
 
     monkeypatch.setattr(LoginRateLimiter, "_write", careless)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.tier("test", "prove")
 
 GOOD = [
     *(text.encode() for text in EXTRA),
-    *(f"a: {each}\nb: [{each.splitlines()[0] if each else ''}]\n".encode() for each in SCALARS),
+    *(f"a: {scalar}\nb: [{scalar.splitlines()[0] if scalar else ''}]\n".encode() for scalar in SCALARS),
     b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: 'y'}}\ndata:\n  k: |\n    text\n",
     b'{"apiVersion": "v1", "kind": "List", "items": [{"a": 1, "b": [true, null, "\\u00e9", 1e3]}]}',
     b"- &x {a: &y [1, 2]}\n- *x\n- *y\n- {<<: *x, b: *y}\n",
@@ -41,7 +41,7 @@ def texts(rng: random.Random, count: int) -> Iterator[bytes]:
 def plain(value: Any) -> bool:
     """Whether it is JSON data, and nothing else."""
     if type(value) is dict:
-        return all(type(key) is str and plain(each) for key, each in value.items())
+        return all(type(key) is str and plain(item) for key, item in value.items())
     if type(value) is list:
         return all(map(plain, value))
     return value is None or type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value))
@@ -49,10 +49,10 @@ def plain(value: Any) -> bool:
 
 def take(text: bytes) -> None:
     for profile in YamlDialect:
-        found = read_yaml_documents(text, dialect=profile)
-        assert plain(found)
+        documents = read_yaml_documents(text, dialect=profile)
+        assert plain(documents)
     if len(text) % 8 == 0:
-        assert read_yaml_documents(dump_yaml_documents(found), dialect=YamlDialect.KUBERNETES) == found
+        assert read_yaml_documents(dump_yaml_documents(documents), dialect=YamlDialect.KUBERNETES) == documents
 
 
 def test_yaml_that_is_almost_right_is_read_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
@@ -82,8 +82,8 @@ def never_finish(patch: pytest.MonkeyPatch) -> None:
 def test_the_proof_notices_a_reader_that_is_wrong(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
-    for known in ("_SCALAR_CACHES",):
-        monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{known}", {profile: {} for profile in YamlDialect})
+    for cache_name in ("_SCALAR_CACHES",):
+        monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{cache_name}", {profile: {} for profile in YamlDialect})
     seed_bug(monkeypatch)
     with pytest.raises(Found):
         feed(texts(rng, 50_000), take)
@@ -96,13 +96,13 @@ def test_the_proof_notices_an_input_that_takes_too_much_memory(
 ) -> None:
     """One of few inputs, and one whose memory is free again soon; what the process had before does not hide it."""
     monkeypatch.setattr("support.fuzzer.MEGABYTES", 32)
-    earlier, kept = bytearray(512 << 20), []
+    earlier, retained = bytearray(512 << 20), []
     del earlier
 
     def take(data: bytes) -> None:
         memory = bytearray(256 << 20)  # the system may take other pages of this process back meanwhile
-        kept.append(memory if is_kept else data)
+        retained.append(memory if is_kept else data)
 
-    feed(texts(rng, 3), kept.append)
+    feed(texts(rng, 3), retained.append)
     with pytest.raises(Found, match="more than 32 MB within the first 1 inputs"):
         feed(texts(rng, 1), take)

@@ -48,12 +48,12 @@ class Handover:
 
     def times(self) -> list[float]:
         """Of each application, seconds until another had claimed it; of those that are claimed."""
-        found = []
+        delays = []
         for app, before in self.apps.items():
-            later = (each.done for each in self.work.claims(app)[before:] if each.member != self.one.name)
+            later = (claim.done for claim in self.work.claims(app)[before:] if claim.member != self.one.name)
             if (done := next(later, None)) is not None:
-                found.append(max(0.0, done - self.at))  # some were on their way to another already
-        return sorted(found)
+                delays.append(max(0.0, done - self.at))  # some were on their way to another already
+        return sorted(delays)
 
     @property
     def is_over(self) -> bool:
@@ -70,18 +70,18 @@ class Handover:
         self.work.until(HANG_SECONDS, self.work.three_agree, "three members agree")
 
 
-def told(ends: list[Handover], number: signal.Signals) -> str:
-    found = [times for each in ends if each.number is number and (times := each.times())]
-    if not found:
+def describe_handovers(ends: list[Handover], number: signal.Signals) -> str:
+    handover_times = [times for handover in ends if handover.number is number and (times := handover.times())]
+    if not handover_times:
         return "none"
-    every = sorted(second for times in found for second in times)
+    every = sorted(second for times in handover_times for second in times)
     last = spread(last_times(ends, number))
-    return f"{len(found)} times, {len(every)} applications: {spread(every)}; the last of each time: {last}"
+    return f"{len(handover_times)} times, {len(every)} applications: {spread(every)}; the last of each time: {last}"
 
 
 def last_times(ends: list[Handover], number: signal.Signals) -> list[float]:
     """Of each end, seconds until the last application was another's."""
-    return sorted(times[-1] for each in ends if each.number is number and (times := each.times()))
+    return sorted(times[-1] for handover in ends if handover.number is number and (times := handover.times()))
 
 
 def spread(seconds: list[float]) -> str:
@@ -93,13 +93,13 @@ def oldest_lease(changes: list[Change]) -> float:
     """The most seconds between a member's renewal of its Lease and a change that left it before the next."""
     renewed: dict[str, list[float]] = defaultdict(list)
     oldest = 0.0
-    for each in sorted(changes, key=lambda each: each.sent):
-        if each.status >= 300:
+    for sent_change in sorted(changes, key=lambda recorded_change: recorded_change.sent):
+        if sent_change.status >= 300:
             continue
-        if "/leases/" in each.path:
-            renewed[each.member].append(each.sent)
-        elif times := renewed[each.member]:
-            oldest = max(oldest, each.sent - times[bisect_right(times, each.sent) - 1])
+        if "/leases/" in sent_change.path:
+            renewed[sent_change.member].append(sent_change.sent)
+        elif times := renewed[sent_change.member]:
+            oldest = max(oldest, sent_change.sent - times[bisect_right(times, sent_change.sent) - 1])
     return oldest
 
 
@@ -130,7 +130,7 @@ def check_handovers(stopped: list[float], killed: list[float]) -> None:
 def test_many_controllers_many_kills(size: Callable[[int], int], rng: random.Random, memory_path: Path) -> None:
     applications = size(APPLICATIONS if is_full() else APPLICATIONS // 2)
     kills = max(2, size(KILLS))
-    numbers = [(signal.SIGKILL, signal.SIGTERM)[place % 2] for place in range(kills)]
+    numbers = [(signal.SIGKILL, signal.SIGTERM)[index % 2] for index in range(kills)]
     numbers += [signal.SIGSTOP] * size(NAPS)
     rng.shuffle(numbers)
     ends: list[Handover] = []
@@ -150,7 +150,7 @@ def test_many_controllers_many_kills(size: Callable[[int], int], rng: random.Ran
         changes, faults = len(work.proxy.changes), dict(work.proxy.struck)
         print(f"{kills} kills, faults {faults}, {changes} changes; converged after {seconds:.0f} s")
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
-            print(f"{number.name}: {told(ends, number)}")
+            print(f"{number.name}: {describe_handovers(ends, number)}")
         oldest = check_changes(work)
         print(f"oldest Lease that something was changed on: {oldest:.1f} s; {time.monotonic() - began:.0f} s in all")
         if is_full():

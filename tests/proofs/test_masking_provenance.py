@@ -43,50 +43,50 @@ WORDS = {
 }  # fmt: skip
 OWN_WORDS = {"commit": OWN_COMMIT, "path": "teams/a/training", "option": "ApplyOutOfSyncOnly=true"}
 TELLING_APPS = ["syncing-1", "syncing-2"]
-TELLING_APPS += [f"telling-{number}-{which}" for number in range(3) for which in ("wrong", "right")]
+TELLING_APPS += [f"telling-{number}-{outcome}" for number in range(3) for outcome in ("wrong", "right")]
 IN_GIT = "green-harbour"  # the value of a Secret, and of a ConfigMap that stands in Git
 SECRETS = {CONTROL: "of-argocd-4c2e27", "team-a": "of-team-a-0f5d4c", "team-b": "of-team-b-b9d0c1"}
 
 
 def pins(rng: random.Random) -> dict[str, str]:
     """By namespace: values with so few letters that all of them can be tried."""
-    return {place: f"pin-{rng.randrange(PINS):06}" for place in (CONTROL, "team-a", "team-b")}
+    return {namespace: f"pin-{rng.randrange(PINS):06}" for namespace in (CONTROL, "team-a", "team-b")}
 
 
-def placed(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+def set_namespace(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
 
 def deployed(team: str, name: str, commit: str, message: str, path: str = "", option: str = "") -> dict[str, Any]:
     """An Application that was synced, and failed."""
-    made = application(team)
-    made["metadata"]["name"] = name
-    made["spec"]["source"] |= {"path": path or "app", "targetRevision": WORDS["branch"]}
-    made["spec"]["syncPolicy"] = {"syncOptions": [option or "Validate=false"]}
+    app = application(team)
+    app["metadata"]["name"] = name
+    app["spec"]["source"] |= {"path": path or "app", "targetRevision": WORDS["branch"]}
+    app["spec"]["syncPolicy"] = {"syncOptions": [option or "Validate=false"]}
     row = {"kind": "ConfigMap", "version": "v1", "namespace": team, "name": "settings", "status": "OutOfSync"}
     results = [{**row, "group": "", "status": "SyncFailed", "message": message, "syncPhase": "Sync"}]
     operation = {"phase": "Failed", "message": message, "startedAt": WHEN, "finishedAt": WHEN}
-    made["status"] = {
+    app["status"] = {
         "resources": [{**row, "health": {"status": "Degraded", "message": message}}],
         "sync": {"status": "OutOfSync", "revision": commit},
         "health": {"status": "Degraded", "message": message},
-        "history": [{"id": 1, "revision": commit, "deployedAt": WHEN, "source": made["spec"]["source"]}],
+        "history": [{"id": 1, "revision": commit, "deployedAt": WHEN, "source": app["spec"]["source"]}],
         "conditions": [{"type": "SyncError", "message": message, "lastTransitionTime": WHEN}],
         "operationState": {
             **operation, "operation": {"sync": {}}, "syncResult": {"revision": commit, "resources": results},
         },
     }  # fmt: skip
-    return made
+    return app
 
 
 def hostile() -> Iterator[dict[str, Any]]:
     """What a tenant may write, so that it hides the words of another: in every place that holds secret values."""
-    yield placed("team-a", secret("blindfold", {}, **WORDS))
+    yield set_namespace("team-a", secret("blindfold", {}, **WORDS))
     url = "https://git.example.com/blindfold"
     for number, word in enumerate(WORDS.values()):
         yield declared("repository", f"blindfold-{number}", url=f"{url}/{number}", project="team-a", password=word)
     tracked = {"argocd.argoproj.io/tracking-id": "theirs:/Secret:team-a/claimed"}
-    claimed = placed("team-a", secret("claimed", {}, **WORDS))
+    claimed = set_namespace("team-a", secret("claimed", {}, **WORDS))
     yield {**claimed, "metadata": {**claimed["metadata"], "annotations": tracked}}
     addressed = application("team-a")
     addressed["metadata"]["name"] = "addressed"
@@ -103,20 +103,20 @@ def nobodys_event() -> dict[str, Any]:
     """An Event of a Pod that belongs to no Application, and says a Secret's value of its namespace."""
     metadata = {"name": "nobodys.1", "namespace": "team-b"}
     about = {"kind": "Pod", "apiVersion": "v1", "namespace": "team-b", "name": "nobodys"}
-    told = {"reason": "Failed", "message": f"nobody logs in with {SECRETS['team-b']}", "lastTimestamp": WHEN}
+    details = {"reason": "Failed", "message": f"nobody logs in with {SECRETS['team-b']}", "lastTimestamp": WHEN}
     event = {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "type": "Warning"}
-    return {**event, "involvedObject": about, **told}
+    return {**event, "involvedObject": about, **details}
 
 
 def in_git(folder: Path) -> dict[str, Any]:
     """An Application with a ConfigMap in Git that differs from the live one, which says a Secret's value, too."""
     repository = Repository(folder)
-    told = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stage"}, "data": {"stage": IN_GIT}}
-    repository.push({"app/stage.yaml": dump_yaml(told)})
-    made = deployed("team-a", "in-git", repository.head, f"{IN_GIT} refuses {SECRETS['team-a']}")
-    made["spec"]["source"] |= {"repoURL": repository.url, "targetRevision": "main"}
-    made["status"]["resources"][0]["name"] = "stage"
-    return made
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stage"}, "data": {"stage": IN_GIT}}
+    repository.push({"app/stage.yaml": dump_yaml(config_map)})
+    app = deployed("team-a", "in-git", repository.head, f"{IN_GIT} refuses {SECRETS['team-a']}")
+    app["spec"]["source"] |= {"repoURL": repository.url, "targetRevision": "main"}
+    app["status"]["resources"][0]["name"] = "stage"
+    return app
 
 
 @pytest.fixture(scope="module")
@@ -133,20 +133,20 @@ def values(module_rng: random.Random) -> dict[str, str]:
 async def world(
     anyio_backend: str, values: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    manifests = [placed(place, secret("pin", {}, pin=value)) for place, value in values.items()]
-    for place, value in SECRETS.items():
-        words = {} if place == CONTROL else OWN_WORDS
-        manifests.append(placed(place, secret("own", {}, token=value, **words)))
+    manifests = [set_namespace(namespace, secret("pin", {}, pin=value)) for namespace, value in values.items()]
+    for namespace, value in SECRETS.items():
+        words = {} if namespace == CONTROL else OWN_WORDS
+        manifests.append(set_namespace(namespace, secret("own", {}, token=value, **words)))
     manifests += hostile()
-    told = WORDS["message"]
-    manifests.append(deployed("team-b", "theirs", COMMIT, told, WORDS["path"], WORDS["option"]))
+    message = WORDS["message"]
+    manifests.append(deployed("team-b", "theirs", COMMIT, message, WORDS["path"], WORDS["option"]))
     manifests.append(deployed("team-a", "plain", OWN_COMMIT, "told", OWN_WORDS["path"], OWN_WORDS["option"]))
     manifests.append(deployed("team-a", "telling", "0" * 40, f"cannot log in with {SECRETS['team-a']}"))
     manifests.append(deployed("team-a", "hears", "3" * 40, f"of {IN_GIT}"))
     for name in TELLING_APPS:
         manifests.append(deployed("team-a", name, "2" * 40, f"cannot log in with {SECRETS['team-a']}"))
     manifests.append(deployed("team-a", "printing", "1" * 40, f"tried {', '.join(SECRETS.values())}"))
-    manifests.append(placed("team-a", secret("stage", {}, stage=IN_GIT)))
+    manifests.append(set_namespace("team-a", secret("stage", {}, stage=IN_GIT)))
     tracked = {"argocd.argoproj.io/tracking-id": "in-git:/ConfigMap:team-a/stage"}
     live = {"stage": "before", "password": SECRETS["team-a"]}
     metadata = {"name": "stage", "namespace": "team-a", "annotations": tracked}
@@ -157,10 +157,10 @@ async def world(
     data = {"source.local.roots": str(roots)}
     manifests.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": data})
     manifests.append(in_git(roots / "repository"))
-    async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as made:
+    async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as opened_world:
         last = ResourceKey("argoproj.io", "Application", CONTROL, "telling")
-        await wait_until_async(lambda: made.site.cluster_view.cache.get(last))
-        yield made
+        await wait_until_async(lambda: opened_world.site.cluster_view.cache.get(last))
+        yield opened_world
 
 
 # -- no oracle -------------------------------------------------------------------------------------------------------
@@ -168,20 +168,20 @@ async def world(
 
 async def told_apart(world: World, entry: WebApplication, caller: str, guesses: Iterable[str], path: str) -> set[str]:
     """Guesses that are not shown as they were sent, of many in each request."""
-    headers, found, batch = dict(world.callers[caller].headers), set[str](), list[str]()
+    headers, masked_guesses, batch = dict(world.callers[caller].headers), set[str](), list[str]()
     batches = [batch]
     for guess in guesses:
         if len(batch) == 600:  # as long as an address may be
             batch = []
             batches.append(batch)
         batch.append(guess)
-    for each in batches:
-        got = await ask(entry, "GET", path + "+".join(each), headers)
+    for chunk in batches:
+        got = await ask(entry, "GET", path + "+".join(chunk), headers)
         assert got.code == 200, got.body[:300]
-        shown = {guess.decode() for guess in GUESSED.findall(got.body)}
-        found |= set(each) - shown
-        assert MARK not in got.body or found, "something else is masked there, so that nothing is learned"
-    return found
+        visible_guesses = {guess.decode() for guess in GUESSED.findall(got.body)}
+        masked_guesses |= set(chunk) - visible_guesses
+        assert MARK not in got.body or masked_guesses, "something else is masked there, so that nothing is learned"
+    return masked_guesses
 
 
 OF_ALL, OF_ONE, OF_SETTINGS = "/activity?q=", f"/apps/{CONTROL}/app-a/resources?q=", "/settings/health?q="
@@ -200,19 +200,21 @@ async def test_a_million_guesses_by_echo_tell_nothing(
 async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
     world: World, values: dict[str, str], rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda request, find: (request, NO_ECHO))
     monkeypatch.setattr(SecretMask, "for_scope", lambda self, scope, sent=None: self)
     guesses = [f"pin-{number:06}" for number in rng.sample(range(PINS), 900)]
-    found = await told_apart(world, world.entry(ROUTE_TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q=")
-    assert found >= set(values.values())
-    assert len(found) <= len(set(values.values())), "wrong guesses are shown as they were sent"
+    masked_guesses = await told_apart(
+        world, world.entry(ROUTE_TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q="
+    )
+    assert masked_guesses >= set(values.values())
+    assert len(masked_guesses) <= len(set(values.values())), "wrong guesses are shown as they were sent"
 
 
 @pytest.mark.parametrize(("path", "place"), [(OF_ONE, "team-a"), (OF_SETTINGS, CONTROL)])
 async def test_the_search_finds_a_secret_where_questions_are_answered_without_stand_ins(
     world: World, values: dict[str, str], monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
-    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda request, find: (request, NO_ECHO))
     guesses = ["pin-314159", *values.values()]
     assert await told_apart(world, world.entry(ROUTE_TABLE), "admin", guesses, path) == {values[place]}
 
@@ -224,19 +226,19 @@ ONCE = re.compile("webhook|session|delete|remove|revoke")  # what is signed, cou
 async def seen(entry: WebApplication, method: str, path: str, headers: dict[str, str], body: bytes, guess: str) -> Seen:
     """What an attacker compares: the code, how often the guess is shown, and how often a mark."""
     got = await ask(entry, method, path, headers, body, reads_stream=method == "GET")
-    told = got.body + str(got.headers.get("location", "")).encode()
-    return got.code, told.count(guess.encode()) + told.count(guess.upper().encode()), told.count(MARK)
+    content = got.body + str(got.headers.get("location", "")).encode()
+    return got.code, content.count(guess.encode()) + content.count(guess.upper().encode()), content.count(MARK)
 
 
 def questions(route: Route, guess: str) -> Iterator[str]:
     """The guess in each parameter of a question, alone, behind other text, encoded, and in each part of the path."""
     case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
-    names = [each if isinstance(each, str) else each.name for each in route.query]
+    names = [parameter if isinstance(parameter, str) else parameter.name for parameter in route.query]
     encoded = "".join(f"%{byte:02x}" for byte in guess.encode())
     for name in {*names, "q", "said", "tab", "page", "sort", "next"}:
         base = address(route, case._replace(query={key: value for key, value in case.query.items() if key != name}))
         joint = "&" if "?" in base else "?"
-        yield from (f"{base}{joint}{name}={each}" for each in (guess, "x" * 34 + guess, encoded, quote(encoded)))
+        yield from (f"{base}{joint}{name}={form}" for form in (guess, "x" * 34 + guess, encoded, quote(encoded)))
     for name in case.values:
         yield address(route, case._replace(values={**case.values, name: guess}))
 
@@ -269,10 +271,10 @@ async def test_every_change_answers_a_right_guess_as_a_wrong_one(world: World, v
         answers = set[Seen]()
         for number, guess in enumerate(("pin-271828", "pin-314159", *values.values())):
             text = json.dumps({"name": guess, "password": [guess], guess: {"spec": guess}}).encode()
-            told = text if route.is_api else body + f"&name={guess}".encode()
+            payload = text if route.is_api else body + f"&name={guess}".encode()
             path = address(route, case)
             path += f"{'&' if '?' in path else '?'}name={guess}&dryRun={guess}"
-            answer = await seen(entry, route.method, path, headers, told, guess)
+            answer = await seen(entry, route.method, path, headers, payload, guess)
             answers |= {answer} if number else set()  # what is done once may be refused from then on
         if len(answers) > 1:
             differing.append(f"{route.method} {route.path}: {answers}")
@@ -303,8 +305,8 @@ async def test_a_change_never_shows_a_value_that_was_read_because_somebody_sent_
                 path, text = address(route, case).replace("app-a", name), words.format(guess)
                 fields = {"dryRun": True, "junk": text, "extra": [text], "status": {"conditions": [{"message": text}]}}
                 form = body.replace(b"app-a", name.encode()) + b"&" + urlencode({"junk": text}).encode()
-                told = json.dumps(fields).encode() if route.is_api else form
-                answers.append(await seen(entry, route.method, path, headers, told, guess))
+                payload = json.dumps(fields).encode() if route.is_api else form
+                answers.append(await seen(entry, route.method, path, headers, payload, guess))
             masked += answers[0][2]
             if answers[0] != answers[1]:
                 differing.append(f"{route.method} {route.path}: {words}: {answers}")
@@ -379,9 +381,9 @@ async def test_a_word_in_git_is_shown_in_the_application_that_it_belongs_to(worl
     got = await ask(entry, "GET", path, headers)
     assert got.code == 200 and IN_GIT.encode() in got.body, got.body[:300]
     assert SECRETS["team-a"].encode() not in got.body
-    for told in ("/api/v1/applications/in-git", "/api/v1/applications", "/apps?q=in-git", "/activity?kind=sync"):
-        got = await ask(entry, "GET", told, headers)
-        assert f"{IN_GIT} refuses {MARK.decode()}".encode() in got.body, told
+    for other_path in ("/api/v1/applications/in-git", "/api/v1/applications", "/apps?q=in-git", "/activity?kind=sync"):
+        got = await ask(entry, "GET", other_path, headers)
+        assert f"{IN_GIT} refuses {MARK.decode()}".encode() in got.body, other_path
     got = await ask(entry, "GET", "/api/v1/applications/hears", headers)
     assert got.code == 200 and IN_GIT.encode() not in got.body, "of another Application's Git"
 
@@ -455,9 +457,9 @@ async def test_what_an_application_prints_is_no_oracle_for_the_secrets_of_the_in
 
 async def test_a_health_check_that_somebody_tries_is_no_oracle(world: World, values: dict[str, str]) -> None:
     """A script can say guesses that were not sent."""
-    made = " .. ".join(f'"{letter}"' for letter in values[CONTROL])
+    expression = " .. ".join(f'"{letter}"' for letter in values[CONTROL])
     manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
-    script = f'return {{status = "Degraded", message = {made}}}'
+    script = f'return {{status = "Degraded", message = {expression}}}'
     form = {"manifest": manifest, "script": script}
     headers = dict(world.callers["nothing"].headers) | {"Content-Type": "application/x-www-form-urlencoded"}
     got = await ask(world.entry(ROUTE_TABLE), "POST", "/settings/health", headers, urlencode(form).encode())

@@ -96,8 +96,8 @@ async def cancel_many(folder: Path, seed: int, count: int) -> None:
         await at.end(first)
         before = descriptors()
         await asyncio.gather(*(some() for _ in range(4)))
-        assert not (found := files(at.folder / "runs")), f"files are left: {found}"
-        assert not (found := list((at.folder / "runs").glob("*/*/*"))), f"folders are left: {found}"
+        assert not (leftovers := files(at.folder / "runs")), f"files are left: {leftovers}"
+        assert not (leftovers := list((at.folder / "runs").glob("*/*/*"))), f"folders are left: {leftovers}"
         # a pipe of an ended process closes a moment after it
         await wait_until_async(lambda: descriptors() <= before, "all descriptors are closed")
 
@@ -114,10 +114,10 @@ async def victim(folder: Path) -> None:
 
 
 def started(
-    function: Callable[..., Awaitable[None]], place: Path, *given: object, bug: str = ""
+    function: Callable[..., Awaitable[None]], place: Path, *arguments: object, bug: str = ""
 ) -> subprocess.Popen[bytes]:
     """A process that does one of these, with temporary files in a place of their own. A `bug` breaks it on purpose."""
-    words = [repr(str(each)) if isinstance(each, Path) else repr(each) for each in given]
+    words = [repr(str(argument)) if isinstance(argument, Path) else repr(argument) for argument in arguments]
     script = f"""
 import asyncio, sys
 from pathlib import Path
@@ -134,11 +134,11 @@ asyncio.run(ends.{function.__name__}(Path({words[0]}), {", ".join(words[1:])}))
 @pytest.fixture
 def place() -> Iterator[Path]:
     """Where temporary files are made, and none is left; other users may look into it."""
-    made = Path(tempfile.mkdtemp(prefix="nb-ends-"))
-    made.chmod(0o755)
-    log = record_log(made.parent / f"{made.name}.log")
-    yield made
-    shutil.rmtree(made)
+    folder = Path(tempfile.mkdtemp(prefix="nb-ends-"))
+    folder.chmod(0o755)
+    log = record_log(folder.parent / f"{folder.name}.log")
+    yield folder
+    shutil.rmtree(folder)
     log.unlink(missing_ok=True)
 
 
@@ -176,7 +176,7 @@ async def check_killed(folder: Path, place: Path, bug: str = "") -> None:
         finally:
             process.send_signal(signal.SIGKILL)
     await wait_until_async(lambda: not marked(MARKER) and not any(map(is_alive, launchers)), "all processes have ended")
-    assert not (found := left(folder, place)), f"it is left after the kill: {found}"
+    assert not (leftovers := list_leftovers(folder, place)), f"it is left after the kill: {leftovers}"
 
 
 async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
@@ -218,7 +218,7 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def left(folder: Path, place: Path) -> list[object]:
+def list_leftovers(folder: Path, place: Path) -> list[object]:
     return [*marked(MARKER), *(folder / "data" / "runs").glob("*/*/*/work"), *place.iterdir()]
 
 
@@ -227,9 +227,9 @@ async def look_again(folder: Path) -> None:
     async with runs.open_backend(folder):
         for path in FILES:
             job = _job(path)
-            found = await runs.observe(job, RunKey(job.uid, 1, 1), Any)  # type: ignore[arg-type]
-            assert found.state == "lost" and len(found.cells) >= 2
-            assert len(found.revision) == 40
+            observation = await runs.observe(job, RunKey(job.uid, 1, 1), Any)  # type: ignore[arg-type]
+            assert observation.state == "lost" and len(observation.cells) >= 2
+            assert len(observation.revision) == 40
             await runs.stop(job.key, None, Any)  # type: ignore[arg-type]
     assert files(folder / "runs") == []
 

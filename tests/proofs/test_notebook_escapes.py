@@ -150,17 +150,17 @@ class Machine:
 
 
 def _address() -> str:
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.connect(("192.0.2.1", 9))
-        return str(asked.getsockname()[0])
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
     return "127.0.0.2"
 
 
 def sheet(attacks: list[str], *, ends: str) -> str:
-    known = {**QUIET, **VIOLENT}
+    code_by_attack = {**QUIET, **VIOLENT}
     tags = ["raises-exception"]
     first = [("HOST = {}", ["parameters"]), OPENING]
-    return notebook(*first, *((cell(known[name]), tags) for name in attacks), ends)
+    return notebook(*first, *((cell(code_by_attack[name]), tags) for name in attacks), ends)
 
 
 @contextlib.asynccontextmanager
@@ -176,7 +176,7 @@ async def at_desk(folder: Path, files: dict[str, str]) -> AsyncIterator[tuple[De
             machine.close()
 
 
-def kept(at: Desk) -> Iterator[Path]:
+def list_run_files(at: Desk) -> Iterator[Path]:
     return (path for path in (at.folder / "runs" / NAMESPACE).rglob("*") if path.is_file())
 
 
@@ -191,14 +191,16 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
                          validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
             outcome = await at.outcome(job)
             cells = outcome.results["cells"]
-            said = [told["output"].splitlines() for told in cells[2:]]
-            got_out = [name for name, lines in zip(names, said, strict=False) if any(map(is_out, lines))]
-            assert got_out == [], [line for lines in said for line in lines if is_out(line)]
+            outputs = [cell_result["output"].splitlines() for cell_result in cells[2:]]
+            got_out = [name for name, lines in zip(names, outputs, strict=False) if any(map(is_out, lines))]
+            assert got_out == [], [line for lines in outputs for line in lines if is_out(line)]
             assert outcome.message == f"cell {len(names) + 2}: ValueError: the end", f"after {names}"
             machine.check()
-        told = "".join(path.read_text(errors="replace") for path in kept(at) if path.name == "events.jsonl")
-        assert "<script>" not in told
-        assert {path.name for path in kept(at)} <= {
+        event_log = "".join(
+            path.read_text(errors="replace") for path in list_run_files(at) if path.name == "events.jsonl"
+        )
+        assert "<script>" not in event_log
+        assert {path.name for path in list_run_files(at)} <= {
             "run.json", "events.jsonl", "results.json", "output.ipynb", "outcome.json"}  # fmt: skip
     assert _code() == code, "argosy was changed"
 
@@ -221,7 +223,7 @@ async def test_no_violent_attack_outlives_its_run(
             assert name in PASSING or not outcome.passed or _was_refused(outcome.results), f"{name}: it passed"
             assert not (fills and "longer" in outcome.message), f"{name}: nobody noticed"
             machine.check()
-            assert sum(path.stat().st_size for path in kept(at)) < MOST_KEPT, f"{name}: too much is kept"
+            assert sum(path.stat().st_size for path in list_run_files(at)) < MOST_KEPT, f"{name}: too much is kept"
             assert not list((at.folder / "runs" / NAMESPACE).glob("*/*/work")), f"{name}: files are left"
             await at.end(job)
             await asyncio.to_thread(_empty, at.folder / "volumes" / NAMESPACE / "models")
@@ -261,7 +263,9 @@ async def test_the_attacks_are_real_where_nothing_holds_them(tmp_path: Path) -> 
             book, RunRequest(str(file), parameters={"HOST": machine.facts()}), EventWriter(None)
         )
         assert ran.failure is None
-        held = [name for name, told in zip(REAL, ran.cells[2:], strict=False) if "ESCAPED" not in told.output]
+        held = [
+            name for name, cell_result in zip(REAL, ran.cells[2:], strict=False) if "ESCAPED" not in cell_result.output
+        ]
         assert held == []
     finally:
         machine.close()

@@ -79,8 +79,8 @@ def calls(rng: random.Random, count: int) -> Iterator[bytes]:
         "nil", "now", "true", ".app.status.at", '"1h30m"', "99999999", '"%d%s"', "(list)", '"2006-01-02"',
     ]  # fmt: skip
     for _ in range(count):
-        given = " ".join(rng.choices(values, k=rng.randrange(5)))
-        yield f"{{{{ {rng.choice([*FUNCTIONS])} {given} }}}}".encode()
+        arguments = " ".join(rng.choices(values, k=rng.randrange(5)))
+        yield f"{{{{ {rng.choice([*FUNCTIONS])} {arguments} }}}}".encode()
 
 
 def check_expressions(rng: random.Random, count: int) -> None:
@@ -124,17 +124,17 @@ OTHERS = {
 
 
 def check_settings(rng: random.Random, count: int) -> None:
-    known = {**load_bundled_entries(), **OTHERS}
-    good = [each.encode() for each in known.values()]
+    entries = {**load_bundled_entries(), **OTHERS}
+    good = [entry.encode() for entry in entries.values()]
 
     def take(data: bytes) -> None:
         text = data.decode("utf-8", "replace")
-        key = rng.choice([*known, f"{rng.choice(('trigger', 'service', 'template'))}.{text[:10]}"])
-        found = read_settings({"data": {key: text}}, None)
+        key = rng.choice([*entries, f"{rng.choice(('trigger', 'service', 'template'))}.{text[:10]}"])
+        settings = read_settings({"data": {key: text}}, None)
         prefix = "notifications.argoproj.io/subscribe"
         marks = {f"{prefix}_yaml": text, f"{prefix}.{text[:20]}": text}
-        list_destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, found)
-        for conditions in found.triggers.values():
+        list_destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, settings)
+        for conditions in settings.triggers.values():
             uses_jobs(conditions)
             list_used_names(conditions)
 

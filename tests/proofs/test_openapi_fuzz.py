@@ -53,24 +53,24 @@ LEFT_OUT = ("/stream/", "/api/webhook")  # streams end when the reader goes; web
 
 def narrowed() -> dict[str, Any]:
     """Who asks is shown by the test, so the document need not say how."""
-    made = copy.deepcopy(build_openapi_document(ROUTE_TABLE, "argosy", "1.2.3"))
-    del made["security"], made["components"]["securitySchemes"]
-    for path in list(made["paths"]):
-        if any(each in path for each in LEFT_OUT):
-            del made["paths"][path]
+    document = copy.deepcopy(build_openapi_document(ROUTE_TABLE, "argosy", "1.2.3"))
+    del document["security"], document["components"]["securitySchemes"]
+    for path in list(document["paths"]):
+        if any(part in path for part in LEFT_OUT):
+            del document["paths"][path]
             continue
-        for operation in made["paths"][path].values():
-            kept = [each for each in operation["parameters"] if each["name"] != "follow"]
-            operation["parameters"] = [_narrow(each, path) for each in kept]
+        for operation in document["paths"][path].values():
+            parameters = [parameter for parameter in operation["parameters"] if parameter["name"] != "follow"]
+            operation["parameters"] = [_narrow(parameter, path) for parameter in parameters]
             operation.pop("security", None)
-    return made
+    return document
 
 
 def _narrow(parameter: dict[str, Any], path: str) -> dict[str, Any]:
     name = parameter["name"]
     if name == "name" and parameter["in"] == "path":
         name = next((part for part in path.split("/") if part in THERE), "")
-    there = [each for each in THERE.get(name, ()) if each or parameter["in"] == "query"]
+    there = [value for value in THERE.get(name, ()) if value or parameter["in"] == "query"]
     if not there or parameter["schema"].get("type") == "array":
         return parameter
     return {**parameter, "schema": {"type": "string", "enum": there}}
@@ -138,18 +138,18 @@ def a_project() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
-    found = InThread(tmp_path_factory.mktemp("openapi"))
-    found.start()
-    yield found
-    found.stop()
+    server_thread = InThread(tmp_path_factory.mktemp("openapi"))
+    server_thread.start()
+    yield server_thread
+    server_thread.stop()
 
 
 @pytest.fixture(scope="module")
 def operations() -> dict[str, Any]:
     """By method and path. What makes requests of them takes seconds to import, so no other run does."""
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis: pip install argosy[dev]")
-    found = schemathesis.openapi.from_dict(narrowed()).get_all_operations()
-    return {operation.label: operation for operation in (each.ok() for each in found)}
+    results = schemathesis.openapi.from_dict(narrowed()).get_all_operations()
+    return {operation.label: operation for operation in (result.ok() for result in results)}
 
 
 def labels() -> Iterator[Any]:
@@ -224,7 +224,7 @@ def drive(server: InThread, operation: Any, count: int, rng: random.Random) -> C
     assert server.api is not None
     address = f"http://127.0.0.1:{server.api.client.port}"
     server.restore()
-    session, shown = requests.Session(), {"Authorization": f"Bearer {server.token()}"}
+    session, headers = requests.Session(), {"Authorization": f"Bearer {server.token()}"}
     answered: Counter[int] = Counter()
 
     @seed(rng.getrandbits(64))
@@ -234,7 +234,7 @@ def drive(server: InThread, operation: Any, count: int, rng: random.Random) -> C
     )  # fmt: skip
     @given(case=cases(operation))
     def send(case: Any) -> None:
-        answer = case.call(address, session=session, headers=shown, timeout=HANG_SECONDS)
+        answer = case.call(address, session=session, headers=headers, timeout=HANG_SECONDS)
         answered[answer.status_code] += 1
         case.validate_response(answer, checks=checks)
 

@@ -77,7 +77,7 @@ def deed_for(right: Right, options: InstallOptions) -> Deed:
 
 def chosen(options: InstallOptions) -> list[Any]:
     """In full each by its name; in short one, by chance."""
-    rights = [pytest.param(each, id=each.shown) for each in RIGHTS[options]]
+    rights = [pytest.param(right, id=right.shown) for right in RIGHTS[options]]
     return rights if is_full() else [pytest.param(None, id="any")]
 
 
@@ -91,8 +91,8 @@ async def installed(
     anyio_backend: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[Scene]:
     opened = real_rights_scene if request.param == "real" else rights_scene
-    async with opened(tmp_path_factory.mktemp("installed"), FULL) as found:
-        yield found
+    async with opened(tmp_path_factory.mktemp("installed"), FULL) as opened_scene:
+        yield opened_scene
 
 
 @pytest.fixture(scope="module", params=["embedded", REAL])
@@ -100,8 +100,8 @@ async def observed(
     anyio_backend: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[Scene]:
     opened = real_rights_scene if request.param == "real" else rights_scene
-    async with opened(tmp_path_factory.mktemp("observed"), OBSERVER) as found:
-        yield found
+    async with opened(tmp_path_factory.mktemp("observed"), OBSERVER) as opened_scene:
+        yield opened_scene
 
 
 @pytest.fixture
@@ -114,11 +114,11 @@ async def observing(observed: Scene) -> Scene:
     return await _ready(observed)
 
 
-async def _ready(found: Scene) -> Scene:
-    found.refused.clear()
-    if not found.session:
-        await deeds.signs_in(found)
-    return found
+async def _ready(current_scene: Scene) -> Scene:
+    current_scene.refused.clear()
+    if not current_scene.session:
+        await deeds.signs_in(current_scene)
+    return current_scene
 
 
 def check_needed(options: InstallOptions, rights: list[Right]) -> None:
@@ -148,10 +148,10 @@ async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(
 ) -> None:
     """All deeds; some in `make test`."""
     everything = list(dict.fromkeys((*CONTROLLER.values(), *SERVER.values(), deeds.signs_in, deeds.signs_out)))
-    places = range(len(everything))
-    some = rng.sample(places, min(len(places), size(20 * len(places), test=4)))
+    indexes = range(len(everything))
+    some = rng.sample(indexes, min(len(indexes), size(20 * len(indexes), test=4)))
     async with scene.standing():
-        await check_done(scene, [everything[place] for place in sorted(some)])
+        await check_done(scene, [everything[index] for index in sorted(some)])
 
 
 async def check_done(scene: Scene, some: Iterable[Deed]) -> None:

@@ -206,19 +206,19 @@ def apply(files: dict[str, bytearray], steps: list[Step]) -> None:
             content[step.offset : end] = step.data
 
 
-async def check(path: Path, disk: Disk, states: dict[int, State], what: str) -> None:
+async def check(path: Path, disk: Disk, states: dict[int, State], description: str) -> None:
     try:
         store = await open_store(path)
     except (UserError, apsw.Error) as error:
-        raise Lost(f"{what}: {error}") from error
+        raise Lost(f"{description}: {error}") from error
     try:
         if not disk.acked <= store.revision <= disk.issued:
-            raise Lost(f"{what}: revision {store.revision}, acknowledged {disk.acked}, issued {disk.issued}")
-        found = {(bucket, entry.name): entry.revision for bucket in BUCKETS for entry in store.list(bucket)}
-        if found != states[store.revision]:
-            raise Lost(f"{what}: the state is not that of revision {store.revision}")
+            raise Lost(f"{description}: revision {store.revision}, acknowledged {disk.acked}, issued {disk.issued}")
+        revisions = {(bucket, entry.name): entry.revision for bucket in BUCKETS for entry in store.list(bucket)}
+        if revisions != states[store.revision]:
+            raise Lost(f"{description}: the state is not that of revision {store.revision}")
         if any(int(entry.body.split()[0]) != entry.revision for bucket in BUCKETS for entry in store.list(bucket)):
-            raise Lost(f"{what}: a body of another revision")
+            raise Lost(f"{description}: a body of another revision")
     finally:
         await store.close()
 
@@ -286,8 +286,8 @@ def prove_second_cut(directory: Path, rng: random.Random, pairs: int) -> None:
         for step in second.steps[:moment_2]:
             disk.take(step)
         path = write_image(image_path, disk.image(rng, rng.choice(MODES)))
-        what = f"pair {number}, first cut at step {moment}, second at step {moment_2}"
-        asyncio.run(check(path, disk, second.states, what))
+        description = f"pair {number}, first cut at step {moment}, second at step {moment_2}"
+        asyncio.run(check(path, disk, second.states, description))
 
 
 @pytest.fixture(autouse=True)

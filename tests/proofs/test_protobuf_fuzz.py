@@ -47,7 +47,9 @@ def test_protobuf_that_is_almost_right_is_read_or_refused(rng: random.Random, si
 
 def trust_wire_types(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        protobuf_reader.MessageReader, "read_packed_list", lambda self, made, entry, wire, value: made.update(x=value)
+        protobuf_reader.MessageReader,
+        "read_packed_list",
+        lambda self, manifest, entry, wire, value: manifest.update(x=value),
     )
 
 

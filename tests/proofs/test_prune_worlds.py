@@ -160,44 +160,44 @@ def is_own(live: Manifest, app: Application, project: Project, rules: Reconciler
         carries = (metadata.get("labels") or {}).get(names.INSTANCE_LABEL) == instance
     else:
         group = live["apiVersion"].rpartition("/")[0]
-        said = f"{instance}:{group}/{live['kind']}:{namespace or HERE}/{metadata['name']}"
+        tracking_id = f"{instance}:{group}/{live['kind']}:{namespace or HERE}/{metadata['name']}"
         notes = metadata.get("annotations") or {}
-        carries = notes.get(names.TRACKING_ID) == said
+        carries = notes.get(names.TRACKING_ID) == tracking_id
         carries = carries and notes.get(names.INSTALLATION_ID, "") == tracking.installation_id
     if not carries or metadata.get("ownerReferences"):
         return False
-    if namespace and not any(each.namespace in ("*", namespace) for each in project.destinations):
+    if namespace and not any(destination.namespace in ("*", namespace) for destination in project.destinations):
         return False
-    if namespace and any(each.namespace == f"!{namespace}" for each in project.destinations):
+    if namespace and any(destination.namespace == f"!{namespace}" for destination in project.destinations):
         return False
     if live["kind"] == "Deployment" and rules.exclusions.excluded:
         return False
     if live["kind"] == "Secret" and project.namespaced_denied:
         return False
-    allowed = [each.kind for each in project.cluster_allowed]
+    allowed = [rule.kind for rule in project.cluster_allowed]
     if not namespace and not ({"*", live["kind"]} & set(allowed)):
         return False
-    kept = {*app.policy.options, *(metadata.get("annotations") or {}).get(names.SYNC_OPTIONS, "").split(",")}
-    return "Prune=false" not in kept
+    options = {*app.policy.options, *(metadata.get("annotations") or {}).get(names.SYNC_OPTIONS, "").split(",")}
+    return "Prune=false" not in options
 
 
 def world(rng: random.Random) -> World:
     app, allowed, rules = application(rng), project(rng), settings(rng)
     live = []
     for number in range(rng.randint(1, 12)):
-        made = with_marks(bare(rng, number), rng, app, rules.tracking)
+        live_manifest = with_marks(bare(rng, number), rng, app, rules.tracking)
         if rng.random() < 0.1:
             owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "above", "uid": "above", "controller": True}
-            made = {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+            live_manifest = {**live_manifest, "metadata": {**live_manifest["metadata"], "ownerReferences": [owner]}}
         if rng.random() < 0.1:
-            notes = {**(made["metadata"].get("annotations") or {}), names.SYNC_OPTIONS: "Prune=false"}
-            made = {**made, "metadata": {**made["metadata"], "annotations": notes}}
-        live.append(made)
-    asked = [each for each in live if rng.random() < 0.25]
-    desired = [add_tracking({**each, "metadata": _plain(each)}, app, rules.tracking) for each in asked]
+            notes = {**(live_manifest["metadata"].get("annotations") or {}), names.SYNC_OPTIONS: "Prune=false"}
+            live_manifest = {**live_manifest, "metadata": {**live_manifest["metadata"], "annotations": notes}}
+        live.append(live_manifest)
+    selected = [manifest for manifest in live if rng.random() < 0.25]
+    desired = [add_tracking({**manifest, "metadata": _plain(manifest)}, app, rules.tracking) for manifest in selected]
     desired += [add_tracking(bare(rng, 100 + number), app, rules.tracking) for number in range(rng.randint(0, 2))]
-    wanted = {key_of(each) for each in desired}
-    own = frozenset(key_of(each) for each in live if is_own(each, app, allowed, rules)) - wanted
+    desired_keys = {key_of(manifest) for manifest in desired}
+    own = frozenset(key_of(manifest) for manifest in live if is_own(manifest, app, allowed, rules)) - desired_keys
     return World(app, allowed, rules, desired, live, own)
 
 
@@ -205,18 +205,20 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
     return {name: manifest["metadata"][name] for name in ("name", "namespace") if name in manifest["metadata"]}
 
 
-def pruned(found: World) -> set[ResourceKey]:
+def pruned(prune_world: World) -> set[ResourceKey]:
     """What a sync with prune would delete, found as the corridor finds it."""
-    app, rules, cache = found.app, found.rules, InformerCache()
+    app, rules, cache = prune_world.app, prune_world.rules, InformerCache()
     for name, index in build_indexes(rules.tracking).items():
         cache.add_index(name, index)
-    for manifest in found.live:
+    for manifest in prune_world.live:
         cache.put(manifest)
     instance = build_instance_name(app, rules.tracking)
-    allowed = build_permission_check(app, found.project, rules, KINDS)
-    live = find_managed_resources(cache, instance, [key_of(each) for each in found.desired], allowed)
+    allowed = build_permission_check(app, prune_world.project, rules, KINDS)
+    live = find_managed_resources(
+        cache, instance, [key_of(desired_manifest) for desired_manifest in prune_world.desired], allowed
+    )
     is_its_own = partial(is_self_referenced, tracking=rules.tracking)
-    comparison = compare_manifests(found.desired, live, build_diff_options(app, rules.diff), is_own=is_its_own)
+    comparison = compare_manifests(prune_world.desired, live, build_diff_options(app, rules.diff), is_own=is_its_own)
     options = SyncOptions.from_lists(app.policy.options, ())
     request = SyncRequest(prune=True)
     started = "2026-01-01T00:00:00Z"
@@ -226,7 +228,7 @@ def pruned(found: World) -> set[ResourceKey]:
     )
 
     def may_delete(manifest: Manifest) -> str:
-        return find_deletion_refusal(manifest, app, found.project, rules, KINDS, options)
+        return find_deletion_refusal(manifest, app, prune_world.project, rules, KINDS, options)
 
     return {task.key for task in tasks if task.is_prune and not find_prune_refusal(task.live or {}, terms, may_delete)}
 
@@ -235,10 +237,10 @@ def test_nothing_is_pruned_that_is_not_the_applications_own(size: Callable[..., 
     count: Counter[str] = Counter()
     for _ in range(size(50_000, test=250)):
         seed = rng.getrandbits(64)
-        found = world(random.Random(seed))
-        gone = pruned(found)
-        assert gone <= found.own, f"world {seed}: {gone - found.own} is not its own"
-        count.update(own=len(found.own), gone=len(gone), live=len(found.live))
+        random_world = world(random.Random(seed))
+        gone = pruned(random_world)
+        assert gone <= random_world.own, f"world {seed}: {gone - random_world.own} is not its own"
+        count.update(own=len(random_world.own), gone=len(gone), live=len(random_world.live))
     # And it is no empty promise: what is its own does go.
     assert count["gone"] == count["own"] and count["gone"] > count["live"] / 50
 
@@ -254,4 +256,4 @@ def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
         "argosy.gitops.live.cache_indexes.read_instance_name", lambda live, tracking: "models"
     )  # in the index
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
-    assert any(pruned(found) - found.own for found in worlds)
+    assert any(pruned(random_world) - random_world.own for random_world in worlds)

@@ -31,8 +31,8 @@ GROUPS = ["team", "crew", "role:admin", "nobody"]
 def line(rng: random.Random) -> Line:
     if rng.random() < 0.35:
         return ("g", rng.choice(NAMES), rng.choice(NAMES))
-    what = (rng.choice(RESOURCES), rng.choice(ACTIONS), rng.choice(OBJECTS))
-    return ("p", rng.choice(NAMES), *what, rng.choice(["allow", "allow", "deny"]))
+    permission = (rng.choice(RESOURCES), rng.choice(ACTIONS), rng.choice(OBJECTS))
+    return ("p", rng.choice(NAMES), *permission, rng.choice(["allow", "allow", "deny"]))
 
 
 def own_lines(rng: random.Random) -> list[Line]:
@@ -52,16 +52,16 @@ def compared(rng: random.Random, pairs: int) -> int:
         groups = {"p": ["team"], "q": ["crew", "ann"]}
         own = {name: project_lines(name, own_lines(rng), groups[name]) for name in groups}
         projects = [as_project(name, lines, groups[name]) for name, lines in own.items()]
-        quoted = "\n".join(", ".join(f'"{word}"' for word in each) for each in policy)
+        quoted = "\n".join(", ".join(f'"{word}"' for word in rule) for rule in policy)
         enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted, "policy.default": usual}), projects)
         questions = rng.sample(ASKED, EACH)
         for name in ASKERS:  # one after another, at one enforcer: what it remembers of one must not be another's
             who = RbacRequester(name, tuple(rng.sample(GROUPS, rng.randrange(3))), name.startswith("proj:"))
-            for asked in questions:
-                answer = enforcer.get_permissions(who).may(*asked)
+            for question in questions:
+                answer = enforcer.get_permissions(who).may(*question)
                 yes += answer
-                if answer != expected(policy, usual, own, who, asked):
-                    raise Differs(policy, usual, own, who, asked)
+                if answer != expected(policy, usual, own, who, question):
+                    raise Differs(policy, usual, own, who, question)
     return yes
 
 

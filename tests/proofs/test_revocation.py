@@ -35,10 +35,10 @@ Ending = Callable[[SignedInWorld, str], Awaitable[object]]
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[SignedInWorld]:
-    with signed_in_world(tmp_path) as made:
+    with signed_in_world(tmp_path) as opened_world:
         for name in (*ENDED, "kept"):
-            made.run(made.account(name))
-        yield made
+            opened_world.run(opened_world.account(name))
+        yield opened_world
 
 
 class Open:
@@ -104,12 +104,12 @@ async def check_ended(streams: list[Open], seconds: float = HANG_SECONDS) -> Non
 async def test_all_streams_of_whoever_is_ended_end_and_no_other(
     world: SignedInWorld, size: Callable[[int], int]
 ) -> None:
-    each = max(2, size(STREAMS) // (len(ENDED) + 1))
-    streams = {name: await opened_by_token(world, name, each) for name in (*ENDED, "kept")}
+    count = max(2, size(STREAMS) // (len(ENDED) + 1))
+    streams = {name: await opened_by_token(world, name, count) for name in (*ENDED, "kept")}
     for name, end in WAYS.items():
         await in_loop(world, end(world, name))
         await check_ended(streams[name])
-    assert not any(each.ended.done() for each in streams["kept"])
+    assert not any(stream.ended.done() for stream in streams["kept"])
     await in_loop(world, world.cluster.patch(SECRET, {"data": {"server.secretkey": encoded("z" * 44)}}))
     await check_ended(streams["kept"])
 
@@ -117,9 +117,9 @@ async def test_all_streams_of_whoever_is_ended_end_and_no_other(
 @pytest.mark.tier("all", "prove")
 async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedInWorld) -> None:
     identities = world.identities
-    mine, other = [str(await in_loop(world, identities.login("ann", PASSWORD))) for _ in range(2)]
-    streams = [await opened(world, token) for token in (mine, mine, other)]
-    caller = await in_loop(world, identities.identify(RequestCredentials(bearer=mine)))
+    own_token, other = [str(await in_loop(world, identities.login("ann", PASSWORD))) for _ in range(2)]
+    streams = [await opened(world, token) for token in (own_token, own_token, other)]
+    caller = await in_loop(world, identities.identify(RequestCredentials(bearer=own_token)))
     await in_loop(world, identities.logout(caller))  # type: ignore[arg-type]
     await check_ended(streams[:2])
     assert not streams[2].ended.done()
@@ -131,10 +131,10 @@ async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
     world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However a right was ended, the streams stay open. With the bug taken out again, they end."""
-    asked = Counter[str]()
+    check_counts = Counter[str]()
 
     def still(self: Authenticator, caller: Caller) -> bool:
-        asked[caller.name] += 1
+        check_counts[caller.name] += 1
         return not self.is_expired(caller)
 
     monkeypatch.setattr(streams_of_server, "PERMISSION_CHECK_SECONDS", 0.05)
@@ -143,8 +143,8 @@ async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
         broken.setattr(Authenticator, "is_still_valid", still)
         for name, end in WAYS.items():
             await in_loop(world, end(world, name))
-            asked.clear()
-            await wait_until_async(lambda name=name: asked[name] > 2, f"it is looked whether {name} still may")
+            check_counts.clear()
+            await wait_until_async(lambda name=name: check_counts[name] > 2, f"it is looked whether {name} still may")
             with pytest.raises(AssertionError, match="1 of 1 streams are still open"):
                 await check_ended(streams[name], seconds=0.1)
     for name in ENDED:
@@ -155,10 +155,10 @@ async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
 async def test_a_server_that_forgets_who_signed_out_is_found_out(
     world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    checked_sessions: list[str] = []
 
     def is_over(self: SessionRevocations, session: str, began: int, revoked: object) -> bool:
-        asked.append(session)
+        checked_sessions.append(session)
         return False
 
     monkeypatch.setattr(streams_of_server, "PERMISSION_CHECK_SECONDS", 0.05)
@@ -169,8 +169,8 @@ async def test_a_server_that_forgets_who_signed_out_is_found_out(
         broken.setattr(SessionRevocations, "is_revoked", is_over)
         caller = await in_loop(world, identities.identify(RequestCredentials(bearer=token)))
         await in_loop(world, identities.logout(caller))  # type: ignore[arg-type]
-        asked.clear()
-        await wait_until_async(lambda: len(asked) > 2, "it is looked whether the session was ended")
+        checked_sessions.clear()
+        await wait_until_async(lambda: len(checked_sessions) > 2, "it is looked whether the session was ended")
         with pytest.raises(AssertionError, match="1 of 1 streams are still open"):
             await check_ended([stream], seconds=0.1)
     await check_ended([stream])

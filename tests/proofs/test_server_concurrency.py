@@ -71,20 +71,20 @@ def key(name: str) -> ResourceKey:
 
 
 async def read(cluster: Cluster, name: str) -> Manifest:
-    found = await cluster.get(key(name))
-    if found is None:
+    manifest = await cluster.get(key(name))
+    if manifest is None:
         raise Broken(f"{name} is gone")
-    return found
+    return manifest
 
 
 async def count_by_replace(cluster: Cluster, rng: random.Random, calls: Calls, number: int) -> None:
     name, started = f"counter-{rng.randrange(COUNTERS)}", calls.tick()
-    found = await read(cluster, name)
+    manifest = await read(cluster, name)
     for _ in range(rng.randrange(3)):
         await asyncio.sleep(0)
     try:
-        count = int(found["data"]["count"]) + 1
-        after = await cluster.replace({**found, "data": {"count": str(count), "by": f"replace-{number}"}})
+        count = int(manifest["data"]["count"]) + 1
+        after = await cluster.replace({**manifest, "data": {"count": str(count), "by": f"replace-{number}"}})
     except Conflict:
         calls.conflicts += 1
         return
@@ -118,9 +118,9 @@ async def apply_own_field(cluster: Cluster, rng: random.Random, calls: Calls, nu
     after = await cluster.apply(configmap(name, {manager: value}, namespace="default"), manager=manager)
     calls.applied[name, manager] = value
     calls.wrote(started, after)
-    for (other, of), said in calls.applied.items():
-        if other == name and of == manager and after["data"].get(of) != said:
-            raise Broken(f"{name}: {of} applied {said} and was answered {after['data'].get(of)}")
+    for (other, of), applied_value in calls.applied.items():
+        if other == name and of == manager and after["data"].get(of) != applied_value:
+            raise Broken(f"{name}: {of} applied {applied_value} and was answered {after['data'].get(of)}")
 
 
 WAYS = (count_by_replace, count_by_patch, apply_own_field)
@@ -145,14 +145,14 @@ async def run(cluster: Cluster, rng: random.Random, operations: int) -> Calls:
 
 async def check(cluster: Cluster, calls: Calls) -> None:
     for name, count in calls.increments.items():
-        found = (await read(cluster, name))["data"]["count"]
-        if int(found) != count:
-            raise Broken(f"{name}: {count} times somebody was told yes, and it says {found}")
+        stored = (await read(cluster, name))["data"]["count"]
+        if int(stored) != count:
+            raise Broken(f"{name}: {count} times somebody was told yes, and it says {stored}")
     for (name, manager), value in calls.applied.items():
-        found = await read(cluster, name)
-        if found["data"].get(manager) != value:
-            raise Broken(f"{name}: {manager} applied {value}, and it says {found['data'].get(manager)}")
-        owners = {entry["manager"] for entry in found["metadata"]["managedFields"]}
+        stored = await read(cluster, name)
+        if stored["data"].get(manager) != value:
+            raise Broken(f"{name}: {manager} applied {value}, and it says {stored['data'].get(manager)}")
+        owners = {entry["manager"] for entry in stored["metadata"]["managedFields"]}
         if manager not in owners:
             raise Broken(f"{name}: {manager} is no owner any more")
     newest_start, ordered = 0, sorted(calls.writes, key=lambda write: write.version)

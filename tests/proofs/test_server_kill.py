@@ -54,9 +54,9 @@ class Ledger:
 
     def answered(self, path: str, version: int, content: str) -> None:
         with self.lock:
-            known = self.contents.setdefault(version, (path, content))
-            if known != (path, content):
-                raise Lost(f"version {version} is {path} {content}, and was {known}")
+            recorded = self.contents.setdefault(version, (path, content))
+            if recorded != (path, content):
+                raise Lost(f"version {version} is {path} {content}, and was {recorded}")
             if content and version <= self.acked.get(path, (0, ""))[0]:
                 raise Lost(f"{path}: version {version} after {self.acked[path]}")
             self.acked[path] = max(version, self.acked.get(path, (0, ""))[0]), content
@@ -112,7 +112,7 @@ class Writer(threading.Thread):
         return True
 
 
-def found(server: Sandbox) -> tuple[dict[str, tuple[int, str]], int]:
+def read_state(server: Sandbox) -> tuple[dict[str, tuple[int, str]], int]:
     state, newest = {}, 0
     for bucket in (CONFIGMAPS, SECRETS):
         listed = server.request("GET", f"{bucket}?labelSelector=proof%3Dkill").json()
@@ -125,7 +125,7 @@ def found(server: Sandbox) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def check(server: Sandbox, ledger: Ledger) -> None:
-    state, newest = found(server)
+    state, newest = read_state(server)
     for path, (version, content) in ledger.acked.items():
         now_version, now = state.get(path, (0, ""))
         allowed = {content} | ledger.tried.get(path, set())
@@ -136,9 +136,9 @@ def check(server: Sandbox, ledger: Ledger) -> None:
         if now_version > newest:
             raise Lost(f"{path} is newer than its list")
         if now:  # what was written but not answered counts from now on
-            known = ledger.contents.setdefault(now_version, (path, now))
-            if known != (path, now):
-                raise Lost(f"version {now_version} was given out twice: {known} and {path}")
+            recorded = ledger.contents.setdefault(now_version, (path, now))
+            if recorded != (path, now):
+                raise Lost(f"version {now_version} was given out twice: {recorded} and {path}")
         ledger.acked[path] = (max(now_version, version), now)
         ledger.tried[path] = set()
     if newest < max(ledger.contents, default=0):
@@ -201,7 +201,7 @@ def prove(home: Path, rng: random.Random, kills: int, bug: str = "") -> Ledger:
             check(server, ledger)
             if since:
                 check_watch(server, since, ledger)
-            since, before = found(server)[1], ledger.total
+            since, before = read_state(server)[1], ledger.total
             writers = [Writer(server.endpoint, ledger, n, rng.randrange(1 << 32)) for n in range(CLIENTS)]
             for writer in writers:
                 writer.start()

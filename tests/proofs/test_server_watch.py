@@ -65,14 +65,14 @@ class Record:
         self.events.extend(ours)
 
     def expected(self, chosen: str, after: int, upto: int) -> list[Seen]:
-        seen = (as_seen(event, chosen) for event in self.events[self._count(after) : self._count(upto)])
-        return [each for each in seen if each]
+        observed_events = (as_seen(event, chosen) for event in self.events[self._count(after) : self._count(upto)])
+        return [observed_event for observed_event in observed_events if observed_event]
 
     def state(self, chosen: str, at: int) -> dict[str, int]:
         """The last event of each name decides."""
         last: dict[str, StoreEvent] = {}
-        for place in range(self._count(at) - 1, -1, -1):
-            last.setdefault(self.events[place].name, self.events[place])
+        for index in range(self._count(at) - 1, -1, -1):
+            last.setdefault(self.events[index].name, self.events[index])
             if len(last) == KEYS:
                 break
         there = (event for event in last.values() if event.type is not DELETED)
@@ -146,10 +146,10 @@ class Follower:
         metadata = event["object"]["metadata"]
         version = int(metadata["resourceVersion"])
         expected = self._record.expected(self._chosen, self._position, version)
-        found = [] if event["type"] == "BOOKMARK" else [Seen(event["type"], metadata["name"], version)]
-        if found != expected:
-            raise Broken(f"{self._chosen} after {self._position}: saw {found or 'a bookmark'}, and not {expected}")
-        self._tally.delivered += len(found)
+        actual = [] if event["type"] == "BOOKMARK" else [Seen(event["type"], metadata["name"], version)]
+        if actual != expected:
+            raise Broken(f"{self._chosen} after {self._position}: saw {actual or 'a bookmark'}, and not {expected}")
+        self._tally.delivered += len(actual)
         self._position = version
 
     def _quiet(self) -> None:
@@ -204,14 +204,14 @@ async def compact(server: Served, session: aiohttp.ClientSession, rng: random.Ra
     """Compact all the time, and probe the border: at it a watch works, one below it is told Gone."""
     store = server.plane.store
     while not done():
-        kept = rng.choice((0, 20, 100, 100, 400))
-        if store.revision - kept > store.compacted:
-            await store.compact(rng.randint(store.compacted, store.revision - kept))
+        retained = rng.choice((0, 20, 100, 100, 400))
+        if store.revision - retained > store.compacted:
+            await store.compact(rng.randint(store.compacted, store.revision - retained))
         for since in (store.compacted - 1, store.compacted):
-            told = await first_line(server, session, since) if since > 0 else {}
-            gone = told.get("type") == "ERROR" and told["object"]["code"] == 410
+            event = await first_line(server, session, since) if since > 0 else {}
+            gone = event.get("type") == "ERROR" and event["object"]["code"] == 410
             if since > 0 and gone != (since < store.compacted):
-                raise Broken(f"a watch from {since} is told {told}, compacted is {store.compacted}")
+                raise Broken(f"a watch from {since} is told {event}, compacted is {store.compacted}")
         await asyncio.sleep(rng.random() * 0.1)
 
 
@@ -235,8 +235,8 @@ async def run(folder: Path, rng: random.Random, events: int) -> Tally:
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session, asyncio.TaskGroup() as group:
             for number in range(WATCHERS):
                 chosen, absence = ("", "red", "", "blue")[number % 4], (0.0, 0.01, 0.2, 0.8)[number // 4]
-                each = random.Random(rng.random())
-                group.create_task(Follower(server, session, record, tally, each, chosen, absence, end).follow())
+                follower_rng = random.Random(rng.random())
+                group.create_task(Follower(server, session, record, tally, follower_rng, chosen, absence, end).follow())
             group.create_task(compact(server, session, random.Random(rng.random()), lambda: not writing))
             await write(server, rng, events, record)
             writing = False

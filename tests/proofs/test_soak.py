@@ -57,9 +57,9 @@ class Counted(Controller):
 
     def sample(self) -> Sample:
         proc = Path(f"/proc/{self.process.pid}")
-        known = len(self.told.read_text().splitlines())
+        line_count = len(self.told.read_text().splitlines())
         os.kill(self.process.pid, signal.SIGUSR1)
-        wait_until(lambda: len(self.told.read_text().splitlines()) > known, f"an answer of {self.name}")
+        wait_until(lambda: len(self.told.read_text().splitlines()) > line_count, f"an answer of {self.name}")
         tasks = self.told.read_text().splitlines()[-1]
         threads = next(line for line in (proc / "status").read_text().splitlines() if line.startswith("Threads:"))
         memory = int((proc / "statm").read_text().split()[1]) * PAGE
@@ -96,17 +96,17 @@ class Deeds:
         self._ask("PATCH", f"/api/v1/namespaces/ml/configmaps/{app}", {"data": {"value": "by hand"}})
 
     def _refresh(self, app: str) -> None:
-        asked = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": self._rng.choice(("hard", "normal"))}}}
-        self._ask("PATCH", f"{APPS}/{app}", asked)
+        patch = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": self._rng.choice(("hard", "normal"))}}}
+        self._ask("PATCH", f"{APPS}/{app}", patch)
 
     def _sync(self, app: str) -> None:
         self._work.sync(app)
 
     def _replace(self, app: str) -> None:
         """Deleted, and made again."""
-        found = self._work.running.request("GET", f"{APPS}/{app}").json()
+        application = self._work.running.request("GET", f"{APPS}/{app}").json()
         self._ask("DELETE", f"{APPS}/{app}", None)
-        anew = {**found, "metadata": {"name": app, "namespace": CONTROL}}
+        anew = {**application, "metadata": {"name": app, "namespace": CONTROL}}
         for name in ("status", "operation"):
             anew.pop(name, None)
         self._ask("POST", APPS, anew, "application/json")
@@ -130,7 +130,7 @@ def warm_up(deeds: Deeds, count: int) -> None:
 
 def soak(work: SharedWork, rng: random.Random, minutes: float) -> dict[str, list[Sample]]:
     """For so many minutes, and in any case as long as it takes to have samples that can be compared."""
-    deeds, found = Deeds(work, rng), {each.name: list[Sample]() for each in work.controllers}
+    deeds, samples_by_name = Deeds(work, rng), {controller.name: list[Sample]() for controller in work.controllers}
     if is_full():
         warm_up(deeds, WARM_UP_DEEDS)
     ends, count = time.monotonic() + minutes * 60, 0
@@ -139,10 +139,10 @@ def soak(work: SharedWork, rng: random.Random, minutes: float) -> dict[str, list
         for _ in range(DEEDS_A_SAMPLE):
             deeds.one()
             time.sleep(BETWEEN_DEEDS)
-        for each in work.controllers:
-            assert isinstance(each, Counted)
-            found[each.name].append(each.sample())
-    return found
+        for controller in work.controllers:
+            assert isinstance(controller, Counted)
+            samples_by_name[controller.name].append(controller.sample())
+    return samples_by_name
 
 
 def grown(samples: Sequence[Sample]) -> Iterator[str]:
@@ -150,14 +150,14 @@ def grown(samples: Sequence[Sample]) -> Iterator[str]:
     assert len(samples) >= SAMPLES, f"{len(samples)} samples show nothing"
     calm = samples[int(len(samples) * WARM_UP) :]
     third = max(1, len(calm) // 3)
-    for place, what in enumerate(Sample._fields):
-        first, last = ([each[place] for each in part] for part in (calm[:third], calm[-third:]))
+    for index, field in enumerate(Sample._fields):
+        first, last = ([sample[index] for sample in part] for part in (calm[:third], calm[-third:]))
         before, after = statistics.median(first), statistics.median(last)
-        print(f"  {what}: {before:,.0f} → {after:,.0f} ({after / before - 1:+.2%}), at most {max(first + last):,.0f}")
-        if what == "memory" and is_full() and after > before * (1 + DRIFT):
+        print(f"  {field}: {before:,.0f} → {after:,.0f} ({after / before - 1:+.2%}), at most {max(first + last):,.0f}")
+        if field == "memory" and is_full() and after > before * (1 + DRIFT):
             yield f"memory grew by {after / before - 1:.1%}"
-        if what != "memory" and after > max(first) + FEW:
-            yield f"{what} grew from {before:.0f} to {after:.0f}"
+        if field != "memory" and after > max(first) + FEW:
+            yield f"{field} grew from {before:.0f} to {after:.0f}"
 
 
 @pytest.mark.tier("all", "prove")
@@ -167,13 +167,13 @@ def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_p
         fill(work)
         work.proxy.trouble = TROUBLE
         began = time.monotonic()
-        found = soak(work, rng, minutes)
+        samples_by_name = soak(work, rng, minutes)
         work.proxy.trouble = 0.0
         print(f"{time.monotonic() - began:.0f} s, faults {dict(work.proxy.struck)}, {len(work.proxy.changes)} changes")
         faults = []
-        for name, samples in found.items():
+        for name, samples in samples_by_name.items():
             print(f"{name}: {len(samples)} samples")
-            faults += [f"{name}: {each}" for each in grown(samples)]
+            faults += [f"{name}: {finding}" for finding in grown(samples)]
         assert not faults
         with contextlib.suppress(FileNotFoundError):
             print(f"the API server: {work.running.memory() / 1e6:.0f} MB")
@@ -192,9 +192,9 @@ class OneLeaks(Counted):
 def test_of_two_controllers_at_work_the_one_that_leaks_is_found(rng: random.Random, memory_path: Path) -> None:
     with shared_work(memory_path, FEW_APPLICATIONS, controllers=2, made_by=OneLeaks) as work:
         work.proxy.trouble = TROUBLE
-        found = {name: list(grown(samples)) for name, samples in soak(work, rng, 0.0).items()}
-    assert not found["c0"]
-    assert [finding.split()[0] for finding in found["c1"]] == ["tasks"]
+        findings = {name: list(grown(samples)) for name, samples in soak(work, rng, 0.0).items()}
+    assert not findings["c0"]
+    assert [finding.split()[0] for finding in findings["c1"]] == ["tasks"]
 
 
 CALM = Sample(memory=100e6, descriptors=30, threads=12, tasks=40)
@@ -202,27 +202,27 @@ GROWTH = Sample(memory=0.1e6, descriptors=0.1, threads=0.1, tasks=0.1)  # in eac
 
 
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("what", Sample._fields)
-def test_the_proof_notices_what_grows(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("field", Sample._fields)
+def test_the_proof_notices_what_grows(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A little more of one thing in every sample, while all of them go up and down; judged as in a full run."""
     monkeypatch.setattr(sys.modules[__name__], "is_full", lambda: True)
     monkeypatch.setattr(sys.modules[__name__], "FEW", 0)
     steady = [Sample(*(most * (1 - number % 5 / 1000) for most in CALM)) for number in range(90)]
     assert not list(grown(steady))
-    more = getattr(GROWTH, what)
-    leaking = [sample._replace(**{what: getattr(sample, what) + more * n}) for n, sample in enumerate(steady)]
-    assert [finding.split()[0] for finding in grown(leaking)] == [what]
+    more = getattr(GROWTH, field)
+    leaking = [sample._replace(**{field: getattr(sample, field) + more * n}) for n, sample in enumerate(steady)]
+    assert [finding.split()[0] for finding in grown(leaking)] == [field]
 
 
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("what", ["descriptors", "threads", "tasks"])
-def test_a_short_proof_notices_what_grows_with_every_request(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("field", ["descriptors", "threads", "tasks"])
+def test_a_short_proof_notices_what_grows_with_every_request(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three more of one thing with each deed, in as many samples as a short run takes."""
     monkeypatch.setattr(sys.modules[__name__], "is_full", lambda: False)
     monkeypatch.setattr(sys.modules[__name__], "FEW", 10)
     steady = [CALM] * SAMPLES
     assert not list(grown(steady))
-    leaking = [CALM._replace(**{what: getattr(CALM, what) + 3 * DEEDS_A_SAMPLE * n}) for n in range(SAMPLES)]
-    assert [finding.split()[0] for finding in grown(leaking)] == [what]
+    leaking = [CALM._replace(**{field: getattr(CALM, field) + 3 * DEEDS_A_SAMPLE * n}) for n in range(SAMPLES)]
+    assert [finding.split()[0] for finding in grown(leaking)] == [field]
     with pytest.raises(AssertionError, match="2 samples show nothing"):
         list(grown(leaking[:2]))

@@ -33,15 +33,15 @@ DEEP += (f"/live?at=%2Fapps%2F{CONTROL}%2Fgreedy%2Fevents",)
 
 def greedy() -> list[dict[str, Any]]:
     """Of one's own: its Git names an object of the other team, so its status lists it."""
-    app, place = application("team-a"), {"kind": "ConfigMap", "namespace": "team-b", "name": "conf"}
+    app, reference = application("team-a"), {"kind": "ConfigMap", "namespace": "team-b", "name": "conf"}
     app["metadata"]["name"] = "greedy"
-    app["status"]["resources"] = [{**place, "version": "v1", "status": "Unknown"}]
-    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "team-b"}}
+    app["status"]["resources"] = [{**reference, "version": "v1", "status": "Unknown"}]
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "team-b"}}
     event = {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "heard", "namespace": "team-b"}, "message": WORD,
-        "involvedObject": place, "reason": "Told", "type": "Warning", "lastTimestamp": "2026-01-01T00:00:00Z",
+        "involvedObject": reference, "reason": "Told", "type": "Warning", "lastTimestamp": "2026-01-01T00:00:00Z",
     }  # fmt: skip
-    return [app, {**theirs, "data": {"key": WORD}}, event]
+    return [app, {**config_map, "data": {"key": WORD}}, event]
 
 
 def other_teams() -> list[dict[str, Any]]:
@@ -49,25 +49,28 @@ def other_teams() -> list[dict[str, Any]]:
     app["metadata"]["name"] = WORD
     for row in app["status"]["resources"]:
         row["name"] = WORD
-    mine = project("team-b", [])
-    mine["metadata"]["name"], mine["spec"]["description"] = f"p-{WORD}", WORD
-    made = [app, mine]
+    team_project = project("team-b", [])
+    team_project["metadata"]["name"], team_project["spec"]["description"] = f"p-{WORD}", WORD
+    manifests = [app, team_project]
     for kind in (MODEL, NOTEBOOK):
         thing = owned("team-b", *kind)
         group = kind[0].partition("/")[0]
         tracked = {"argocd.argoproj.io/tracking-id": f"{WORD}:{group}/{kind[1]}:team-b/{WORD}"}
         thing["metadata"] |= {"name": WORD, "annotations": tracked}
-        made.append(thing)
+        manifests.append(thing)
     url = f"https://git.example.com/{WORD}"
     fields = {"url": url, "project": "team-b", "type": "git"}
-    made += [declared(each, f"{each}-{WORD}", **fields) for each in ("repository", "repo-creds", "repository-write")]
+    manifests += [
+        declared(secret_type, f"{secret_type}-{WORD}", **fields)
+        for secret_type in ("repository", "repo-creds", "repository-write")
+    ]
     remote = {"server": f"https://{WORD}.example.com", "name": WORD, "project": "team-b", "config": "{}"}
     event = {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": WORD, "namespace": CONTROL}, "message": WORD,
         "involvedObject": {"kind": "Application", "namespace": CONTROL, "name": WORD}, "reason": "OperationStarted",
         "type": "Normal", "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
     }  # fmt: skip
-    return [*made, declared("cluster", f"cluster-{WORD}", **remote), event, *greedy()]
+    return [*manifests, declared("cluster", f"cluster-{WORD}", **remote), event, *greedy()]
 
 
 @pytest.fixture(scope="module")
@@ -77,23 +80,23 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with guarded_world(tmp_path_factory.mktemp("teams"), other_teams()) as made:
-        yield made
+    async with guarded_world(tmp_path_factory.mktemp("teams"), other_teams()) as opened_world:
+        yield opened_world
 
 
 def paths() -> list[str]:
-    found = []
+    all_paths = []
     for route in ROUTE_TABLE:
         if route.method == "GET":
             fill = FILL[ROWS_BY_ROUTE[route.method, route.path].about]
-            found += [address(route, fill(variant)) for variant in VARIANTS]
-    return [*dict.fromkeys(found), *DEEP]
+            all_paths += [address(route, fill(variant)) for variant in VARIANTS]
+    return [*dict.fromkeys(all_paths), *DEEP]
 
 
-async def find_leaks(world: World, caller: str, asked: Sequence[str]) -> list[str]:
+async def find_leaks(world: World, caller: str, request_paths: Sequence[str]) -> list[str]:
     entry, headers = world.entry(ROUTE_TABLE), dict(world.callers[caller].headers)
     leaks = []
-    for path in asked:
+    for path in request_paths:
         got = await ask(entry, "GET", path, headers, reads_stream=True)
         assert got.code != 500, (path, got.body[:300])
         if WORD.encode() in got.body or WORD in str(got.headers):
@@ -142,10 +145,17 @@ async def test_a_list_that_does_not_ask_who_looks_is_found(
 @pytest.mark.tier("all", "prove")
 async def test_who_may_see_all_is_told_the_word_by_many_routes(world: World) -> None:
     """Else the search above would find nothing because there is nothing."""
-    entry, headers, told = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers), set()
+    entry, headers, revealing_paths = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers), set()
     for path in paths():
         got = await ask(entry, "GET", path, headers, reads_stream=True)
         if WORD.encode() in got.body:
-            told.add(path.partition("?")[0])
-    assert {"/api/v1/applications", "/api/v1/projects", "/api/v1/repositories", "/api/v1/clusters"} <= told
-    assert {"/apps", "/models", "/notebooks", "/metrics", "/settings/projects", "/settings/repositories"} <= told
+            revealing_paths.add(path.partition("?")[0])
+    assert {"/api/v1/applications", "/api/v1/projects", "/api/v1/repositories", "/api/v1/clusters"} <= revealing_paths
+    assert {
+        "/apps",
+        "/models",
+        "/notebooks",
+        "/metrics",
+        "/settings/projects",
+        "/settings/repositories",
+    } <= revealing_paths

@@ -78,16 +78,16 @@ class Stage:
             key = ResourceKey(*POD, "default", f"fraud-{self.pods}")
             await self.cluster.patch(key, {"status": ready}, subresource="status")
         app = await self.cluster.get(APP) or {}
-        if asked := app.get("operation"):
-            self.operations.append(asked)
-            done = {"phase": "Succeeded", "operation": asked, "startedAt": "2026-01-01T00:00:00Z"}
+        if operation := app.get("operation"):
+            self.operations.append(operation)
+            done = {"phase": "Succeeded", "operation": operation, "startedAt": "2026-01-01T00:00:00Z"}
             await self.cluster.patch(APP, {"operation": None, "status": {"operationState": done}})
 
     async def process(self, cluster: Any) -> None:
         """One process, until nothing is left to do or it dies."""
         metrics = NotebookMetrics()
         follows: dict[str, Any] = {"start_hooks": list_start_hooks(metrics), "result_hooks": list_result_hooks(metrics)}
-        found = NotebookJobController(
+        controller = NotebookJobController(
             self.runs,
             builds=ImageBuilds(),
             model_checker=ClusterModelChecker(),
@@ -95,26 +95,26 @@ class Stage:
             **follows,
         )
         for _ in range(MOST):
-            await found.reconcile(TRAIN, ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK))
+            await controller.reconcile(TRAIN, ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK))
             await self.others()
             if await self.is_done():
-                await found.reconcile(TRAIN, ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK))
+                await controller.reconcile(TRAIN, ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK))
                 return
         raise AssertionError(f"it never ended: {await self.cluster.get(TRAIN)}")
 
     async def is_done(self) -> bool:
         live = await self.cluster.get(TRAIN) or {}
         records = (live.get("status") or {}).get("triggers") or ()
-        return bool(records) and all(each["status"] in ("Succeeded", "Failed") for each in records)
+        return bool(records) and all(record["status"] in ("Succeeded", "Failed") for record in records)
 
 
 async def calls_of_a_whole_life() -> list[str]:
     async with EmbeddedCluster.open() as cluster:
         stage = Stage(cluster)
         await stage.furnish()
-        seen = CrashingCluster(cluster)
-        await stage.process(seen)
-        return seen.calls
+        recording_cluster = CrashingCluster(cluster)
+        await stage.process(recording_cluster)
+        return recording_cluster.calls
 
 
 async def test_triggers_are_carried_out_once_wherever_a_process_dies(
@@ -140,12 +140,12 @@ async def check_crash(point: int, *, after: bool) -> None:
 
 async def check(stage: Stage, where: str) -> None:
     live, web = await stage.cluster.get(TRAIN) or {}, await stage.cluster.get(WEB) or {}
-    events = [each for each in (await stage.cluster.list(EVENT)).items if each["reason"].startswith("Trigger")]
-    assert [each["status"] for each in live["status"]["triggers"]] == ["Succeeded"] * 3, where
+    events = [event for event in (await stage.cluster.list(EVENT)).items if event["reason"].startswith("Trigger")]
+    assert [trigger["status"] for trigger in live["status"]["triggers"]] == ["Succeeded"] * 3, where
     assert web["metadata"]["generation"] == 2, where
     assert stage.pods == 4, f"{where}: {stage.pods} Pods were made"  # two, and two in their places
     assert len(stage.operations) == 1, f"{where}: {len(stage.operations)} syncs were asked for"
-    assert [each["reason"] for each in events] == ["TriggerSuccess"] * 3, where
+    assert [event["reason"] for event in events] == ["TriggerSuccess"] * 3, where
     assert live["metadata"]["annotations"]["mlops.dev/wave-complete"] == "0", where
     assert '"status":"Succeeded"' in live["metadata"]["annotations"]["mlops.dev/trigger-status"], where
 

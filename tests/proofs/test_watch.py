@@ -146,9 +146,9 @@ async def relist(store: Store, record: Record, tally: Tally, bucket: str) -> int
 async def compact(store: Store, rng: random.Random, record: Record, tally: Tally, done: Callable[[], bool]) -> None:
     """Compact all the time, and probe the border: at it everything works, one below nothing does."""
     while not done():
-        kept = rng.choice((0, 50, 200, 200, 200))
-        if store.revision - kept > store.compacted:
-            await store.compact(rng.randint(store.compacted, store.revision - kept))
+        retained = rng.choice((0, 50, 200, 200, 200))
+        if store.revision - retained > store.compacted:
+            await store.compact(rng.randint(store.compacted, store.revision - retained))
         border, bucket = store.compacted, rng.choice(BUCKETS)
         if border:
             for call in (lambda: store.watch(bucket, since=border - 1), lambda: store.list_at(bucket, "", border - 1)):  # noqa: B023

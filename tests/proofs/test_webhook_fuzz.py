@@ -57,8 +57,8 @@ ODD: list[Any] = [
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with rest_world(tmp_path) as world:
         for number in range(5):
-            made = await world.application(f"app-{number}")
-            await world.cluster.patch(key_of(made), {"spec": {"source": {"repoURL": CLONE}}})
+            app = await world.application(f"app-{number}")
+            await world.cluster.patch(key_of(app), {"spec": {"source": {"repoURL": CLONE}}})
         await wait_until_async(lambda: sources(world) == {CLONE}, "the server knows all of them")
         world.site.get_module_state(WebhookReceiver).refreshes = RefreshQueue(
             interval_seconds=0.0
@@ -75,10 +75,10 @@ def payload(rng: Random, name: str, others: list[bytes]) -> bytes:
     """Sometimes other values in the right places, sometimes other bytes."""
     _, good = delivery(name)
     if rng.random() < 0.5:
-        found = disturbed(rng, json.loads(good), 0.15)
-        if isinstance(found, dict) and rng.random() < 0.3:
-            found[rng.choice([*found, "ref", "repository", "changes"])] = rng.choice(ODD)
-        return json.dumps(found).encode("utf-8", "surrogatepass")
+        content = disturbed(rng, json.loads(good), 0.15)
+        if isinstance(content, dict) and rng.random() < 0.3:
+            content[rng.choice([*content, "ref", "repository", "changes"])] = rng.choice(ODD)
+        return json.dumps(content).encode("utf-8", "surrogatepass")
     return mutated(rng, good, others)
 
 
@@ -136,7 +136,9 @@ def skip_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def accept_any_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_has_valid_signature", lambda body, given, secret, **_: bool(given))
+    monkeypatch.setattr(
+        webhooks, "_has_valid_signature", lambda body, sent_signature, secret, **_: bool(sent_signature)
+    )
 
 
 def trust_forms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ KEYS = ["new", "n/a", "y", "a b", "<<", "1", "", "#", "null"]
 
 def ours() -> list[str]:
     """The YAML files of this repository that are read without templates."""
-    found = []
+    texts = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.y*ml")):
             text = path.read_bytes().decode()
@@ -44,18 +44,18 @@ def ours() -> list[str]:
                     read_yaml_documents(text)
                 except ArgosyError:
                     continue
-                found.append(text)
-    return found
+                texts.append(text)
+    return texts
 
 
 def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     yield path
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, each in items:
-        yield from paths(each, (*path, step))
+    for step, child in items:
+        yield from paths(child, (*path, step))
 
 
-def at(value: Any, path: tuple[str | int, ...]) -> Any:
+def get_value(value: Any, path: tuple[str | int, ...]) -> Any:
     for step in path:
         value = value[step]
     return value
@@ -63,7 +63,7 @@ def at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 def some_edit(rng: random.Random, value: Any) -> YamlEdit:
     path = rng.choice(list(paths(value)))
-    here, how = at(value, path), rng.random()
+    here, how = get_value(value, path), rng.random()
     if how < 0.3 and path:
         return YamlEdit(path)
     if how < 0.5 and isinstance(here, dict | list):
@@ -80,7 +80,7 @@ def applied(value: Any, edit: YamlEdit) -> Any:
     if not edit.path:
         return edit.value
     value = copy.deepcopy(value)
-    above, last = at(value, edit.path[:-1]), edit.path[-1]
+    above, last = get_value(value, edit.path[:-1]), edit.path[-1]
     if edit.value is REMOVED:
         del above[last]
     elif isinstance(last, int) and last == len(above):
@@ -142,7 +142,7 @@ def test_an_edit_says_what_was_asked_for_and_takes_no_line_that_it_does_not_touc
 
 def at_or_none(value: Any, path: tuple[str | int, ...]) -> Any:
     try:
-        return at(value, path)
+        return get_value(value, path)
     except (KeyError, IndexError, TypeError):
         return None
 
@@ -181,8 +181,8 @@ def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size
 
 
 def drop_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_comments(*given: Any) -> str:
-        lines = splice_entry(*given).splitlines(keepends=True)
+    def without_comments(*args: Any) -> str:
+        lines = splice_entry(*args).splitlines(keepends=True)
         return "".join(line for line in lines if not line.startswith("#"))
 
     monkeypatch.setattr(yaml_edits, "splice_entry", without_comments)
@@ -190,7 +190,7 @@ def drop_comments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        yaml_edits, "splice_entry", lambda *given: dump_yaml_documents(read_yaml_documents(splice_entry(*given)))
+        yaml_edits, "splice_entry", lambda *args: dump_yaml_documents(read_yaml_documents(splice_entry(*args)))
     )
 
 
@@ -220,7 +220,7 @@ def test_the_proof_notices_an_editor_that_expects_every_key(
     """A path may end at a key that is not there yet; here looking for it fails."""
 
     def entry(node: OutlineNode, step: str | int) -> OutlineEntry:
-        return node.entries[step] if isinstance(step, int) else {each.key: each for each in node.entries}[step]
+        return node.entries[step] if isinstance(step, int) else {child.key: child for child in node.entries}[step]
 
     monkeypatch.setattr(yaml_splice, "_find_entry", entry)
     with pytest.raises(Found, match=r"^(KeyError|IndexError): "):

@@ -52,5 +52,5 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def real_server() -> Iterator[WipedServer]:
     """One for all; it is wiped before each test."""
-    with wiped_server() as found:
-        yield found
+    with wiped_server() as server:
+        yield server

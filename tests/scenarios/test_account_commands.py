@@ -31,21 +31,21 @@ def anyio_backend() -> str:
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
     settings = {"accounts.ci": "apiKey", "accounts.ann": "apiKey, login", "accounts.old": "login"}
     settings["accounts.old.enabled"] = "false"
-    async with opened(tmp_path_factory.mktemp("accounts"), settings) as made:
+    async with opened(tmp_path_factory.mktemp("accounts"), settings) as opened_scene:
         rules = "p, ci, applications, sync, ml/*, allow\np, broken"
-        await made.cluster.create({
+        await opened_scene.cluster.create({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-rbac-cm", "namespace": CONTROL},
             "data": {"policy.csv": rules.partition("\n")[0]},
         })  # fmt: skip
-        yield made
+        yield opened_scene
 
 
 async def server(scene: Scene) -> Authenticator:
     glance = Glance(scene.cluster)
-    made = Authenticator(scene.cluster, glance, CONTROL, min_login_seconds=0.0)
-    await made.prepare()
+    authenticator = Authenticator(scene.cluster, glance, CONTROL, min_login_seconds=0.0)
+    await authenticator.prepare()
     await glance.look()
-    return made
+    return authenticator
 
 
 @pytest.mark.tier("all")
@@ -58,25 +58,27 @@ async def test_accounts_are_listed_as_argocd_lists_them(scene: Scene) -> None:
         "old    false    login",
     ]
     assert (await scene.argosy("account", "list", "-o", "name")).out.split() == ["admin", "ann", "ci", "old"]
-    found = json.loads((await scene.argosy("account", "get", "-a", "ci", "-o", "json")).out)
-    assert found == {"name": "ci", "enabled": True, "capabilities": ["apiKey"]}
+    account = json.loads((await scene.argosy("account", "get", "-a", "ci", "-o", "json")).out)
+    assert account == {"name": "ci", "enabled": True, "capabilities": ["apiKey"]}
     assert "Tokens:\nNONE" in (await scene.argosy("account", "get")).out
     assert (await scene.argosy("account", "get", "-a", "eve")).code == 2
 
 
 async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Scene) -> None:
     identities = await server(scene)
-    said = await scene.argosy("account", "generate-token", "--account", "ci", "--expires-in", "1h", "--id", "pipeline")
-    assert said.code == 0
-    caller = await identities.identify(RequestCredentials(bearer=said.out.strip()))
+    result = await scene.argosy(
+        "account", "generate-token", "--account", "ci", "--expires-in", "1h", "--id", "pipeline"
+    )
+    assert result.code == 0
+    caller = await identities.identify(RequestCredentials(bearer=result.out.strip()))
     assert caller is not None
     assert (caller.name, caller.id) == ("ci", "pipeline")
-    shown = (await scene.argosy("account", "get", "-a", "ci")).out
-    assert re.search(r"^ID +ISSUED AT +EXPIRING AT\npipeline +\d{4}-\S+Z +\d{4}-\S+Z$", shown, re.MULTILINE)
-    assert said.out.strip() not in shown
+    output = (await scene.argosy("account", "get", "-a", "ci")).out
+    assert re.search(r"^ID +ISSUED AT +EXPIRING AT\npipeline +\d{4}-\S+Z +\d{4}-\S+Z$", output, re.MULTILINE)
+    assert result.out.strip() not in output
     assert (await scene.argosy("account", "delete-token", "pipeline", "-a", "ci")).code == 0
     with pytest.raises(BadCredential):
-        await (await server(scene)).identify(RequestCredentials(bearer=said.out.strip()))
+        await (await server(scene)).identify(RequestCredentials(bearer=result.out.strip()))
     refused = await scene.argosy("account", "generate-token")
     assert refused.code == 2
     assert "does not have apiKey capability" in refused.err
@@ -90,18 +92,18 @@ async def test_what_an_account_may_is_answered_yes_or_no(scene: Scene) -> None:
         ("admin", "delete applications ml/a", "yes"),
         ("role:admin", "delete applications ml/a", "no"),
     ):
-        said = await scene.argosy("account", "can-i", *words.split(), "--account", account)
-        assert (said.code, said.out.strip()) == (0, answer)
+        result = await scene.argosy("account", "can-i", *words.split(), "--account", account)
+        assert (result.code, result.out.strip()) == (0, answer)
 
 
 async def test_the_first_password_is_told_and_a_new_one_is_read_from_stdin(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identities = await server(scene)
-    said = await scene.argosy("admin", "initial-password")
-    first = said.out.strip()
+    result = await scene.argosy("admin", "initial-password")
+    first = result.out.strip()
     assert await identities.login("admin", first)
-    assert "update-password" in said.err
+    assert "update-password" in result.err
     wrong = await scene.argosy("account", "update-password", "--current-password", "x", "--new-password", "a new one!")
     assert wrong.code == 2
     monkeypatch.setattr("sys.stdin", io.StringIO("another one!\n"))
@@ -114,8 +116,8 @@ async def test_the_first_password_is_told_and_a_new_one_is_read_from_stdin(
 
 
 async def test_argocd_knows_the_same_commands(scene: Scene) -> None:
-    said = await scene.argosy("account", "list", "-o", "name", program="argocd")
-    assert said.out.split() == ["admin", "ann", "ci", "old"]
+    result = await scene.argosy("account", "list", "-o", "name", program="argocd")
+    assert result.out.split() == ["admin", "ann", "ci", "old"]
 
 
 def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +127,9 @@ def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypa
     assert main(["open", "--no-browser"]) == 2
     folder = tmp_path / "argosy" / "page"
     with local_login.write_state_file(folder, "http://127.0.0.1:9000"):
-        url, place = local_login.find_login_url()
+        url, state_folder = local_login.find_login_url()
         assert url.startswith("http://127.0.0.1:9000/enter?code=")
-        assert LoginCodes(place).redeem(url.partition("=")[2]) == "admin"
+        assert LoginCodes(state_folder).redeem(url.partition("=")[2]) == "admin"
         assert main(["open", "--no-browser", "--port", "9001"]) == 2
     (folder / "served-999999999.json").write_text('{"url": "http://127.0.0.1:1"}')
     assert local_login.list_running_servers() == []

@@ -31,47 +31,47 @@ SECRET = {
 }
 
 
-async def furnished(found: Scene) -> Scene:
+async def furnished(current_scene: Scene) -> Scene:
     """An installation with something of everything: settings, a project, a Secret, Applications with a history."""
-    await found.cluster.create(load_definition("applicationsets.argoproj.io"))
-    await found.configure({"timeout.reconciliation": "90s"})
-    await found.project("team", description="ours")
-    await found.cluster.create(SECRET)
+    await current_scene.cluster.create(load_definition("applicationsets.argoproj.io"))
+    await current_scene.configure({"timeout.reconciliation": "90s"})
+    await current_scene.project("team", description="ours")
+    await current_scene.cluster.create(SECRET)
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "nobodys", "namespace": CONTROL}}
-    await found.cluster.create({**other, "stringData": {"a": "not-of-it"}})
-    found.repository.push({"app/settings.yaml": config_map(a="1")})
-    await found.deliver(project="team", syncPolicy=AUTOMATED, metadata={"labels": {"env": "dev"}})
-    await found.until_synced()
-    return found
+    await current_scene.cluster.create({**other, "stringData": {"a": "not-of-it"}})
+    current_scene.repository.push({"app/settings.yaml": config_map(a="1")})
+    await current_scene.deliver(project="team", syncPolicy=AUTOMATED, metadata={"labels": {"env": "dev"}})
+    await current_scene.until_synced()
+    return current_scene
 
 
 @pytest.fixture
 async def one(tmp_path: Path) -> AsyncIterator[Scene]:
     (tmp_path / "one").mkdir()
-    async with scene(tmp_path / "one") as found:
-        yield await furnished(found)
+    async with scene(tmp_path / "one") as opened_scene:
+        yield await furnished(opened_scene)
 
 
 @pytest.fixture
 async def other(tmp_path: Path) -> AsyncIterator[Scene]:
     """Another cluster; what syncs by itself there would, so that nobody is at work."""
     (tmp_path / "other").mkdir()
-    async with scene(tmp_path / "other") as found:
-        await found.cluster.create(load_definition("applicationsets.argoproj.io"))
-        yield found
+    async with scene(tmp_path / "other") as opened_scene:
+        await opened_scene.cluster.create(load_definition("applicationsets.argoproj.io"))
+        yield opened_scene
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    return [dict(each) for each in read_yaml_documents(text.encode()) if each]
+    return [dict(document) for document in read_yaml_documents(text.encode()) if document]
 
 
 async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
     one: Scene, other: Scene, tmp_path: Path
 ) -> None:
     file = tmp_path / "all.yaml"
-    said = await one.argosy("admin", "export", "--secrets", "-o", str(file))
-    assert said.code == 0, said.err
-    assert "passwords, tokens, keys" in said.err
+    result = await one.argosy("admin", "export", "--secrets", "-o", str(file))
+    assert result.code == 0, result.err
+    assert "passwords, tokens, keys" in result.err
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     done = await other.argosy("admin", "import", str(file), "--secrets", "--hold", "-y")
     assert done.code == 0, done.err + done.out
@@ -82,7 +82,7 @@ async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
     assert json.loads(moved["metadata"]["annotations"]["argosy.dev/hold"])["reason"] == "imported"
     again = await other.argosy("admin", "export", "--secrets")
     before, after = documents(file.read_text()), documents(again.out)
-    assert [_steady(each) for each in after] == [_steady(each) for each in before]
+    assert [_steady(document) for document in after] == [_steady(document) for document in before]
 
 
 @pytest.mark.tier("all")
@@ -97,13 +97,13 @@ async def test_what_was_synced_elsewhere_is_delivered_here_once_it_is_released(
     held = await other.app()
     assert held["status"]["sync"]["status"] == "OutOfSync"
     assert await other.get("ConfigMap", "settings") is None
-    told = await other.argosy("explain", "application/models")
-    assert "imported" in told.out and "argosy app release models" in told.out
+    explanation = await other.argosy("explain", "application/models")
+    assert "imported" in explanation.out and "argosy app release models" in explanation.out
     assert (await other.argosy("app", "release", "models")).code == 0
     await other.until_synced(one.repository.head)
     assert await other.get("ConfigMap", "settings") is not None
     before, after = held["status"]["history"], (await other.app())["status"]["history"]
-    assert [each["id"] for each in after] == [*(each["id"] for each in before), before[-1]["id"] + 1]
+    assert [entry["id"] for entry in after] == [*(entry["id"] for entry in before), before[-1]["id"] + 1]
 
 
 def _steady(document: dict[str, Any]) -> dict[str, Any]:
@@ -137,10 +137,12 @@ async def test_a_second_import_changes_nothing(one: Scene, other: Scene, tmp_pat
 async def test_secrets_stay_where_they_are_unless_they_are_asked_for(one: Scene, other: Scene, tmp_path: Path) -> None:
     plain = await one.argosy("admin", "export")
     assert plain.code == 0
-    assert "Secret" not in {each["kind"] for each in documents(plain.out)}
+    assert "Secret" not in {document["kind"] for document in documents(plain.out)}
     assert "open-sesame" not in plain.out + plain.err
     whole = await one.argosy("admin", "export", "--secrets")
-    assert [each["metadata"]["name"] for each in documents(whole.out) if each["kind"] == "Secret"] == ["repo"]
+    assert [document["metadata"]["name"] for document in documents(whole.out) if document["kind"] == "Secret"] == [
+        "repo"
+    ]
     file = tmp_path / "all.yaml"
     file.write_text(whole.out)
     done = await other.argosy("admin", "import", str(file), "-y")
@@ -157,7 +159,7 @@ async def test_settings_that_are_left_out_are_named_with_the_flag_that_takes_the
     assert "argocd-gpg-keys-cm" not in plain.out
     assert "not exported: argocd-gpg-keys-cm; --all-settings includes them" in plain.err
     whole = await one.argosy("admin", "export", "--all-settings")
-    names = {each["metadata"]["name"] for each in documents(whole.out)}
+    names = {document["metadata"]["name"] for document in documents(whole.out)}
     assert {"argocd-gpg-keys-cm", "argocd-notifications-cm"} < names
     assert "not exported" not in whole.err
 
@@ -166,11 +168,11 @@ async def test_settings_that_are_left_out_are_named_with_the_flag_that_takes_the
 async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text((await one.argosy("admin", "export")).out)
-    said = await other.argosy("admin", "import", str(file), "--dry-run", "--output", "json")
-    assert said.code == 0
-    plan = json.loads(said.out)
+    result = await other.argosy("admin", "import", str(file), "--dry-run", "--output", "json")
+    assert result.code == 0
+    plan = json.loads(result.out)
     assert plan["done"] is False
-    verbs = {(each["kind"], each["name"]): each["verb"] for each in plan["items"]}
+    verbs = {(item["kind"], item["name"]): item["verb"] for item in plan["items"]}
     assert verbs["Application", "models"] == "create"
     assert verbs["ConfigMap", "argocd-cm"] == "update"
     assert await other.get("argoproj.io/Application", "models", CONTROL) is None
@@ -183,13 +185,17 @@ async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, 
 async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and_what_it_manages_stays(
     one: Scene, tmp_path: Path
 ) -> None:
-    kept = [each for each in documents((await one.argosy("admin", "export")).out) if each["kind"] != "Application"]
+    remaining_documents = [
+        document
+        for document in documents((await one.argosy("admin", "export")).out)
+        if document["kind"] != "Application"
+    ]
     file = tmp_path / "less.yaml"
-    file.write_text("---\n".join(dump_yaml(each) for each in kept))
+    file.write_text("---\n".join(dump_yaml(document) for document in remaining_documents))
     finalizers = ["resources-finalizer.argocd.argoproj.io"]
     await one.patch_app({"metadata": {"finalizers": finalizers}})
-    told = await one.argosy("admin", "import", str(file), "-y")
-    assert "! Application models in argocd  needs pruning" in told.out
+    result = await one.argosy("admin", "import", str(file), "-y")
+    assert "! Application models in argocd  needs pruning" in result.out
     assert await one.get("argoproj.io/Application", "models", CONTROL) is not None
     done = await one.argosy("admin", "import", str(file), "--prune", "-y")
     assert done.code == 0, done.err
@@ -205,13 +211,13 @@ async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, t
     file = tmp_path / "less.yaml"
     file.write_text(dump_yaml({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
     import_here = ("admin", "import", str(file), "-n", "argosy", "--prune", "--dry-run")
-    said = await one.argosy(*import_here)
-    assert "= Application models in argocd  skip: managed by an Argo CD" in said.out
-    assert "0 to prune" in said.out
+    result = await one.argosy(*import_here)
+    assert "= Application models in argocd  skip: managed by an Argo CD" in result.out
+    assert "0 to prune" in result.out
     import_named = (*import_here, "--application-namespaces", "argocd")
     assert "- Application models in argocd" in (await one.argosy(*import_named)).out
-    kept = await one.argosy(*import_named, "--skip-resources-with-label", "env=dev")
-    assert "0 to prune" in kept.out
+    filtered_result = await one.argosy(*import_named, "--skip-resources-with-label", "env=dev")
+    assert "0 to prune" in filtered_result.out
 
 
 @pytest.mark.tier("all")
@@ -222,9 +228,9 @@ async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
     file = tmp_path / "cm.yaml"
     file.write_text(dump_yaml({**config_map("argocd-cm", a="b"), "metadata": {"name": "argocd-cm"}}))
-    said = await other.argosy("admin", "import", str(file), "--output", "json")
-    assert said.code == 2 and said.out == ""
-    plan, _, answered = said.err.partition("write 1 objects? [y/N] ")
+    result = await other.argosy("admin", "import", str(file), "--output", "json")
+    assert result.code == 2 and result.out == ""
+    plan, _, answered = result.err.partition("write 1 objects? [y/N] ")
     assert "~ ConfigMap argocd-cm in argocd\n    data.a: b is added\n" in plan
     assert "nothing was written" in answered
 
@@ -239,8 +245,8 @@ async def test_what_the_cluster_refuses_is_refused_before_anything_is_written(
     project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "team"}}
     wrong = {**project, "spec": {"sourceRepos": "all"}}
     file.write_text(f"{dump_yaml({**config_map(a='b'), 'metadata': settings})}---\n{dump_yaml(wrong)}")
-    said = await other.argosy("admin", "import", str(file), "-y")
-    assert said.code != 0 and "sourceRepos" in said.err and " updated" not in said.out
+    result = await other.argosy("admin", "import", str(file), "-y")
+    assert result.code != 0 and "sourceRepos" in result.err and " updated" not in result.out
     assert "a" not in ((await other.get("ConfigMap", "argocd-cm", CONTROL) or {}).get("data") or {})
 
 
@@ -250,7 +256,11 @@ async def test_an_operation_under_way_is_neither_moved_nor_written_over(
 ) -> None:
     await other.project("team")
     file = tmp_path / "busy.yaml"
-    (app,) = [each for each in documents((await one.argosy("admin", "export")).out) if each["kind"] == "Application"]
+    (app,) = [
+        document
+        for document in documents((await one.argosy("admin", "export")).out)
+        if document["kind"] == "Application"
+    ]
     app["operation"] = {"sync": {}}
     app["status"]["operationState"] = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {}}
     file.write_text(dump_yaml(app))
@@ -290,9 +300,9 @@ async def test_what_an_operator_keeps_is_left_to_it(other: Scene, tmp_path: Path
     file = tmp_path / "cm.yaml"
     cm = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": {"a": "b"}}
     file.write_text(dump_yaml(cm))
-    said = await other.argosy("admin", "import", str(file), "-y")
-    assert said.code == 0
-    assert "managed by an operator: change the ArgoCD resource" in said.out
+    result = await other.argosy("admin", "import", str(file), "-y")
+    assert result.code == 0
+    assert "managed by an operator: change the ArgoCD resource" in result.out
 
 
 async def test_what_argocd_exported_is_read(other: Scene, tmp_path: Path) -> None:
@@ -309,11 +319,11 @@ async def test_what_argocd_exported_is_read(other: Scene, tmp_path: Path) -> Non
         "    repoURL: https://git.example.com/shop\nstatus:\n  history:\n  - deployedAt: '2026-01-01T00:00:00Z'\n"
         "    id: 3\n    revision: abc\n    source:\n      repoURL: https://git.example.com/shop\n---\n"
     )
-    said = await other.argosy("admin", "import", str(file), "-y")
-    assert said.code == 0, said.err
-    assert "Namespace team-a created" in said.out
-    found = await other.get("argoproj.io/Application", "shop", "team-a")
-    assert found is not None and found["status"]["history"][0]["id"] == 3
+    result = await other.argosy("admin", "import", str(file), "-y")
+    assert result.code == 0, result.err
+    assert "Namespace team-a created" in result.out
+    application = await other.get("argoproj.io/Application", "shop", "team-a")
+    assert application is not None and application["status"]["history"][0]["id"] == 3
 
 
 @pytest.mark.tier("all")
@@ -323,10 +333,10 @@ async def test_a_cluster_that_knows_no_applications_yet_is_taught_them(one: Scen
     async with served(tmp_path / "fresh") as fresh:
         write_kubeconfig(tmp_path / "kubeconfig", fresh)
         there = Scene(EmbeddedCluster(fresh.plane), one.repository, one.engine, kubeconfig=tmp_path / "kubeconfig")
-        said = await there.argosy("admin", "import", str(file), "-y")
-        assert said.code == 0, said.err
-        assert "+ CustomResourceDefinition applications.argoproj.io" in said.out
-        assert "+ Namespace argocd" in said.out
+        result = await there.argosy("admin", "import", str(file), "-y")
+        assert result.code == 0, result.err
+        assert "+ CustomResourceDefinition applications.argoproj.io" in result.out
+        assert "+ Namespace argocd" in result.out
         assert (await there.app())["spec"] == (await one.app())["spec"]
         again = await there.argosy("admin", "import", str(file), "--dry-run")
         assert "Plan: 0 to create, 0 to change" in again.out
@@ -339,15 +349,15 @@ async def test_a_cluster_that_knows_no_applications_yet_is_taught_them(one: Scen
 async def test_what_is_no_export_is_refused(other: Scene, tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
-    said = await other.argosy("admin", "import", str(file), "-y")
-    assert said.code == 2
-    assert "bad.yaml" in said.err
+    result = await other.argosy("admin", "import", str(file), "-y")
+    assert result.code == 2
+    assert "bad.yaml" in result.err
 
 
 @pytest.mark.tier("all")
 async def test_a_file_that_was_cut_prunes_nothing(one: Scene, tmp_path: Path) -> None:
     whole, file = (await one.argosy("admin", "export")).out, tmp_path / "cut.yaml"
     file.write_text(whole[: whole.index("repoURL")])
-    said = await one.argosy("admin", "import", str(file), "--prune", "-y")
-    assert said.code == 2 and "the file is truncated" in said.err
+    result = await one.argosy("admin", "import", str(file), "--prune", "-y")
+    assert result.code == 2 and "the file is truncated" in result.err
     assert (await one.app())["spec"]["syncPolicy"] == AUTOMATED

@@ -98,15 +98,17 @@ class Story:
     is_real: bool = False  # where no admission sets anything
 
     def data(self, turn: str = "json") -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.said[turn].out)
-        return found
+        report: dict[str, Any] = json.loads(self.said[turn].out)
+        return report
 
     def app(self, name: str, turn: str = "json") -> dict[str, Any]:
-        (found,) = (each for each in self.data(turn)["applications"] if each["application"] == name)
-        return dict(found)
+        (report,) = (
+            application for application in self.data(turn)["applications"] if application["application"] == name
+        )
+        return dict(report)
 
     def kinds(self, name: str, turn: str = "json") -> list[str]:
-        return [each["kind"] for each in self.app(name, turn)["proposals"]]
+        return [proposal["kind"] for proposal in self.app(name, turn)["proposals"]]
 
 
 @pytest.fixture(scope="module", params=[pytest.param("embedded", marks=pytest.mark.tier("all")), REAL])
@@ -183,9 +185,9 @@ async def _begun(desk: Scene) -> None:
     await desk.deliver("root", "apps", destination={"server": "https://kubernetes.default.svc", "namespace": CONTROL})
     git("branch", "old-behind")
     await desk.argosy("app", "sync", "root", "--timeout", HANG)
-    names = [each for each in CHILDREN if each != "stale"]
-    said = await desk.argosy("app", "sync", *names, "--timeout", HANG)
-    assert said.code == 0, said
+    names = [child for child in CHILDREN if child != "stale"]
+    result = await desk.argosy("app", "sync", *names, "--timeout", HANG)
+    assert result.code == 0, result
 
 
 async def _gone_on(desk: Scene) -> None:
@@ -199,26 +201,26 @@ async def _gone_on(desk: Scene) -> None:
             "younger/kustomization.yaml": "namePrefix: younger-\nresources:\n  - ../family\n",
         }
     )
-    said = await desk.argosy("app", "sync", "behind", "younger", "--timeout", HANG)
-    assert said.code == 0, said
+    result = await desk.argosy("app", "sync", "behind", "younger", "--timeout", HANG)
+    assert result.code == 0, result
     desk.repository.push({"apps/behind.yaml": _application(desk, "behind", "old-behind")})
-    said = await desk.argosy("app", "sync", "root", "--timeout", HANG)
-    assert said.code == 0, said
+    sync_result = await desk.argosy("app", "sync", "root", "--timeout", HANG)
+    assert sync_result.code == 0, sync_result
     crowded = ResourceKey("example.org", "Widget", "ml", "crowded")
     await desk.cluster.patch(crowded, {"spec": dict.fromkeys("abcdef", 7)}, manager="planner")
     moved = {"spec": {"template": {"spec": {"containers": [{"name": "main", "workingDir": "/two"}]}}}}
-    made = ResourceKey("apps", "Deployment", "ml", "crowded")
-    await desk.cluster.patch(made, moved, kind_of_patch=PatchKind.STRATEGIC, manager="updater")
+    deployment_key = ResourceKey("apps", "Deployment", "ml", "crowded")
+    await desk.cluster.patch(deployment_key, moved, kind_of_patch=PatchKind.STRATEGIC, manager="updater")
     other = ResourceKey("example.org", "Widget", "ml", "other")
     await desk.cluster.patch(other, {"spec": {"speed": 9}}, manager="tuner")
-    found = {"good": "Synced", "younger": "Synced", "stale": "Unknown"}
-    await _until(desk, dict.fromkeys(CHILDREN, "OutOfSync") | found)
+    other_states = {"good": "Synced", "younger": "Synced", "stale": "Unknown"}
+    await _until(desk, dict.fromkeys(CHILDREN, "OutOfSync") | other_states)
 
 
-async def _until(desk: Scene, wanted: dict[str, str]) -> None:
-    for name in wanted:
+async def _until(desk: Scene, sync_statuses: dict[str, str]) -> None:
+    for name in sync_statuses:
         await desk.annotate(name, refresh="normal")
-    for name, word in wanted.items():
+    for name, word in sync_statuses.items():
         await desk.until(lambda status, word=word: status.get("sync", {}).get("status") == word, name)  # type: ignore[misc]
 
 
@@ -252,9 +254,11 @@ async def _typed(desk: Scene) -> Story:
     _git(root, "checkout", "-q", "--", "apps")
     await turn("write", *repo, "--write")
     desk.repository.push({}, "Align")
-    said = await desk.argosy("app", "sync", "root", "--timeout", HANG)
-    assert said.code == 0, said
-    await asyncio.gather(*(desk.argosy("app", "sync", each, "--timeout", HANG) for each in ("mine", "stale", "leaky")))
+    result = await desk.argosy("app", "sync", "root", "--timeout", HANG)
+    assert result.code == 0, result
+    await asyncio.gather(
+        *(desk.argosy("app", "sync", app_name, "--timeout", HANG) for app_name in ("mine", "stale", "leaky"))
+    )
     await _until(desk, {"root": "Synced", "stale": "Synced", "tuned": "Synced", "mine": "Synced", "leaky": "Synced",
                         "crowded": "Synced"})  # fmt: skip
     await turn("after", *repo, "-o", "json")
@@ -262,8 +266,8 @@ async def _typed(desk: Scene) -> Story:
 
 
 def _texts(root: Path) -> dict[str, str]:
-    found = [path for path in root.rglob("*.yaml") if ".git" not in path.parts]
-    return {str(path.relative_to(root)): path.read_text() for path in found}
+    paths = [path for path in root.rglob("*.yaml") if ".git" not in path.parts]
+    return {str(path.relative_to(root)): path.read_text() for path in paths}
 
 
 def _git(root: Path, *words: str) -> str:
@@ -277,17 +281,21 @@ async def test_what_a_controller_writes_becomes_a_rule_in_git_and_the_proof_come
     """The story below in short."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     async with scene(tmp_path) as desk:
-        root, place = desk.repository.path, {"server": "https://kubernetes.default.svc", "namespace": CONTROL}
+        root, destination = desk.repository.path, {"server": "https://kubernetes.default.svc", "namespace": CONTROL}
         desk.repository.push({"apps/scaled.yaml": _application(desk, "scaled"), "scaled/a.yaml": config_map(a="one")})
-        await desk.deliver("root", "apps", destination=place)
+        await desk.deliver("root", "apps", destination=destination)
         assert (await desk.argosy("app", "sync", "root", "--timeout", HANG)).code == 0
         assert (await desk.argosy("app", "sync", "scaled", "--timeout", HANG)).code == 0
         settings = ResourceKey("", "ConfigMap", "ml", "settings")
         await desk.cluster.patch(settings, {"data": {"a": "other"}}, manager="scaler")
         await _until(desk, {"scaled": "OutOfSync"})
-        said = await desk.argosy("align", "--repo", str(root), "--write", "-o", "json")
-        (found,) = (each for each in json.loads(said.out)["applications"] if each["application"] == "scaled")
-        assert (found["before"]["sync"], found["after"]["sync"]) == ("OutOfSync", "Synced"), said
+        result = await desk.argosy("align", "--repo", str(root), "--write", "-o", "json")
+        (report,) = (
+            application
+            for application in json.loads(result.out)["applications"]
+            if application["application"] == "scaled"
+        )
+        assert (report["before"]["sync"], report["after"]["sync"]) == ("OutOfSync", "Synced"), result
         (rule,) = read_yaml((root / "apps/scaled.yaml").read_text())["spec"]["ignoreDifferences"]
         assert (rule["kind"], rule["jsonPointers"]) == ("ConfigMap", ["/data/a"])
         desk.repository.push({}, "Align")
@@ -297,7 +305,7 @@ async def test_what_a_controller_writes_becomes_a_rule_in_git_and_the_proof_come
 
 def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story) -> None:
     proposals = story.app("tuned")["proposals"]
-    rules = [rule for each in proposals for rule in each.get("ignoreDifferences", ())]
+    rules = [rule for proposal in proposals for rule in proposal.get("ignoreDifferences", ())]
     other = {"group": "example.org", "kind": "Widget", "name": "other", "jsonPointers": ["/spec/speed"]}
     admitted = {"group": "example.org", "kind": "Widget", "name": "set", "jsonPointers": ["/spec/size"]}
     assert rules == ([other] if story.is_real else [other, admitted])
@@ -306,51 +314,51 @@ def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story)
 
 
 def test_many_fields_of_one_writer_and_an_element_of_a_list_are_ignored_and_nothing_is_left(story: Story) -> None:
-    found = story.app("crowded")
-    rules = {rule["kind"]: rule for each in found["proposals"] for rule in each.get("ignoreDifferences", ())}
+    report = story.app("crowded")
+    rules = {rule["kind"]: rule for proposal in report["proposals"] for rule in proposal.get("ignoreDifferences", ())}
     assert rules["Widget"] == {"group": "example.org", "kind": "Widget", "managedFieldsManagers": ["planner"]}
     path = '.spec.template.spec.containers[] | select(.name == "main") | .workingDir'
     assert rules["Deployment"] == {"group": "apps", "kind": "Deployment", "jqPathExpressions": [path]}
-    assert found["after"]["sync"] == "Synced"
+    assert report["after"]["sync"] == "Synced"
 
 
 def test_a_branch_that_is_only_behind_is_asked_about(story: Story) -> None:
-    found = story.app("behind")
-    (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
+    report = story.app("behind")
+    (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
     assert not branch["certain"] and not branch["done"] and "behind the live state" in branch["text"]
     assert "old-behind" in story.files["write"]["apps/behind.yaml"]
 
 
 def test_who_agrees_to_what_is_asked_about_has_it_done(story: Story) -> None:
-    found = story.app("behind", "accepted")
-    (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
-    assert branch["done"] and found["files"] == ["apps/behind.yaml"] and found["afterSync"]["sync"] == "Synced"
+    report = story.app("behind", "accepted")
+    (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
+    assert branch["done"] and report["files"] == ["apps/behind.yaml"] and report["afterSync"]["sync"] == "Synced"
     assert "to agree: argosy align behind --accept" in story.said["text"].out
     assert story.said["nobody"].code == 2 and "argosy align APP --accept" in story.said["nobody"].err
 
 
 def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> None:
     assert story.app("tuned")["byHand"] == []
-    (told,) = story.app("tuned", "elsewhere")["byHand"]
-    assert told.startswith(
+    (manual_step,) = story.app("tuned", "elsewhere")["byHand"]
+    assert manual_step.startswith(
         "it is created by root, which tracks main, where apps/tuned.yaml differs from this working tree"
     )
 
 
 def test_a_branch_that_cannot_be_rendered_gives_way_to_the_default_one(story: Story) -> None:
-    found = story.app("stale")
-    (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
+    report = story.app("stale")
+    (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
     assert (branch["targetRevision"], branch["certain"], branch["done"]) == ("main", True, True)
-    assert found["before"]["errors"] == ["ComparisonError"]
-    assert (found["after"]["sync"], found["afterSync"]["sync"]) == ("OutOfSync", "Synced")
-    assert not found["afterSync"]["errors"]
+    assert report["before"]["errors"] == ["ComparisonError"]
+    assert (report["after"]["sync"], report["afterSync"]["sync"]) == ("OutOfSync", "Synced")
+    assert not report["afterSync"]["errors"]
 
 
 def test_labels_that_a_kustomization_leaks_into_selectors_are_kept_out_of_them(story: Story) -> None:
-    found = story.app("leaky")
-    (cure,) = (each for each in found["proposals"] if each["kind"] == "Selectors")
-    assert cure["file"] == "leaky/kustomization.yaml" and found["files"] == ["leaky/kustomization.yaml"]
-    assert found["afterSync"]["sync"] == "Synced" and "refused" not in found
+    report = story.app("leaky")
+    (cure,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Selectors")
+    assert cure["file"] == "leaky/kustomization.yaml" and report["files"] == ["leaky/kustomization.yaml"]
+    assert report["afterSync"]["sync"] == "Synced" and "refused" not in report
     written = story.files["write"]["leaky/kustomization.yaml"]
     assert written == LABELS.replace("includeSelectors: true", "includeSelectors: false")
 
@@ -364,44 +372,48 @@ def test_a_kustomization_that_others_need_as_it_is_is_not_changed(story: Story) 
 
 
 def test_what_must_be_made_anew_is_asked_for_and_the_proof_says_that_it_is_left(story: Story) -> None:
-    found = story.app("moved")
-    (anew,) = (each for each in found["proposals"] if each["kind"] == "Recreate")
+    report = story.app("moved")
+    (anew,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Recreate")
     assert not anew["certain"] and not anew["done"]
-    assert found["afterSync"]["sync"] == "OutOfSync" and "immutable" in found["refused"][0]
+    assert report["afterSync"]["sync"] == "OutOfSync" and "immutable" in report["refused"][0]
     assert story.said["json"].code == 1
 
 
 def test_whoever_says_so_has_it_recreated_and_that_is_rehearsed_too(story: Story) -> None:
-    found = story.app("moved", "recreate")
-    assert found["afterSync"]["sync"] == "Synced" and found["files"] == ["moved/deployment.yaml"]
+    report = story.app("moved", "recreate")
+    assert report["afterSync"]["sync"] == "Synced" and report["files"] == ["moved/deployment.yaml"]
     assert story.said["recreate"].code == 0
 
 
 def test_the_documented_rules_hide_the_selector_and_say_so(story: Story) -> None:
-    found = story.app("moved", "documented")
-    (rule,) = (rule for each in found["proposals"] for rule in each.get("ignoreDifferences", ()))
+    report = story.app("moved", "documented")
+    (rule,) = (rule for proposal in report["proposals"] for rule in proposal.get("ignoreDifferences", ()))
     assert rule["jsonPointers"] == ["/spec/selector", "/spec/template/metadata/labels"]
-    assert found["after"]["sync"] == "Synced"
-    assert any("can never be applied" in told for each in found["proposals"] for told in each.get("evidence", ()))
-    assert [each["syncOptions"] for each in found["proposals"] if each["kind"] == "SyncOption"] == [
+    assert report["after"]["sync"] == "Synced"
+    assert any(
+        "can never be applied" in sentence
+        for proposal in report["proposals"]
+        for sentence in proposal.get("evidence", ())
+    )
+    assert [proposal["syncOptions"] for proposal in report["proposals"] if proposal["kind"] == "SyncOption"] == [
         ["RespectIgnoreDifferences=true"]
     ]
 
 
 def test_your_own_change_needs_a_sync_and_no_rule(story: Story) -> None:
-    found = story.app("mine")
+    report = story.app("mine")
     assert story.kinds("mine") == ["Inform"]
-    assert (found["after"]["sync"], found["afterSync"]["sync"]) == ("OutOfSync", "Synced")
+    assert (report["after"]["sync"], report["afterSync"]["sync"]) == ("OutOfSync", "Synced")
 
 
 def test_the_figures_before_and_after_are_counted(story: Story) -> None:
-    found = story.data()
-    assert found["before"] | {"errors": 0} == {
-        "applications": 11, "synced": 3, "syncedPercent": 27.3, "healthy": found["before"]["healthy"],
-        "healthyPercent": round(100 * found["before"]["healthy"] / 11, 1), "errors": 0,
+    report = story.data()
+    assert report["before"] | {"errors": 0} == {
+        "applications": 11, "synced": 3, "syncedPercent": 27.3, "healthy": report["before"]["healthy"],
+        "healthyPercent": round(100 * report["before"]["healthy"] / 11, 1), "errors": 0,
     }  # fmt: skip
-    assert (found["afterSync"]["synced"], found["afterSync"]["syncedPercent"]) == (9, 81.8)
-    assert found["afterSync"]["errors"] == ["SyncError", "SyncError"]
+    assert (report["afterSync"]["synced"], report["afterSync"]["syncedPercent"]) == (9, 81.8)
+    assert report["afterSync"]["errors"] == ["SyncError", "SyncError"]
     assert "9/11 (81.8%)" in story.said["text"].out
 
 
@@ -444,8 +456,8 @@ def test_a_commit_on_a_branch_holds_the_same_and_leaves_the_working_tree_alone(s
 
 
 def test_an_application_that_is_written_twice_is_not_edited(story: Story) -> None:
-    found = story.app("tuned", "twice")
-    assert found["files"] == [] and "defined twice, in apps/tuned.yaml and apps/twice.yaml" in found["byHand"][0]
+    report = story.app("tuned", "twice")
+    assert report["files"] == [] and "defined twice, in apps/tuned.yaml and apps/twice.yaml" in report["byHand"][0]
 
 
 def test_without_a_working_tree_there_are_proposals_and_proof(story: Story) -> None:
@@ -454,6 +466,8 @@ def test_without_a_working_tree_there_are_proposals_and_proof(story: Story) -> N
 
 def test_the_proof_comes_true(story: Story) -> None:
     for name in ("root", "stale", "tuned", "mine", "leaky", "good", "crowded"):
-        found = story.app(name, "after")
-        assert found["before"]["sync"] == "Synced", found
-        assert not [each for each in found["proposals"] if each.get("certain") and each["kind"] != "Inform"], found
+        report = story.app(name, "after")
+        assert report["before"]["sync"] == "Synced", report
+        assert not [
+            proposal for proposal in report["proposals"] if proposal.get("certain") and proposal["kind"] != "Inform"
+        ], report

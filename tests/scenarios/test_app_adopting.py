@@ -28,16 +28,16 @@ ENGINE, SKIP = "argosy.dev/engine", "argocd.argoproj.io/skip-reconcile"
 
 
 class Place:
-    def __init__(self, found: Scene, argocd: Controller) -> None:
-        self.scene, self.argocd = found, argocd
+    def __init__(self, current_scene: Scene, argocd: Controller) -> None:
+        self.scene, self.argocd = current_scene, argocd
 
     async def annotations(self, name: str = "models") -> dict[str, str]:
         return dict((await self.scene.app(name))["metadata"].get("annotations") or {})
 
     async def object(self) -> Manifest:
-        found = await self.scene.get("ConfigMap", "settings")
-        assert found is not None
-        return found
+        live = await self.scene.get("ConfigMap", "settings")
+        assert live is not None
+        return live
 
     async def begin(self, phase: str = "Running") -> None:
         state = {"phase": phase, "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}}}
@@ -51,34 +51,34 @@ class Place:
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     """An Argo CD that has delivered one Application, just as Git asks."""
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="1")})
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="1")})
         tracked = {"argocd.argoproj.io/tracking-id": "models:/ConfigMap:ml/settings"}
-        made = config_map(a="1")
-        made = {**made, "metadata": {"name": "settings", "namespace": "ml", "annotations": tracked}}
-        await found.cluster.create(made)
-        async with at_work(found.cluster, [{**SETTINGS, "status": "Synced"}]) as argocd:
+        manifest = config_map(a="1")
+        manifest = {**manifest, "metadata": {"name": "settings", "namespace": "ml", "annotations": tracked}}
+        await opened_scene.cluster.create(manifest)
+        async with at_work(opened_scene.cluster, [{**SETTINGS, "status": "Synced"}]) as argocd:
             async with asyncio.timeout(HANG_SECONDS):
-                while not found.engine.argocd_detection.engines.controller_names:
+                while not opened_scene.engine.argocd_detection.engines.controller_names:
                     await asyncio.sleep(0.01)
-            await found.deliver(syncPolicy=AUTOMATED)
-            await found.until(lambda status: status["sync"]["status"] == "Synced")
-            yield Place(found, argocd)
+            await opened_scene.deliver(syncPolicy=AUTOMATED)
+            await opened_scene.until(lambda status: status["sync"]["status"] == "Synced")
+            yield Place(opened_scene, argocd)
 
 
 async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place: Place) -> None:
     before = await place.object()
-    said = await place.scene.argosy("app", "adopt", "models", "-y")
-    assert said.code == 0, said.err
-    assert "now        Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes" in said.out
-    assert "then       argosy (argosy.dev/engine: argosy)" in said.out
-    assert "compared   no status changes: 1 object\n" in said.out
+    result = await place.scene.argosy("app", "adopt", "models", "-y")
+    assert result.code == 0, result.err
+    assert "now        Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes" in result.out
+    assert "then       argosy (argosy.dev/engine: argosy)" in result.out
+    assert "compared   no status changes: 1 object\n" in result.out
     assert {ENGINE: "argosy", SKIP: "true"}.items() <= (await place.annotations()).items()
     await place.scene.until(lambda status: "controllerNamespace" in status)  # argosy has looked at it
     await place.scene.settled()
     assert await place.object() == before
-    said = await place.scene.argosy("app", "hand-back", "models", "-y")
-    assert said.code == 0, said.err
+    command_result = await place.scene.argosy("app", "hand-back", "models", "-y")
+    assert command_result.code == 0, command_result.err
     assert not {ENGINE, SKIP} & (await place.annotations()).keys()
     looks = place.argocd.looks["models"]
     await place.scene.settled()  # somebody answers a refresh: Argo CD
@@ -93,17 +93,17 @@ async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place:
 async def test_a_pause_that_adopting_did_not_set_is_not_ended(place: Place, own: dict[str, str]) -> None:
     key = ResourceKey("argoproj.io", "Application", CONTROL, "models")
     await place.scene.cluster.patch(key, {"metadata": {"annotations": own}}, manager=MANAGER)
-    said = await place.scene.argosy("app", "hand-back", "models", "-y")
-    assert said.code == 0 and "unchanged" in said.out and "nothing to do" in said.out
+    result = await place.scene.argosy("app", "hand-back", "models", "-y")
+    assert result.code == 0 and "unchanged" in result.out and "nothing to do" in result.out
     assert own.items() <= (await place.annotations()).items()
 
 
 @pytest.mark.tier("all")
 async def test_a_dry_run_shows_the_plan_and_writes_nothing(place: Place) -> None:
     before = await place.scene.app()
-    said = await place.scene.argosy("app", "adopt", "models", "--dry-run", "-o", "json")
-    assert said.code == 0
-    plan = json.loads(said.out)
+    result = await place.scene.argosy("app", "adopt", "models", "--dry-run", "-o", "json")
+    assert result.code == 0
+    plan = json.loads(result.out)
     assert (plan["way"], plan["done"]) == ("adopt", False)
     (only,) = plan["items"]
     assert (only["name"], only["comparedDifferently"], only["refusal"]) == ("models", [], "")
@@ -116,9 +116,9 @@ async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_as
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await place.begin()
-    said = await place.scene.argosy("app", "adopt", "models", "-y")
-    assert said.code == 5
-    assert "another operation is already in progress" in said.out
+    result = await place.scene.argosy("app", "adopt", "models", "-y")
+    assert result.code == 5
+    assert "another operation is already in progress" in result.out
     assert ENGINE not in await place.annotations()
     late = await place.scene.argosy("app", "adopt", "models", "-y", "--timeout", "0.3")
     assert late.code == 4
@@ -142,10 +142,10 @@ async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_as
 async def test_what_argosy_would_sync_at_once_is_adopted_on_hold_or_not_at_all(place: Place) -> None:
     place.scene.repository.push({"app/settings.yaml": config_map(a="2")})
     before = await place.object()
-    said = await place.scene.argosy("app", "adopt", "models", "-y")
-    assert said.code == 5
-    assert "ConfigMap/settings: status says Synced, argosy says OutOfSync: /data/a" in said.out
-    assert "adopt it with --hold" in said.out
+    result = await place.scene.argosy("app", "adopt", "models", "-y")
+    assert result.code == 5
+    assert "ConfigMap/settings: status says Synced, argosy says OutOfSync: /data/a" in result.out
+    assert "adopt it with --hold" in result.out
     assert ENGINE not in await place.annotations()
     held = await place.scene.argosy("app", "adopt", "models", "-y", "--hold")
     assert held.code == 0, held.out
@@ -158,9 +158,9 @@ async def test_what_argosy_would_sync_at_once_is_adopted_on_hold_or_not_at_all(p
 
 
 async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_asked(place: Place) -> None:
-    said = await place.scene.argosy("app", "adopt", "models")
-    assert said.code == 2
-    assert "add -y" in said.err
+    result = await place.scene.argosy("app", "adopt", "models")
+    assert result.code == 2
+    assert "add -y" in result.err
     assert ENGINE not in await place.annotations()
     assert (await place.scene.argosy("app", "adopt")).code == 2
 
@@ -169,9 +169,9 @@ async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_aske
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "is_interactive", lambda: True)
     monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
-    said = await place.scene.argosy("app", "adopt", "models", "-o", "json")
-    assert said.code == 2 and said.out == ""
-    plan, _, answered = said.err.partition("adopt 1 Application? [y/N] ")
+    result = await place.scene.argosy("app", "adopt", "models", "-o", "json")
+    assert result.code == 2 and result.out == ""
+    plan, _, answered = result.err.partition("adopt 1 Application? [y/N] ")
     assert "argocd/models\n  now        Argo CD" in plan and "Plan: 1 to adopt" in plan
     assert "nothing was moved" in answered
 
@@ -183,7 +183,7 @@ async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> N
     await place.scene.cluster.create(load_definition("applicationsets.argoproj.io"))
     key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "all")
     template = {"metadata": {"name": "models"}, "spec": (await place.scene.app())["spec"]}
-    made = await place.scene.cluster.create(
+    application_set = await place.scene.cluster.create(
         {
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "ApplicationSet",
@@ -192,13 +192,13 @@ async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> N
         }
     )
     reference = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "all"}
-    owner = [{**reference, "uid": made["metadata"]["uid"]}]
+    owner = [{**reference, "uid": application_set["metadata"]["uid"]}]
     await place.scene.patch_app({"metadata": {"ownerReferences": owner}})
-    said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
-    assert said.code == 1
-    assert "ApplicationSet all would revert this; add to its spec.preservedFields.annotations" in said.out
-    kept = {"preservedFields": {"annotations": [ENGINE, SKIP]}}
-    await place.scene.cluster.patch(key, {"spec": kept})
+    result = await place.scene.argosy("app", "adopt", "models", "--dry-run")
+    assert result.code == 1
+    assert "ApplicationSet all would revert this; add to its spec.preservedFields.annotations" in result.out
+    spec = {"preservedFields": {"annotations": [ENGINE, SKIP]}}
+    await place.scene.cluster.patch(key, {"spec": spec})
     assert (await place.scene.argosy("app", "adopt", "models", "--dry-run")).code == 0
 
 
@@ -215,11 +215,11 @@ async def test_who_delivers_is_told_where_an_argo_cd_runs(place: Place) -> None:
     await place.scene.cluster.create(
         {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease, "spec": spec}
     )
-    seen = await place.scene.argosy("doctor")
-    assert "argosy runs beside it, and delivers 0 of 1 Applications" in seen.out
+    result = await place.scene.argosy("doctor")
+    assert "argosy runs beside it, and delivers 0 of 1 Applications" in result.out
     await place.scene.patch_app({"metadata": {"annotations": {ENGINE: "argosy"}}})
-    seen = await place.scene.argosy("doctor")
-    assert "both deliver models: argosy app adopt, or hand-back" in seen.out
+    doctor_result = await place.scene.argosy("doctor")
+    assert "both deliver models: argosy app adopt, or hand-back" in doctor_result.out
 
 
 @pytest.mark.tier("all")
@@ -227,51 +227,55 @@ async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> No
     await place.begin("Succeeded")
     done = {"message": "successfully synced (all tasks run)"}
     await place.scene.patch_app({"status": {"operationState": done}})
-    said = await place.scene.argosy("app", "sync", "models", "--timeout", "0.5")
-    assert said.code == 4
-    told = "no controller has started the operation yet; delivered by: Argo CD (StatefulSet argocd/"
-    assert told in said.err and "successfully synced" not in said.err
-    assert "next: it has not started; argosy app wait models" in said.err
+    result = await place.scene.argosy("app", "sync", "models", "--timeout", "0.5")
+    assert result.code == 4
+    message = "no controller has started the operation yet; delivered by: Argo CD (StatefulSet argocd/"
+    assert message in result.err and "successfully synced" not in result.err
+    assert "next: it has not started; argosy app wait models" in result.err
 
 
 @pytest.mark.tier("all")
 async def test_only_what_is_moved_is_told_to_be_written(place: Place) -> None:
     await place.begin()
-    said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
-    assert said.out.splitlines()[-1] == "Plan: 1 refused. Nothing changes."
-    said = await place.scene.argosy("app", "hand-back", "models", "--dry-run")
-    assert said.out.splitlines()[-1] == "Plan: nothing to do."
+    result = await place.scene.argosy("app", "adopt", "models", "--dry-run")
+    assert result.out.splitlines()[-1] == "Plan: 1 refused. Nothing changes."
+    command_result = await place.scene.argosy("app", "hand-back", "models", "--dry-run")
+    assert command_result.out.splitlines()[-1] == "Plan: nothing to do."
 
 
 @pytest.mark.tier("all")
 async def test_the_doctor_tells_an_argo_cd_that_does_not_look_here_from_one_that_does(tmp_path: Path) -> None:
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="1")})
-        await found.deliver()
-        await found.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="1")})
+        await opened_scene.deliver()
+        await opened_scene.until(lambda status: status["sync"]["status"] == "OutOfSync")
         lease = {"name": "argosy-application-controller", "namespace": CONTROL}
         spec = {"holderIdentity": "me", "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
-        await found.cluster.create(
+        await opened_scene.cluster.create(
             {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease, "spec": spec}
         )
-        await found.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})
-        await found.cluster.create(pod("tenant"))
-        seen = (await found.argosy("doctor")).out
-        assert "ok argosy delivers " in seen, seen
-        told = f"an Argo CD (Pod tenant/{MANAGER}-0) does not watch the Applications in argocd: argosy delivers them"
-        assert f"{told}, 1 of 1 Applications" in " ".join(seen.split())
-        await found.cluster.create(pod(CONTROL))
-        seen = " ".join((await found.argosy("doctor")).out.split())
-        assert f"Pod argocd/{MANAGER}-0 has the labels of an Argo CD's controller, so that argosy only observes" in seen
-        assert "whose is it?" in seen and "argosy runs beside it, and delivers 0 of 1 Applications" in seen
+        await opened_scene.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})
+        await opened_scene.cluster.create(pod("tenant"))
+        output = (await opened_scene.argosy("doctor")).out
+        assert "ok argosy delivers " in output, output
+        message = f"an Argo CD (Pod tenant/{MANAGER}-0) does not watch the Applications in argocd: argosy delivers them"
+        assert f"{message}, 1 of 1 Applications" in " ".join(output.split())
+        await opened_scene.cluster.create(pod(CONTROL))
+        output = " ".join((await opened_scene.argosy("doctor")).out.split())
+        assert (
+            f"Pod argocd/{MANAGER}-0 has the labels of an Argo CD's controller, so that argosy only observes" in output
+        )
+        assert "whose is it?" in output and "argosy runs beside it, and delivers 0 of 1 Applications" in output
 
 
 @pytest.mark.tier("all")
 async def test_who_delivers_is_not_told_where_it_can_be_nobody_else(tmp_path: Path) -> None:
-    async with scene(tmp_path) as found:
-        await found.cluster.create(controller(annotations={"sandbox.argosy.dev/simulated": "simulated by argosy"}))
-        found.repository.push({"app/settings.yaml": config_map(a="1")})
-        await found.deliver()
-        await found.until(lambda status: status["sync"]["status"] == "OutOfSync")
-        assert "Delivered by" not in (await found.argosy("app", "get", "models")).out
-        assert "DELIVERED" not in (await found.argosy("app", "list")).out
+    async with scene(tmp_path) as opened_scene:
+        await opened_scene.cluster.create(
+            controller(annotations={"sandbox.argosy.dev/simulated": "simulated by argosy"})
+        )
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="1")})
+        await opened_scene.deliver()
+        await opened_scene.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        assert "Delivered by" not in (await opened_scene.argosy("app", "get", "models")).out
+        assert "DELIVERED" not in (await opened_scene.argosy("app", "list")).out

@@ -61,9 +61,9 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(
         "argosy.gitops.application_client.app_list_explanations.TIMEOUT_SECONDS", HANG_SECONDS
     )  # else a busy machine leaves it out
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
+        yield opened_scene
 
 
 async def synced(desk: Scene, **files: Manifest) -> None:
@@ -71,15 +71,15 @@ async def synced(desk: Scene, **files: Manifest) -> None:
     desk.repository.push({f"app/{name}.yaml": content for name, content in files.items()}, "Deliver")
     await desk.deliver()
     await desk.until(lambda status: bool(status.get("sync")))
-    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 0, result.err
 
 
 async def causes(desk: Scene, *words: str) -> dict[str, dict[str, Any]]:
     """By `Kind path`."""
-    said = await desk.argosy("app", "diff", "models", "-o", "json", *words)
-    assert said.code in (0, 1), said.err
-    items = json.loads(said.out)["items"]
+    result = await desk.argosy("app", "diff", "models", "-o", "json", *words)
+    assert result.code in (0, 1), result.err
+    items = json.loads(result.out)["items"]
     return {f"{item['kind']} {field['path']}".strip(): field["cause"] for item in items for field in item["fields"]}
 
 
@@ -90,8 +90,8 @@ async def test_a_change_in_git_is_yours_with_its_line_commit_and_author(desk: Sc
     assert (cause["kind"], cause["file"], cause["line"]) == ("YourChange", "app/settings.yaml", 3)
     assert (cause["revision"], cause["author"], cause["subject"]) == (commit, "ann@example.com", "Raise a")
     assert cause["next"] == "argosy app sync models"
-    said = await desk.argosy("app", "diff", "models")
-    assert f'(app/settings.yaml:3, {commit[:7]} ann@example.com "Raise a")' in said.out, said
+    result = await desk.argosy("app", "diff", "models")
+    assert f'(app/settings.yaml:3, {commit[:7]} ann@example.com "Raise a")' in result.out, result
 
 
 async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(desk: Scene) -> None:
@@ -100,8 +100,8 @@ async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(
     cause = (await causes(desk))["ConfigMap /data/a"]
     assert (cause["kind"], cause["manager"]) == ("OtherController", "tuner")
     assert cause["at"] and cause["at"] in cause["text"]
-    said = await desk.argosy("app", "diff", "models")
-    assert "drift: changed by tuner" in said.out, said
+    result = await desk.argosy("app", "diff", "models")
+    assert "drift: changed by tuner" in result.out, result
 
 
 @pytest.mark.tier("all")
@@ -133,11 +133,11 @@ async def test_what_admission_sets_is_a_webhooks_and_what_it_lets_pass_is_not(de
 
     with desk.cluster.register_admission([AdmissionHandler(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
         await synced(desk, widget=widget(size=1, ports=[{"number": 1}]))
-        found = await causes(desk)
-        assert {name: cause["kind"] for name, cause in found.items()} == {"Widget /spec/size": "Webhook"}
-        assert "/spec/size" in found["Widget /spec/size"]["next"]
-        said = await desk.argosy("app", "diff", "models")
-        assert "1 of which needs more than a sync; next: argosy explain Widget/one -n ml" in said.err, said
+        causes_by_field = await causes(desk)
+        assert {name: cause["kind"] for name, cause in causes_by_field.items()} == {"Widget /spec/size": "Webhook"}
+        assert "/spec/size" in causes_by_field["Widget /spec/size"]["next"]
+        result = await desk.argosy("app", "diff", "models")
+        assert "1 of which needs more than a sync; next: argosy explain Widget/one -n ml" in result.err, result
 
 
 @pytest.mark.tier("all")
@@ -162,9 +162,9 @@ async def test_what_was_deleted_is_told_apart_from_what_is_new(desk: Scene) -> N
     await desk.cluster.delete(SETTINGS)
     assert (await causes(desk))["ConfigMap"]["kind"] == "Deleted"
     desk.repository.push({"app/new.yaml": config_map("new")})
-    found = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)["items"]
-    told = {item["name"]: item["fields"][0]["cause"] for item in found}
-    assert (told["new"]["kind"], told["new"]["file"]) == ("YourChange", "app/new.yaml")
+    items = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)["items"]
+    causes_by_name = {item["name"]: item["fields"][0]["cause"] for item in items}
+    assert (causes_by_name["new"]["kind"], causes_by_name["new"]["file"]) == ("YourChange", "app/new.yaml")
 
 
 @pytest.mark.tier("all")
@@ -181,17 +181,17 @@ async def test_with_server_side_apply_the_managers_tell_who_moved(desk: Scene) -
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="one", c="one")})
     await desk.deliver(syncPolicy={"syncOptions": ["ServerSideApply=true"]})
     await desk.until(lambda status: bool(status.get("sync")))
-    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 0, result.err
     await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}}, manager="tuner")
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")}, "Move b, take c away")
-    found = await causes(desk)
-    assert {name: cause["kind"] for name, cause in found.items()} == {
+    causes_by_field = await causes(desk)
+    assert {name: cause["kind"] for name, cause in causes_by_field.items()} == {
         "ConfigMap /data/a": "OtherController",
         "ConfigMap /data/b": "YourChange",
         "ConfigMap /data/c": "YourChange",
     }
-    assert {found[f"ConfigMap /data/{name}"]["subject"] for name in "bc"} == {"Move b, take c away"}
+    assert {causes_by_field[f"ConfigMap /data/{name}"]["subject"] for name in "bc"} == {"Move b, take c away"}
 
 
 @pytest.mark.tier("all")
@@ -217,14 +217,17 @@ async def test_a_branch_that_is_behind_the_default_one_is_stale(desk: Scene) -> 
     desk.repository._git("branch", "stage1-complete")
     await synced(desk, more=config_map("more"))
     desk.repository.push({"app/settings.yaml": config_map(a="two")})
-    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 0, said.err
-    said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
-    assert said.code == 0, said.err
-    found = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)["items"]
-    told = {item["name"]: item["fields"][0]["cause"] for item in found}
-    assert {name: cause["kind"] for name, cause in told.items()} == {"settings": "StaleBranch", "more": "StaleBranch"}
-    assert told["more"]["next"] == "argosy app set models --revision main"
+    result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 0, result.err
+    command_result = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
+    assert command_result.code == 0, command_result.err
+    items = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)["items"]
+    causes_by_name = {item["name"]: item["fields"][0]["cause"] for item in items}
+    assert {name: cause["kind"] for name, cause in causes_by_name.items()} == {
+        "settings": "StaleBranch",
+        "more": "StaleBranch",
+    }
+    assert causes_by_name["more"]["next"] == "argosy app set models --revision main"
 
 
 @pytest.mark.tier("all")
@@ -234,8 +237,8 @@ async def test_the_list_says_whose_doing_the_differences_are(desk: Scene) -> Non
     await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}}, manager="tuner")
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "list")
-    assert "2 fields differ: 1 by tuner, 1 your change" in said.out, said
+    result = await desk.argosy("app", "list")
+    assert "2 fields differ: 1 by tuner, 1 your change" in result.out, result
 
 
 async def test_values_of_secrets_stay_hidden_in_causes(desk: Scene) -> None:

@@ -31,9 +31,9 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(
         "argosy.gitops.application_client.app_list_explanations.TIMEOUT_SECONDS", HANG_SECONDS
     )  # else a busy machine leaves it out
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one")})
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield opened_scene
 
 
 def out_of_sync(status: dict[str, object]) -> bool:
@@ -43,9 +43,9 @@ def out_of_sync(status: dict[str, object]) -> bool:
 async def test_a_list_says_of_each_application_how_it_is_and_why(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "list")
-    assert said.code == 0, said.err
-    head, line = said.out.splitlines()
+    result = await desk.argosy("app", "list")
+    assert result.code == 0, result.err
+    head, line = result.out.splitlines()
     assert head.split() == ["NAME", "STATUS", "HEALTH", "WHY", "REVISION", "SYNCPOLICY", "AGE"]
     assert "OutOfSync" in line and "never synced: 1 to create or change" in line and "Manual" in line
 
@@ -72,16 +72,16 @@ async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) 
     assert (await desk.argosy("app", "list", "-l", "env=dev", "-o", "name")).out == "argocd/models\n"
     assert (await desk.argosy("app", "list", "-p", "nobody", "-o", "name")).out == ""
     both = await desk.argosy("app", "list", "--repo", desk.repository.url, "-o", "json")
-    assert [each["metadata"]["name"] for each in json.loads(both.out)["items"]] == ["models", "other"]
+    assert [application["metadata"]["name"] for application in json.loads(both.out)["items"]] == ["models", "other"]
 
 
 async def test_a_sync_is_signed_shown_and_followed_to_its_end(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 0, said.err
-    assert "TIMESTAMP" in said.out and "ConfigMap" in said.out and "configmap/settings created" in said.out
-    assert said.err.startswith("target: context plane (https://") and "sync to" in said.err
+    result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 0, result.err
+    assert "TIMESTAMP" in result.out and "ConfigMap" in result.out and "configmap/settings created" in result.out
+    assert result.err.startswith("target: context plane (https://") and "sync to" in result.err
     app = await desk.app()
     assert app["status"]["operationState"]["operation"]["initiatedBy"]["username"]
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
@@ -91,9 +91,9 @@ async def test_a_sync_that_fails_exits_1_and_says_why(desk: Scene) -> None:
     desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 1, (said.out, said.err)
-    assert "sync failed\nwhy: " in said.err and "next: argosy app get models --show-operation" in said.err
+    result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 1, (result.out, result.err)
+    assert "sync failed\nwhy: " in result.err and "next: argosy app get models --show-operation" in result.err
 
 
 async def until_a_hook_is_waited_for(
@@ -101,9 +101,9 @@ async def until_a_hook_is_waited_for(
 ) -> bool:
     """Time is over as soon as the operation waits."""
 
-    def holds(found: Manifest | None) -> bool:
-        state = ((found or {}).get("status") or {}).get("operationState") or {}
-        return is_done(found) or "waiting for completion of hook" in state.get("message", "")
+    def holds(application: Manifest | None) -> bool:
+        state = ((application or {}).get("status") or {}).get("operationState") or {}
+        return is_done(application) or "waiting for completion of hook" in state.get("message", "")
 
     assert await wait_for_object(cluster, key, holds, seconds)
     return False
@@ -122,9 +122,9 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
     await desk.until(out_of_sync)
     with monkeypatch.context() as patch:
         patch.setattr(condition_wait, "wait_for_object", until_a_hook_is_waited_for)
-        said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 4, (said.out, said.err)
-    assert f"has not finished after {HANG} s\nwhy: waiting for completion of hook" in said.err
+        result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 4, (result.out, result.err)
+    assert f"has not finished after {HANG} s\nwhy: waiting for completion of hook" in result.err
     refused = await desk.argosy("app", "sync", "models")
     assert refused.code == 5 and "another operation is already in progress" in refused.err
     ended = await desk.argosy("app", "terminate-op", "models")
@@ -136,16 +136,16 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
 
 
 async def test_a_folder_is_never_synced(desk: Scene) -> None:
-    said = await desk.argosy("app", "sync", "models", "--local", ".")
-    assert said.code == 2 and "only manifests in Git" in said.err and "next: " in said.err
+    result = await desk.argosy("app", "sync", "models", "--local", ".")
+    assert result.code == 2 and "only manifests in Git" in result.err and "next: " in result.err
 
 
 async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
     await desk.until_synced()
-    said = await desk.argosy("app", "get", "models")
-    assert said.code == 0, said.err
-    lines = said.out.splitlines()
+    result = await desk.argosy("app", "get", "models")
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
     assert lines[0] == "Name:               argocd/models"
     assert "Sync Policy:        Automated (Prune)" in lines
     assert f"Sync Status:        Synced to main ({desk.repository.head[:7]})" in lines
@@ -160,8 +160,8 @@ async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
 async def test_what_does_not_live_yet_is_shown_as_missing(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "get", "models")
-    assert said.out.splitlines()[-1].split()[:5] == ["ConfigMap", "ml", "settings", "OutOfSync", "Missing"]
+    result = await desk.argosy("app", "get", "models")
+    assert result.out.splitlines()[-1].split()[:5] == ["ConfigMap", "ml", "settings", "OutOfSync", "Missing"]
 
 
 @pytest.mark.tier("all")
@@ -172,8 +172,8 @@ async def test_an_application_of_another_namespace_is_found_by_flag_and_by_name(
     await desk.cluster.create(other)
     assert (await desk.argosy("app", "get", "theirs")).code == 2
     for words in (("get", "team/theirs"), ("get", "theirs", "-N", "team"), ("get", "theirs", "--app-namespace=team")):
-        said = await desk.argosy("app", *words, "-o", "json")
-        assert said.code == 0 and json.loads(said.out)["metadata"]["namespace"] == "team", said
+        result = await desk.argosy("app", *words, "-o", "json")
+        assert result.code == 0 and json.loads(result.out)["metadata"]["namespace"] == "team", result
     assert (await desk.argosy("app", "list", "-N", "team", "-o", "name")).out == "team/theirs\n"
     assert (await desk.argosy("app", "list", "-A", "-o", "name")).out == "argocd/models\nteam/theirs\n"
 
@@ -183,17 +183,17 @@ async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene
     kind = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "applications.argoproj.io")
     await desk.cluster.delete(kind)
     async with asyncio.timeout(HANG_SECONDS):
-        while "does not serve Applications" not in (said := await desk.argosy("app", "list")).err:
-            assert said.code in (0, 2)
-    assert said.code == 2 and "next: start the controller: argosy controller" in said.err
+        while "does not serve Applications" not in (result := await desk.argosy("app", "list")).err:
+            assert result.code in (0, 2)
+    assert result.code == 2 and "next: start the controller: argosy controller" in result.err
 
 
 @pytest.mark.tier("all")
 async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) -> None:
     await desk.deliver()
-    said = await desk.argosy("app", "get", "model")
-    assert said.code == 2
-    assert said.err == (
+    result = await desk.argosy("app", "get", "model")
+    assert result.code == 2
+    assert result.err == (
         "argosy: app get model failed\nwhy: Application 'model' not found in argocd\nnext: did you mean models?\n"
     )
 
@@ -202,26 +202,26 @@ async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) ->
 async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", HANG)
-    assert said.code == 1, said.err
-    assert "no sync was requested" in said.err and "next: argosy app diff models" in said.err
-    assert "wave 0: ConfigMap/settings -n ml  OutOfSync" in said.err
+    result = await desk.argosy("app", "wait", "models", "--sync", "--timeout", HANG)
+    assert result.code == 1, result.err
+    assert "no sync was requested" in result.err and "next: argosy app diff models" in result.err
+    assert "wave 0: ConfigMap/settings -n ml  OutOfSync" in result.err
 
 
 @pytest.mark.tier("all")
 async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "0.5", "--no-fail-fast")
-    assert said.code == 4, said.err
-    assert "timed out after 0.5 s: sync status is OutOfSync, not Synced" in said.err
+    result = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "0.5", "--no-fail-fast")
+    assert result.code == 4, result.err
+    assert "timed out after 0.5 s: sync status is OutOfSync, not Synced" in result.err
 
 
 async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
-    said = await desk.argosy("app", "wait", "models", "--timeout", HANG)
-    assert said.code == 0, said.err
-    assert "models: reached the requested status" in said.err
+    result = await desk.argosy("app", "wait", "models", "--timeout", HANG)
+    assert result.code == 0, result.err
+    assert "models: reached the requested status" in result.err
 
 
 # -- sync windows --------------------------------------------------------------------------------------------------
@@ -248,11 +248,11 @@ async def test_a_sync_that_a_window_denies_is_refused_at_once_and_leaves_no_oper
     source = {"repoURL": desk.repository.url, "path": "app"}
     entry = {"id": 0, "revision": desk.repository.head, "source": source, "deployedAt": "2026-01-01T00:00:00Z"}
     await desk.patch_app({"status": {"history": [entry, {**entry, "id": 1}]}})
-    said = await desk.argosy("app", *words, program=program)
-    assert said.code == code, said.err
+    result = await desk.argosy("app", *words, program=program)
+    assert result.code == code, result.err
     window = "a deny window is open without end: * * * * * for 1h (freeze)"
-    assert f"cannot sync: blocked by sync window ({window})" in said.err
-    assert "wait until it ends" not in said.err, "it has no end"
+    assert f"cannot sync: blocked by sync window ({window})" in result.err
+    assert "wait until it ends" not in result.err, "it has no end"
     for name in ("models", "open"):
         app = await desk.app(name)
         assert "operation" not in app and "operationState" not in (app.get("status") or {})
@@ -261,15 +261,15 @@ async def test_a_sync_that_a_window_denies_is_refused_at_once_and_leaves_no_oper
 async def test_a_window_that_cannot_be_understood_is_named_as_the_fault(desk: Scene) -> None:
     await desk.project("team", syncWindows=[{**SHUT, "schedule": "garbage"}])
     await desk.deliver(project="team")
-    said = await desk.argosy("app", "sync", "models")
-    assert said.code == 5
-    assert "cannot sync: a sync window of project 'team' is malformed: invalid schedule of a sync window" in said.err
-    assert "next: correct it: argosy proj windows list team" in said.err
-    assert "wait until it ends" not in said.err
+    result = await desk.argosy("app", "sync", "models")
+    assert result.code == 5
+    assert "cannot sync: a sync window of project 'team' is malformed: invalid schedule of a sync window" in result.err
+    assert "next: correct it: argosy proj windows list team" in result.err
+    assert "wait until it ends" not in result.err
 
 
 async def test_a_sync_that_a_window_allows_by_hand_is_done(desk: Scene) -> None:
     await desk.project("team", syncWindows=[{**SHUT, "manualSync": True}])
     await desk.deliver(project="team")
-    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert result.code == 0, result.err

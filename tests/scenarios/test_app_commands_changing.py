@@ -28,9 +28,9 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         "sync_checks.CHECK_REFS_TIMEOUT_SECONDS",
     ):  # on a busy machine they leave out what takes longer
         monkeypatch.setattr(f"argosy.gitops.application_client.{limit}", HANG_SECONDS)
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one")})
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield opened_scene
 
 
 async def twice_delivered(desk: Scene, **spec: Any) -> tuple[str, str]:
@@ -48,8 +48,8 @@ async def test_an_application_is_created_from_flags_and_again_is_unchanged(desk:
         "app", "create", "models", "--repo", desk.repository.url, "--path", "app", "--revision", "main",
         "--dest-namespace", "ml", "--sync-policy", "automated", "--self-heal", "--sync-option", "CreateNamespace=true",
     )  # fmt: skip
-    said = await desk.argosy(*words)
-    assert (said.code, said.out) == (0, "application 'models' created\n"), said.err
+    result = await desk.argosy(*words)
+    assert (result.code, result.out) == (0, "application 'models' created\n"), result.err
     app = await desk.until_synced()
     assert app["status"]["health"]["status"] == "Healthy"
     manifest = await desk.app()
@@ -69,26 +69,26 @@ async def test_an_application_is_created_from_a_file(desk: Scene, tmp_path: Path
     spec = manifest["spec"]
     whole = {"apiVersion": manifest["apiVersion"], "kind": "Application", "metadata": {"name": "again"}, "spec": spec}
     file.write_text(json.dumps(whole))
-    said = await desk.argosy("app", "create", "-f", str(file), "--path", "other")
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "create", "-f", str(file), "--path", "other")
+    assert result.code == 0, result.err
     assert (await desk.app("again"))["spec"]["source"]["path"] == "other"
 
 
 @pytest.mark.tier("all")
 async def test_an_application_that_lacks_a_repository_is_not_written(desk: Scene) -> None:
-    said = await desk.argosy("app", "create", "models", "--path", "app")
-    assert said.code == 2 and "no repository given" in said.err
+    result = await desk.argosy("app", "create", "models", "--path", "app")
+    assert result.code == 2 and "no repository given" in result.err
     assert (await desk.argosy("app", "list", "-o", "name")).out.strip() == ""
 
 
 @pytest.mark.tier("all")
 async def test_set_changes_what_is_named_and_unset_takes_it_away(desk: Scene) -> None:
     await desk.deliver()
-    said = await desk.argosy(
+    result = await desk.argosy(
         "app", "set", "models", "--revision", "v2", "--nameprefix", "dev-", "--kustomize-image", "a=b:1",
         "--sync-policy", "auto", "--auto-prune=true", "--self-heal=false",
     )  # fmt: skip
-    assert said.out == "application 'models' updated\n", said.err
+    assert result.out == "application 'models' updated\n", result.err
     spec = (await desk.app())["spec"]
     assert spec["source"]["targetRevision"] == "v2" and spec["source"]["path"] == "app"
     assert spec["source"]["kustomize"] == {"namePrefix": "dev-", "images": ["a=b:1"]}
@@ -104,8 +104,8 @@ async def test_set_changes_what_is_named_and_unset_takes_it_away(desk: Scene) ->
 @pytest.mark.tier("all")
 async def test_history_tells_what_was_deployed_when_and_by_whom(desk: Scene) -> None:
     first, second = await twice_delivered(desk)
-    said = await desk.argosy("app", "history", "models")
-    head, *lines = said.out.splitlines()
+    result = await desk.argosy("app", "history", "models")
+    head, *lines = result.out.splitlines()
     assert head.split() == ["ID", "DATE", "REVISION", "BY"]
     assert [first[:7] in lines[0], second[:7] in lines[1], "auto-sync" in lines[0]] == [True] * 3
     assert (await desk.argosy("app", "history", "models", "-o", "id")).out == "0\n1\n"
@@ -114,16 +114,16 @@ async def test_history_tells_what_was_deployed_when_and_by_whom(desk: Scene) -> 
 @pytest.mark.tier("all")
 async def test_a_rollback_is_refused_while_auto_sync_would_undo_it(desk: Scene) -> None:
     await twice_delivered(desk)
-    said = await desk.argosy("app", "rollback", "models", "0")
-    assert said.code == 5 and "auto-sync is enabled" in said.err
-    assert "next: hold it at the same time: argosy app rollback models 0 --hold" in said.err
+    result = await desk.argosy("app", "rollback", "models", "0")
+    assert result.code == 5 and "auto-sync is enabled" in result.err
+    assert "next: hold it at the same time: argosy app rollback models 0 --hold" in result.err
 
 
 async def test_a_rollback_with_a_hold_stays_until_it_is_released(desk: Scene) -> None:
     _, second = await twice_delivered(desk)
-    said = await desk.argosy("app", "rollback", "models", "--hold", "--reason", "latency", "--timeout", HANG)
-    assert said.code == 0, said
-    assert "rollback to " in said.err and "argosy app release models" in said.err
+    result = await desk.argosy("app", "rollback", "models", "--hold", "--reason", "latency", "--timeout", HANG)
+    assert result.code == 0, result
+    assert "rollback to " in result.err and "argosy app release models" in result.err
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
     await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
     listed = await desk.argosy("app", "list")
@@ -149,10 +149,10 @@ async def test_a_rollback_ends_a_sync_that_failed_and_waits_for_its_next_attempt
     if not held:
         await desk.argosy("app", "sync", "models", "--async")
     await desk.until(lambda status: "Retrying attempt #1" in status["operationState"]["message"])
-    said = await desk.argosy("app", "rollback", "models", "0", *(("--hold",) if held else ()), "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "rollback", "models", "0", *(("--hold",) if held else ()), "--timeout", HANG)
+    assert result.code == 0, result.err
     assert (
-        "models: terminating the running sync, because it cannot succeed: it failed and will be retried: " in said.err
+        "models: terminating the running sync, because it cannot succeed: it failed and will be retried: " in result.err
     )
     app = await desk.until_over()
     assert app["status"]["operationState"]["phase"] == "Succeeded"
@@ -168,9 +168,9 @@ async def test_a_rollback_does_not_end_a_sync_that_may_succeed(desk: Scene) -> N
     desk.repository.push({"app/hook.yaml": job("check", hook="PreSync"), "app/settings.yaml": config_map(a="three")})
     await desk.argosy("app", "sync", "models", "--async")
     await desk.until(lambda status: "waiting for completion of hook" in status["operationState"]["message"])
-    said = await desk.argosy("app", "rollback", "models", "0")
-    assert said.code == 5 and "another operation is already in progress" in said.err
-    assert "argosy app terminate-op models" in said.err
+    result = await desk.argosy("app", "rollback", "models", "0")
+    assert result.code == 5 and "another operation is already in progress" in result.err
+    assert "argosy app terminate-op models" in result.err
     assert (await desk.app())["status"]["operationState"]["phase"] == "Running"
 
 
@@ -182,8 +182,8 @@ async def test_an_operation_that_was_removed_in_an_installation_that_nobody_tend
     operation = {"sync": {"revision": "main"}, "initiatedBy": {"username": "ann"}}
     state = {"operation": operation, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "message": "syncing"}
     await desk.patch_app({"status": {"operationState": state}})
-    said = await desk.argosy("app", "terminate-op", "models")
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "terminate-op", "models")
+    assert result.code == 0, result.err
     app = await desk.app()
     assert app["status"]["operationState"]["phase"] == "Terminating"
     assert {name: app["operation"][name] for name in operation} == operation
@@ -203,17 +203,19 @@ async def test_a_rollback_at_a_terminal_shows_what_changes_and_happens_only_afte
 ) -> None:
     first, second = await twice_delivered(desk)
     questions = at_a_terminal(monkeypatch, says=False)
-    said = await desk.argosy("app", "rollback", "models")
-    assert said.code == 1 and questions == ["models has automated sync. Hold it and roll back?"]
-    assert f"rolling back from {second[:7]} to deployment 0: {first[:7]}" in said.err
-    assert 'ConfigMap/settings -n ml\n    data.a  "two" → "one"' in said.err, said.err
-    assert "rollback cancelled; nothing changed" in said.err
+    result = await desk.argosy("app", "rollback", "models")
+    assert result.code == 1 and questions == ["models has automated sync. Hold it and roll back?"]
+    assert f"rolling back from {second[:7]} to deployment 0: {first[:7]}" in result.err
+    assert 'ConfigMap/settings -n ml\n    data.a  "two" → "one"' in result.err, result.err
+    assert "rollback cancelled; nothing changed" in result.err
     app = await desk.app()
     assert "operation" not in app and len(app["status"]["history"]) == 2
     assert "argosy.dev/hold" not in (app["metadata"].get("annotations") or {})
     at_a_terminal(monkeypatch, says=True)
-    said = await desk.argosy("app", "rollback", "models", "--timeout", HANG)
-    assert said.code == 0 and "automated sync is held (rolled back to 0)" in said.err, said
+    rollback_result = await desk.argosy("app", "rollback", "models", "--timeout", HANG)
+    assert rollback_result.code == 0 and "automated sync is held (rolled back to 0)" in rollback_result.err, (
+        rollback_result
+    )
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
 
 
@@ -223,25 +225,25 @@ async def test_a_rollback_with_yes_asks_nothing_and_takes_no_hold_for_granted(
 ) -> None:
     await twice_delivered(desk)
     questions = at_a_terminal(monkeypatch, says=True)
-    said = await desk.argosy("app", "rollback", "models", "-y")
-    assert said.code == 5 and "auto-sync is enabled" in said.err and "data.a" not in said.err
-    said = await desk.argosy("app", "rollback", "models", "-y", "--timeout", HANG, "--hold", "0")
-    assert said.code == 0 and questions == [], said
+    result = await desk.argosy("app", "rollback", "models", "-y")
+    assert result.code == 5 and "auto-sync is enabled" in result.err and "data.a" not in result.err
+    rollback_result = await desk.argosy("app", "rollback", "models", "-y", "--timeout", HANG, "--hold", "0")
+    assert rollback_result.code == 0 and questions == [], rollback_result
 
 
 @pytest.mark.tier("all")
 async def test_a_deployment_that_is_not_in_the_history_is_answered_with_those_that_are(desk: Scene) -> None:
     await twice_delivered(desk)
-    said = await desk.argosy("app", "rollback", "models", "7", "--hold")
-    assert said.code == 2 and "existing ones: 0, 1" in said.err
+    result = await desk.argosy("app", "rollback", "models", "7", "--hold")
+    assert result.code == 2 and "existing ones: 0, 1" in result.err
 
 
 @pytest.mark.tier("all")
 async def test_a_refresh_is_taken_up_and_signed(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
     await desk.until_synced()
-    said = await desk.argosy("app", "refresh", "models", "--hard")
-    assert said.code == 0 and said.out.startswith("models: Synced, Healthy at "), said
+    result = await desk.argosy("app", "refresh", "models", "--hard")
+    assert result.code == 0 and result.out.startswith("models: Synced, Healthy at "), result
     assert "asked for a hard refresh" in (await desk.argosy("app", "events", "models")).out
 
 
@@ -250,8 +252,8 @@ async def test_a_deletion_is_asked_for_and_takes_what_is_managed_along(desk: Sce
     await desk.until_synced()
     refused = await desk.argosy("app", "delete", "models")
     assert refused.code == 2 and "add -y" in refused.err
-    said = await desk.argosy("app", "delete", "models", "-y", "--wait", "--timeout", HANG)
-    assert (said.code, said.out) == (0, "application 'models' deleted\n"), said.err
+    result = await desk.argosy("app", "delete", "models", "-y", "--wait", "--timeout", HANG)
+    assert (result.code, result.out) == (0, "application 'models' deleted\n"), result.err
     assert await desk.get("ConfigMap", "settings") is None
     assert (await desk.argosy("app", "wait", "models", "--delete")).code == 0
 
@@ -260,8 +262,8 @@ async def test_a_deletion_is_asked_for_and_takes_what_is_managed_along(desk: Sce
 async def test_a_deletion_without_cascade_leaves_what_is_managed(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED, metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
     await desk.until_synced()
-    said = await desk.argosy("app", "delete", "models", "-y", "--cascade=false", "--wait", "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "delete", "models", "-y", "--cascade=false", "--wait", "--timeout", HANG)
+    assert result.code == 0, result.err
     assert await desk.get("ConfigMap", "settings") is not None
 
 
@@ -277,18 +279,24 @@ async def test_whatever_is_done_from_the_command_line_tells_who_when_and_which_r
                   ["release", "models"], ["delete", "models", "-y", "--wait", "--timeout", HANG]):  # fmt: skip
         if words[0] == "delete":
             history = (await desk.app())["status"]["history"]
-        said = await desk.argosy("app", *words)
-        assert said.code == 0, (words, said.err)
-    who = {each["initiatedBy"]["username"] for each in history}
-    assert [each["revision"] for each in history] == [first, second, first] and len(who) == 1 and all(who)
+        result = await desk.argosy("app", *words)
+        assert result.code == 0, (words, result.err)
+    who = {entry["initiatedBy"]["username"] for entry in history}
+    assert [entry["revision"] for entry in history] == [first, second, first] and len(who) == 1 and all(who)
     events = (await desk.cluster.list(GroupKind("", "Event"), namespace="argocd")).items
-    told = {each["message"]: each for each in events if each["metadata"]["annotations"].get("user") in who}
+    events_by_message = {
+        cluster_event["message"]: cluster_event
+        for cluster_event in events
+        if cluster_event["metadata"]["annotations"].get("user") in who
+    }
     for words, revision in [
         ("initiated sync to", first), ("initiated sync to", second), ("Sync operation to", second),
         ("asked for a refresh at", second), ("initiated rollback to 0", first), ("held automated sync at", second),
         ("released automated sync at", second), ("deleted application at", second),
     ]:  # fmt: skip
-        (event,) = [each for text, each in told.items() if words in text and revision in text]
+        (event,) = [
+            cluster_event for text, cluster_event in events_by_message.items() if words in text and revision in text
+        ]
         assert event["lastTimestamp"].endswith("Z"), words
 
 
@@ -304,8 +312,8 @@ async def test_a_confirmed_deletion_is_written_and_told(desk: Scene) -> None:
 @pytest.mark.tier("all")
 async def test_an_automated_application_is_not_synced_to_another_revision(desk: Scene) -> None:
     first, _ = await twice_delivered(desk)
-    said = await desk.argosy("app", "sync", "models", "--revision", first)
-    assert said.code == 5 and "auto-sync is set to main" in said.err
+    result = await desk.argosy("app", "sync", "models", "--revision", first)
+    assert result.code == 5 and "auto-sync is set to main" in result.err
 
 
 @pytest.mark.tier("all")
@@ -313,19 +321,19 @@ async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk:
     desk.repository.push({"app/more.yaml": config_map("more")})
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "sync", "models", "--resource", ":ConfigMap:mo*", "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "sync", "models", "--resource", ":ConfigMap:mo*", "--timeout", HANG)
+    assert result.code == 0, result.err
     assert await desk.get("ConfigMap", "more") is not None and await desk.get("ConfigMap", "settings") is None
-    said = await desk.argosy("app", "sync", "models", "--resource", ":Secret:*")
-    assert said.code == 2 and "manages no object like :Secret:*" in said.err
+    sync_result = await desk.argosy("app", "sync", "models", "--resource", ":Secret:*")
+    assert sync_result.code == 2 and "manages no object like :Secret:*" in sync_result.err
 
 
 @pytest.mark.tier("all")
 async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", HANG)
-    assert said.code == 0 and "nothing changed" in said.err, said
+    result = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", HANG)
+    assert result.code == 0 and "nothing changed" in result.err, result
     assert await desk.get("ConfigMap", "settings") is None
 
 
@@ -347,8 +355,8 @@ async def test_an_application_that_its_project_does_not_permit_is_not_written(de
 async def test_a_switch_of_a_source_is_switched_off_again(desk: Scene) -> None:
     await desk.deliver()
     for word, expected in (("--helm-skip-crds", {"skipCrds": True}), ("--helm-skip-crds=false", None)):
-        said = await desk.argosy("app", "set", "models", word)
-        assert (said.code, said.out) == (0, "application 'models' updated\n"), said
+        result = await desk.argosy("app", "set", "models", word)
+        assert (result.code, result.out) == (0, "application 'models' updated\n"), result
         assert (await desk.app())["spec"]["source"].get("helm") == expected
 
 
@@ -356,7 +364,7 @@ async def test_a_switch_of_a_source_is_switched_off_again(desk: Scene) -> None:
 async def test_a_revision_that_git_does_not_have_is_refused_before_anything_begins(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="1")})
     await desk.deliver()
-    said = await desk.argosy("app", "sync", "models", "--revision", "nope")
-    assert said.code == 2 and "there is no branch, tag or commit 'nope'" in said.err, said
+    result = await desk.argosy("app", "sync", "models", "--revision", "nope")
+    assert result.code == 2 and "there is no branch, tag or commit 'nope'" in result.err, result
     app = await desk.app()
     assert "operation" not in app and "operationState" not in app.get("status", {})

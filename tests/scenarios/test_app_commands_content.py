@@ -33,9 +33,9 @@ DEPLOYMENT = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one")})
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield opened_scene
 
 
 async def delivered(desk: Scene, **files: object) -> None:
@@ -48,20 +48,20 @@ async def delivered(desk: Scene, **files: object) -> None:
 @pytest.mark.tier("all")
 async def test_nothing_differs_after_a_sync_and_the_exit_code_says_so(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT, token=SECRET)
-    said = await desk.argosy("app", "diff", "models")
-    assert (said.code, said.out) == (0, ""), said
-    assert "no differences" in said.err
+    result = await desk.argosy("app", "diff", "models")
+    assert (result.code, result.out) == (0, ""), result
+    assert "no differences" in result.err
 
 
 async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: Scene) -> None:
     await delivered(desk)
     await desk.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "other"}})
-    said = await desk.argosy("app", "diff", "models")
-    assert said.code == 1, said
-    head, field = said.out.splitlines()
+    result = await desk.argosy("app", "diff", "models")
+    assert result.code == 1, result
+    head, field = result.out.splitlines()
     assert head == "ConfigMap/settings -n ml"
     assert field.split()[:4] == ["data.a", '"other"', "→", '"one"']
-    assert "models: 1 field of 1 object to change; next: argosy app sync models" in said.err
+    assert "models: 1 field of 1 object to change; next: argosy app sync models" in result.err
 
 
 @pytest.mark.tier("all")
@@ -72,7 +72,7 @@ async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None
     assert "-  a: other" in text.out and "+  a: one" in text.out
     data = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)
     assert data["kind"] == "DiffReport"
-    assert [each["path"] for each in data["items"][0]["fields"]] == ["/data/a"]
+    assert [field["path"] for field in data["items"][0]["fields"]] == ["/data/a"]
 
 
 @pytest.mark.tier("all")
@@ -81,9 +81,9 @@ async def test_another_revision_can_be_compared(desk: Scene) -> None:
     await delivered(desk)
     desk.repository.push({"app/settings.yaml": config_map(a="two")})
     await desk.until_synced()
-    said = await desk.argosy("app", "diff", "models", "--revision", first)
-    assert said.code == 1 and '"two" → "one"' in said.out, said
-    assert f"another revision: {first[:7]} has a different value" in said.out, said
+    result = await desk.argosy("app", "diff", "models", "--revision", first)
+    assert result.code == 1 and '"two" → "one"' in result.out, result
+    assert f"another revision: {first[:7]} has a different value" in result.out, result
 
 
 @pytest.mark.tier("all")
@@ -92,8 +92,8 @@ async def test_a_folder_on_this_machine_can_be_compared(desk: Scene, tmp_path: P
     folder = tmp_path / "work" / "app"
     folder.mkdir(parents=True)
     (folder / "settings.yaml").write_text(dump_yaml(config_map(a="one", b="new")))
-    said = await desk.argosy("app", "diff", "models", "--local", str(folder))
-    assert said.code == 1 and "data.b" in said.out, said
+    result = await desk.argosy("app", "diff", "models", "--local", str(folder))
+    assert result.code == 1 and "data.b" in result.out, result
     assert (await desk.argosy("app", "diff", "models", "--local", str(folder), "--exit-code=false")).code == 0
 
 
@@ -102,18 +102,18 @@ async def test_values_of_secrets_are_never_shown(desk: Scene) -> None:
     await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}})
     for words in (("diff", "models"), ("diff", "models", "-o", "diff"), ("diff", "models", "-o", "json"),
                   ("manifests", "models"), ("manifests", "models", "--source", "live")):  # fmt: skip
-        said = await desk.argosy("app", *words)
+        result = await desk.argosy("app", *words)
         for hidden in ("hunter2", "aHVudGVyMg==", "b3RoZXI=", "other"):
-            assert hidden not in said.out + said.err, words
-        assert "++++++++" in said.out, (words, said)
+            assert hidden not in result.out + result.err, words
+        assert "++++++++" in result.out, (words, result)
 
 
 @pytest.mark.tier("all")
 async def test_manifests_are_those_of_git_in_their_namespace(desk: Scene) -> None:
     await delivered(desk)
-    said = await desk.argosy("app", "manifests", "models")
-    assert said.code == 0 and said.out.startswith("---\n"), said
-    assert "namespace: ml" in said.out and "a: one" in said.out
+    result = await desk.argosy("app", "manifests", "models")
+    assert result.code == 0 and result.out.startswith("---\n"), result
+    assert "namespace: ml" in result.out and "a: one" in result.out
     names = await desk.argosy("app", "manifests", "models", "-o", "name")
     assert names.out == "configmap/settings\n"
 
@@ -128,10 +128,10 @@ async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
         "metadata": {"name": "predictor-1", "namespace": "ml", "ownerReferences": [reference]},
     }  # fmt: skip
     await desk.cluster.create(child)
-    said = await desk.argosy("app", "tree", "models")
-    lines = said.out.splitlines()
-    place = next(place for place, line in enumerate(lines) if line.startswith("Deployment/predictor"))
-    assert lines[place + 1].startswith("└─ ReplicaSet/predictor-1"), said
+    result = await desk.argosy("app", "tree", "models")
+    lines = result.out.splitlines()
+    index = next(number for number, line in enumerate(lines) if line.startswith("Deployment/predictor"))
+    assert lines[index + 1].startswith("└─ ReplicaSet/predictor-1"), result
     nodes = json.loads((await desk.argosy("app", "tree", "models", "-o", "json")).out)["nodes"]
     assert {node["kind"] for node in nodes} == {"ConfigMap", "Deployment", "ReplicaSet"}
 
@@ -139,9 +139,9 @@ async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
 @pytest.mark.tier("all")
 async def test_resources_are_listed_with_health_and_orphans_apart(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
-    said = await desk.argosy("app", "resources", "models")
-    assert said.out.splitlines()[0].split()[-2:] == ["WAVE", "MESSAGE"]
-    assert "Progressing" in said.out
+    result = await desk.argosy("app", "resources", "models")
+    assert result.out.splitlines()[0].split()[-2:] == ["WAVE", "MESSAGE"]
+    assert "Progressing" in result.out
     wide = await desk.argosy("app", "resources", "models", "-o", "wide")
     assert wide.out.splitlines()[0].split() == ["GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"]
     await desk.cluster.create({**config_map("stray"), "metadata": {"name": "stray", "namespace": "ml"}})
@@ -151,9 +151,9 @@ async def test_resources_are_listed_with_health_and_orphans_apart(desk: Scene) -
 
 async def test_an_action_is_listed_run_and_told(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
-    said = await desk.argosy("app", "actions", "list", "models", "--kind", "Deployment")
-    assert said.out.splitlines()[0].split() == ["GROUP", "KIND", "NAME", "ACTION", "DISABLED"]
-    assert "restart" in said.out
+    result = await desk.argosy("app", "actions", "list", "models", "--kind", "Deployment")
+    assert result.out.splitlines()[0].split() == ["GROUP", "KIND", "NAME", "ACTION", "DISABLED"]
+    assert "restart" in result.out
     done = await desk.argosy("app", "actions", "run", "models", "restart", "--kind", "Deployment")
     assert done.code == 0, done.err
     live = await desk.get("apps/Deployment", "predictor") or {}
@@ -167,8 +167,8 @@ async def test_an_action_is_listed_run_and_told(desk: Scene) -> None:
 @pytest.mark.tier("all")
 async def test_logs_of_an_application_without_pods_are_refused_with_a_sentence(desk: Scene) -> None:
     await delivered(desk)
-    said = await desk.argosy("app", "logs", "models")
-    assert said.code == 2 and "has no Pods to read from" in said.err
+    result = await desk.argosy("app", "logs", "models")
+    assert result.code == 2 and "has no Pods to read from" in result.err
 
 
 @pytest.mark.tier("all")
@@ -176,7 +176,7 @@ async def test_only_what_carries_a_label_is_synced(desk: Scene) -> None:
     desk.repository.push({"app/predictor.yaml": DEPLOYMENT})
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "sync", "models", "--label", "part=serving", "--timeout", HANG)
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "sync", "models", "--label", "part=serving", "--timeout", HANG)
+    assert result.code == 0, result.err
     assert await desk.get("apps/Deployment", "predictor") is not None
     assert await desk.get("ConfigMap", "settings") is None

@@ -26,9 +26,9 @@ SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+        yield opened_scene
 
 
 async def test_a_list_counts_the_fields_that_differ(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +63,8 @@ async def test_a_watched_list_adds_a_line_for_each_change_and_ends_with_ctrl_c(d
         while json.loads(await process.stdout.readline())["status"]["sync"]["status"] != "Synced":
             pass
         process.send_signal(signal.SIGINT)
-        _, told = await process.communicate()
-    assert (process.returncode, told) == (0, b"")
+        _, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
 
 
 @pytest.mark.tier("all")
@@ -82,12 +82,12 @@ async def test_a_sync_in_a_terminal_draws_its_waves(desk: Scene) -> None:
 
 def in_a_terminal(desk: Scene, settings: dict[str, str], *words: str) -> str:
     """All that a command shows where stdout is a terminal."""
-    ours, theirs = pty.openpty()
+    ours, terminal = pty.openpty()
     settings = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", **settings}
     command = [sys.executable, "-m", "argosy", *words, "--kubeconfig", str(desk.kubeconfig)]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, stdin=theirs, env=settings) as process:
-        os.close(theirs)
-        shown = b""
+    with subprocess.Popen(command, stdout=terminal, stderr=subprocess.PIPE, stdin=terminal, env=settings) as process:
+        os.close(terminal)
+        output = b""
         while True:
             try:
                 part = os.read(ours, 65536)
@@ -95,11 +95,11 @@ def in_a_terminal(desk: Scene, settings: dict[str, str], *words: str) -> str:
                 break
             if not part:
                 break
-            shown += part
-        _, told = process.communicate()
+            output += part
+        _, errors = process.communicate()
     os.close(ours)
-    assert process.returncode == 0, told
-    return shown.decode()
+    assert process.returncode == 0, errors
+    return output.decode()
 
 
 @pytest.mark.tier("all")
@@ -116,8 +116,8 @@ async def test_an_application_of_several_sources_is_shown_compared_synced_and_re
     synced = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     short = desk.repository.head[:7]
     assert synced.code == 0 and f"sync to {short}, {short} succeeded" in synced.err, synced
-    shown = await desk.argosy("app", "get", "models")
-    assert "Sources:" in shown.out and shown.out.count("- Repo:") == 2 and "  Path:             other" in shown.out
+    result = await desk.argosy("app", "get", "models")
+    assert "Sources:" in result.out and result.out.count("- Repo:") == 2 and "  Path:             other" in result.out
     listed = await desk.argosy("app", "list")
     assert f"{short},{short}" in listed.out
     history = await desk.argosy("app", "history", "models")

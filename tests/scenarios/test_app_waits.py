@@ -33,9 +33,9 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("argosy.gitops.application_client.condition_wait.FAILURE_CONFIRM_SECONDS", 0.3)
     monkeypatch.setattr("argosy.gitops.application_client.condition_wait.CHECK_INTERVAL_SECONDS", 0.1)
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one")})
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield opened_scene
 
 
 def pod(owner: dict[str, Any], reason: str) -> dict[str, Any]:
@@ -60,25 +60,25 @@ async def test_waiting_ends_where_an_image_cannot_be_pulled_and_names_pod_wave_a
     owner = await desk.get("apps/Deployment", "predictor")
     assert owner is not None
     stuck = pod(owner, "ImagePullBackOff")
-    made = await desk.cluster.create(stuck)
+    created = await desk.cluster.create(stuck)
     key = ResourceKey("", "Pod", "ml", "predictor-x2x")
-    if not made.get("status", {}).get("containerStatuses"):
+    if not created.get("status", {}).get("containerStatuses"):
         await desk.cluster.patch(key, {"status": stuck["status"]}, subresource="status")
-    said = await desk.argosy("app", "wait", "models", "--health", "--timeout", NEVER)
-    assert said.code == 1, said.err
-    assert "models: waiting cannot help: health is Progressing, not Healthy" in said.err
-    assert "why: Pod/predictor-x2x -n ml: container main  ImagePullBackOff: no such image: predictor:1" in said.err
-    assert "     wave 3: Deployment/predictor -n ml  Progressing" in said.err
-    assert said.err.splitlines()[-1].startswith("next: argosy app tree models")
+    result = await desk.argosy("app", "wait", "models", "--health", "--timeout", NEVER)
+    assert result.code == 1, result.err
+    assert "models: waiting cannot help: health is Progressing, not Healthy" in result.err
+    assert "why: Pod/predictor-x2x -n ml: container main  ImagePullBackOff: no such image: predictor:1" in result.err
+    assert "     wave 3: Deployment/predictor -n ml  Progressing" in result.err
+    assert result.err.splitlines()[-1].startswith("next: argosy app tree models")
 
 
 @pytest.mark.tier("all")
 async def test_waiting_ends_where_git_cannot_be_compared(desk: Scene) -> None:
     await desk.deliver(source={"repoURL": desk.repository.url, "path": "nowhere", "targetRevision": "main"})
     await desk.until_condition("ComparisonError")
-    said = await desk.argosy("app", "wait", "models", "--timeout", NEVER)
-    assert said.code == 1, said.err
-    assert "why: ComparisonError: " in said.err and "nowhere" in said.err
+    result = await desk.argosy("app", "wait", "models", "--timeout", NEVER)
+    assert result.code == 1, result.err
+    assert "why: ComparisonError: " in result.err and "nowhere" in result.err
 
 
 async def test_waiting_for_an_operation_that_failed_exits_1_and_names_the_object(desk: Scene) -> None:
@@ -87,9 +87,9 @@ async def test_waiting_for_an_operation_that_failed_exits_1_and_names_the_object
     await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
     await desk.sync()
     await desk.until_over()
-    said = await desk.argosy("app", "wait", "models", "--operation", "--timeout", NEVER)
-    assert said.code == 1, said.err
-    assert "argosy: models: operation failed\nwhy: " in said.err and "ConfigMap/wrong  SyncFailed: " in said.err
+    result = await desk.argosy("app", "wait", "models", "--operation", "--timeout", NEVER)
+    assert result.code == 1, result.err
+    assert "argosy: models: operation failed\nwhy: " in result.err and "ConfigMap/wrong  SyncFailed: " in result.err
     as_argocd = await desk.argosy("app", "wait", "models", "--operation", "--timeout", NEVER, program="argocd")
     assert as_argocd.code == 0, as_argocd.err
 
@@ -101,7 +101,7 @@ async def test_waiting_ends_where_automated_sync_is_held(desk: Scene) -> None:
     assert (await desk.argosy("app", "hold", "models", "--reason", "latency")).code == 0
     desk.repository.push({"app/settings.yaml": config_map(a="two")})
     await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
-    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", NEVER)
-    assert said.code == 1, said.err
-    assert "automated sync is held by " in said.err and "latency" in said.err
-    assert "next: argosy app diff models, then: argosy app release models" in said.err
+    result = await desk.argosy("app", "wait", "models", "--sync", "--timeout", NEVER)
+    assert result.code == 1, result.err
+    assert "automated sync is held by " in result.err and "latency" in result.err
+    assert "next: argosy app diff models, then: argosy app release models" in result.err

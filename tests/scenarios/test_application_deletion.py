@@ -138,11 +138,11 @@ async def test_what_is_of_a_kind_that_went_is_gone_too(cluster: Cluster, hooks: 
     """Though the engine's cache may still tell of it."""
     await Stage(cluster, [definition(), manifest("Widget", "w", api="example.com/v1"), config("a")]).finish()
     deletion = Deletion(cluster, hooks, finalizers=ALL[1:3] if hooks else RESOURCES)
-    known = await Stage(cluster).live()
+    live = await Stage(cluster).live()
     await cluster.delete(DEFINITION)
     for _ in range(6):
         answer = await advance_deletion(
-            deletion.app, known, hooks, cluster=cluster, assess_all=judge, find_refusal=lambda _: ""
+            deletion.app, live, hooks, cluster=cluster, assess_all=judge, find_refusal=lambda _: ""
         )
         deletion.finalizers = answer.finalizers
         await asyncio.sleep(0)
@@ -179,14 +179,14 @@ class TakenOver:
         self._cluster, self._verb = cluster, verb
 
     def __getattr__(self, name: str) -> Any:
-        asked = getattr(self._cluster, name)
+        attribute = getattr(self._cluster, name)
         if name != self._verb:
-            return asked
+            return attribute
 
         async def call(key: ResourceKey, **more: Any) -> Any:
             self._verb = ""
             await self._cluster.patch(key, {"metadata": {"labels": {"owner": "another"}}})
-            return await asked(key, **more)
+            return await attribute(key, **more)
 
         return call
 
@@ -272,7 +272,7 @@ async def test_hooks_run_before_and_after_and_are_cleaned_up_by_policy(cluster: 
     await deletion.finish()
     assert deletion.said[-1] == "waiting for completion of hook batch/Job/after"
     assert "a" not in await standing(cluster) and await standing(cluster, JOBS) == ["after"]
-    (left,) = [each for each in (await cluster.list(JOBS)).items if each["metadata"]["name"] == "after"]
+    (left,) = [hook_job for hook_job in (await cluster.list(JOBS)).items if hook_job["metadata"]["name"] == "after"]
     assert not left["metadata"].get("finalizers")
 
 
@@ -319,12 +319,12 @@ async def test_a_deletion_ends_as_if_nothing_had_happened_wherever_it_is_killed(
             except Crash:
                 deletion.engine = CrashingCluster(cluster, created=engine.created)
                 await deletion.finish()
-            runs = Counter(each["metadata"]["name"] for each in engine.created if is_hook(each))
+            runs = Counter(created["metadata"]["name"] for created in engine.created if is_hook(created))
             return runs, await standing(cluster), await standing(cluster, JOBS), len(engine.calls)
 
     *whole, calls = await played(None, after=False)
     assert whole == [Counter(before=1, after=1), ["kept"], ["after"]]
     for point in range(calls):
         for after in (False, True):
-            *found, _ = await played(point, after=after)
-            assert found == whole, f"{'after' if after else 'before'} call {point}"
+            *outcome, _ = await played(point, after=after)
+            assert outcome == whole, f"{'after' if after else 'before'} call {point}"

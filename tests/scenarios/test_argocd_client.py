@@ -30,22 +30,22 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
-    async with real_scene(tmp_path_factory.mktemp("client")) as found:
-        found.room.repository.push({**a_folder(), "other/one.yaml": a_folder()["app/settings.yaml"]})
-        await found.room.deliver()
-        await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync")
-        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
+    async with real_scene(tmp_path_factory.mktemp("client")) as opened_scene:
+        opened_scene.room.repository.push({**a_folder(), "other/one.yaml": a_folder()["app/settings.yaml"]})
+        await opened_scene.room.deliver()
+        await opened_scene.room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        await opened_scene.seen("models", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
         elsewhere = {"server": "https://kubernetes.default.svc", "namespace": "untouched"}
-        await found.room.deliver("unsynced", destination=elsewhere)  # which no test syncs
-        await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync", "unsynced")
-        await found.seen("unsynced", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
-        yield found
+        await opened_scene.room.deliver("unsynced", destination=elsewhere)  # which no test syncs
+        await opened_scene.room.until(lambda status: status["sync"]["status"] == "OutOfSync", "unsynced")
+        await opened_scene.seen("unsynced", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
+        yield opened_scene
 
 
 async def client(api: ApiScene, token: str = "") -> Any:
     configuration = argocd.Configuration(host=f"http://127.0.0.1:{api.client.port}")
-    shown = f"Bearer {token or await api.token()}"
-    return service.ApplicationServiceApi(argocd.ApiClient(configuration, "Authorization", shown))
+    authorization = f"Bearer {token or await api.token()}"
+    return service.ApplicationServiceApi(argocd.ApiClient(configuration, "Authorization", authorization))
 
 
 async def called(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -55,13 +55,13 @@ async def called(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any
 async def test_it_lists_and_reads(api: ApiScene) -> None:
     their = await client(api)
     listed = await called(their.application_service_list)
-    assert "models" in [each["metadata"]["name"] for each in listed["items"]]
+    assert "models" in [application["metadata"]["name"] for application in listed["items"]]
     app = await called(their.application_service_get, "unsynced")
     assert app["spec"]["destination"]["namespace"] == "untouched" and app["status"]["sync"]["status"] == "OutOfSync"
     none = await called(their.application_service_list, selector="env=none")
     assert none["items"] == []
     tree = await called(their.application_service_resource_tree, "unsynced")
-    assert {each["health"]["status"] for each in tree["nodes"]} == {"Missing"}
+    assert {node["health"]["status"] for node in tree["nodes"]} == {"Missing"}
     manifests = await called(their.application_service_get_manifests, "models")
     assert len(manifests["manifests"]) == 5
     windows = await called(their.application_service_get_application_sync_windows, "models")
@@ -78,13 +78,15 @@ async def test_it_creates_syncs_and_deletes(api: ApiScene) -> None:
 
     their = await client(api)
     source = V1alpha1ApplicationSource(repo_url=api.room.repository.url, path="other", target_revision="main")
-    place = V1alpha1ApplicationDestination(server="https://kubernetes.default.svc", namespace="ml")
-    spec = V1alpha1ApplicationSpec(project="default", source=source, destination=place)
+    destination = V1alpha1ApplicationDestination(server="https://kubernetes.default.svc", namespace="ml")
+    spec = V1alpha1ApplicationSpec(project="default", source=source, destination=destination)
     body = V1alpha1Application(metadata=V1ObjectMeta(name="theirs"), spec=spec)
-    made = await called(their.application_service_create, body)
-    assert made["metadata"]["name"] == "theirs"
-    asked = await called(their.application_service_sync, "theirs", ApplicationApplicationSyncRequest(prune=True))
-    assert asked["operation"]["sync"]["prune"] is True
+    created = await called(their.application_service_create, body)
+    assert created["metadata"]["name"] == "theirs"
+    sync_response = await called(
+        their.application_service_sync, "theirs", ApplicationApplicationSyncRequest(prune=True)
+    )
+    assert sync_response["operation"]["sync"]["prune"] is True
     done = await api.over("theirs")
     assert done["status"]["operationState"]["phase"] == "Succeeded"
     assert (await api.room.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
@@ -103,7 +105,7 @@ async def test_it_watches(api: ApiScene) -> None:
             *whole, rest = (rest + chunk).split(b"\n")
             frames.extend(json.loads(line)["result"] for line in whole if line)
             has_begun.set()
-            if any(each["application"]["metadata"].get("labels") == {"seen": "yes"} for each in frames):
+            if any(frame["application"]["metadata"].get("labels") == {"seen": "yes"} for frame in frames):
                 break
         answer.close()
 
@@ -112,7 +114,7 @@ async def test_it_watches(api: ApiScene) -> None:
     await api.room.patch_app({"metadata": {"labels": {"seen": "yes"}}})
     await asyncio.wait_for(work, HANG_SECONDS)
     assert frames[0]["type"] == "ADDED" and frames[-1]["type"] == "MODIFIED"
-    assert {each["application"]["metadata"]["name"] for each in frames} == {"models"}
+    assert {frame["application"]["metadata"]["name"] for frame in frames} == {"models"}
 
 
 async def test_it_reads_logs(api: ApiScene) -> None:
@@ -123,8 +125,8 @@ async def test_it_reads_logs(api: ApiScene) -> None:
 
     def read() -> bytes:
         answer = their.application_service_pod_logs("models", "one", namespace="ml", _preload_content=False)
-        found: bytes = answer.read()
-        return found
+        logs: bytes = answer.read()
+        return logs
 
     frames = [json.loads(line)["result"] for line in (await asyncio.to_thread(read)).splitlines()]
     assert frames[0]["content"] == "listening on 8080" and frames[-1]["last"] is True

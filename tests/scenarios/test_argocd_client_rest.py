@@ -52,9 +52,9 @@ async def test_it_creates_reads_changes_and_deletes_projects(world: World) -> No
         spec = V1alpha1AppProjectSpec(description=about, source_repos=["*"])
         return V1alpha1AppProject(metadata=V1ObjectMeta(name="theirs"), spec=spec)
 
-    made = await called(projects.project_service_create, ProjectProjectCreateRequest(project=project("x")))
-    assert made["metadata"]["name"] == "theirs"
-    names = [each["metadata"]["name"] for each in (await called(projects.project_service_list))["items"]]
+    created = await called(projects.project_service_create, ProjectProjectCreateRequest(project=project("x")))
+    assert created["metadata"]["name"] == "theirs"
+    names = [item["metadata"]["name"] for item in (await called(projects.project_service_list))["items"]]
     assert names == ["default", "theirs"]
     changed = ProjectProjectUpdateRequest(project=project("y"))
     assert (await called(projects.project_service_update, "theirs", changed))["spec"]["description"] == "y"
@@ -66,11 +66,11 @@ async def test_it_declares_repositories_and_reads_their_refs(world: World) -> No
     from argocd_python_client.models import V1alpha1Repository
 
     repositories = service(world, "RepositoryServiceApi")
-    made = await called(
+    created = await called(
         repositories.repository_service_create_repository,
         V1alpha1Repository(repo=world.repository.url, username="u", password="canary-password"),
     )
-    assert made["repo"] == world.repository.url and "canary" not in str(made)
+    assert created["repo"] == world.repository.url and "canary" not in str(created)
     (one,) = (await called(repositories.repository_service_list_repositories))["items"]
     assert one["connectionState"]["status"] == "Successful"
     assert (await called(repositories.repository_service_list_refs, world.repository.url))["branches"] == ["main"]
@@ -85,7 +85,7 @@ async def test_it_declares_clusters(world: World) -> None:
         server="https://prod:6443", name="prod", config=V1alpha1ClusterConfig(bearer_token="canary-token-2")
     )
     assert "canary" not in str(await called(clusters.cluster_service_create, body))
-    names = [each["name"] for each in (await called(clusters.cluster_service_list))["items"]]
+    names = [item["name"] for item in (await called(clusters.cluster_service_list))["items"]]
     assert names == ["in-cluster", "prod"]
     assert (await called(clusters.cluster_service_get, "https://prod:6443"))["name"] == "prod"
     await called(clusters.cluster_service_delete, "https://prod:6443")

@@ -53,30 +53,30 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_at_least_forty_commands_are_recorded() -> None:
-    assert len({each.line for each in COMMANDS}) >= 40
+    assert len({recorded_command.line for recorded_command in COMMANDS}) >= 40
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_recorded_command_is_answered_as_recorded(played: Played, number: int) -> None:
-    command, said, known = played[number]
-    assert differences(command, said, known) == [], command.line
+    command, result, variables = played[number]
+    assert differences(command, result, variables) == [], command.line
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_every_record_can_fail(played: Played, number: int) -> None:
-    command, said, known = played[number]
-    assert differences(command, said._replace(code=said.code + 1), known)
+    command, result, variables = played[number]
+    assert differences(command, result._replace(code=result.code + 1), variables)
     if command.out is not None and command.out.strip().removesuffix("...").strip() != "":
-        assert differences(command, said._replace(out="nonsense\n"), known), "any output fits"
+        assert differences(command, result._replace(out="nonsense\n"), variables), "any output fits"
     if command.out == "":
-        assert differences(command, said._replace(out="something\n"), known)
+        assert differences(command, result._replace(out="something\n"), variables)
 
 
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:  # type: ignore[misc]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        yield opened_scene
 
 
 @pytest.mark.tier("all")
@@ -96,15 +96,15 @@ async def test_specs_are_edited_and_what_is_refused_is_kept(desk: Scene, monkeyp
     desk.repository.push({"app/settings.yaml": config_map(a="one")})
     await desk.deliver()
     monkeypatch.setenv("KUBE_EDITOR", "sed -i s/main/HEAD/")
-    said = await desk.argosy("app", "edit", "models")
-    assert said.code == 0 and "updated" in said.err, said.err
+    result = await desk.argosy("app", "edit", "models")
+    assert result.code == 0 and "updated" in result.err, result.err
     assert (await desk.app())["spec"]["source"]["targetRevision"] == "HEAD"
     assert "unchanged" in (await desk.argosy("app", "edit", "models")).err
     monkeypatch.setenv("KUBE_EDITOR", "sed -i s/repoURL/repo/")
-    said = await desk.argosy("app", "edit", "models")
-    kept = Path(said.err.partition("is kept in ")[2].split()[0])
-    assert said.code == 2 and "repo:" in kept.read_text()
-    kept.unlink()
+    edit_result = await desk.argosy("app", "edit", "models")
+    draft_path = Path(edit_result.err.partition("is kept in ")[2].split()[0])
+    assert edit_result.code == 2 and "repo:" in draft_path.read_text()
+    draft_path.unlink()
     monkeypatch.setenv("KUBE_EDITOR", "no-such-editor")
     assert (await desk.argosy("proj", "edit", "default")).code == 2
     monkeypatch.setenv("KUBE_EDITOR", "sed -i 1idescription:\\ all")
@@ -130,25 +130,25 @@ def test_the_version_is_told_in_its_forms(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_needs_its_server_says_what_to_do_instead(capsys: pytest.CaptureFixture[str]) -> None:
-    said = said_as_argocd(capsys, "login argocd.example --core --username admin --password secret --sso")
-    assert said.code == 0 and "no login needed" in said.err and "secret" not in said.err
+    result = said_as_argocd(capsys, "login argocd.example --core --username admin --password secret --sso")
+    assert result.code == 0 and "no login needed" in result.err and "secret" not in result.err
     assert said_as_argocd(capsys, "logout argocd.example").code == 0
-    said = said_as_argocd(capsys, "gpg list")
-    assert said.code == 1 and "argocd-gpg-keys-cm" in said.err
+    command_result = said_as_argocd(capsys, "gpg list")
+    assert command_result.code == 1 and "argocd-gpg-keys-cm" in command_result.err
     assert "app\n" in said_as_argocd(capsys, "--help").out
 
 
 def test_a_login_without_any_cluster_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    said = said_as_argocd(capsys, "login argocd.example --username admin --password secret")
-    assert said.code == 20 and "no kubeconfig" in said.err and "secret" not in said.err
+    result = said_as_argocd(capsys, "login argocd.example --username admin --password secret")
+    assert result.code == 20 and "no kubeconfig" in result.err and "secret" not in result.err
 
 
 def test_options_of_the_environment_that_cannot_be_read_are_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARGOCD_OPTS", "--server 'a")
-    said = said_as_argocd(capsys, "app list")
-    assert said.code == 20 and "ARGOCD_OPTS" in said.err
+    result = said_as_argocd(capsys, "app list")
+    assert result.code == 20 and "ARGOCD_OPTS" in result.err
 
 
 @pytest.mark.anyio
@@ -169,9 +169,9 @@ async def test_a_server_of_another_installation_is_refused_wherever_it_is_named(
         "app delete models -y --argocd-context prod.example",
         "proj delete default --server prod.example",
     ):
-        said = await argocd(line)
-        assert said.code == 20, line
-        assert "prod.example" in said.err and "is not a server of context plane (https://127.0.0.1:" in said.err
+        result = await argocd(line)
+        assert result.code == 20, line
+        assert "prod.example" in result.err and "is not a server of context plane (https://127.0.0.1:" in result.err
     for name, value in (("ARGOCD_SERVER", "prod.example"), ("ARGOCD_OPTS", "--grpc-web --server prod.example")):
         monkeypatch.setenv(name, value)
         assert (await argocd("app delete models -y")).code == 20, name
@@ -212,10 +212,10 @@ async def test_a_server_that_argo_cds_own_configuration_names_is_refused(
     async def argocd(line: str) -> Said:
         return await desk.argosy(*line.split(), program="argocd")
 
-    said = await argocd(f"app delete models -y --config {tmp_path / 'config'}")
-    assert said.code == 20 and "hidden-token" not in said.err
-    assert f"prod.example, named by the context in {tmp_path / 'config'}, is not a server of context" in said.err
-    assert "next: add --core to use that cluster, choose another cluster with --kube-context" in said.err
+    result = await argocd(f"app delete models -y --config {tmp_path / 'config'}")
+    assert result.code == 20 and "hidden-token" not in result.err
+    assert f"prod.example, named by the context in {tmp_path / 'config'}, is not a server of context" in result.err
+    assert "next: add --core to use that cluster, choose another cluster with --kube-context" in result.err
     monkeypatch.setenv("ARGOCD_CONFIG_DIR", str(tmp_path))
     for line in ("app get models", "app delete models -y", "proj list", "app list --argocd-context here"):
         assert (await argocd(line)).code == 20, line
@@ -235,13 +235,13 @@ async def test_a_write_after_a_refused_login_names_its_target(desk: Scene) -> No
     desk.repository.push({"app/settings.yaml": config_map(a="one")})
     await desk.deliver()
     assert (await desk.argosy("login", "prod.example", program="argocd")).code == 20
-    said = await desk.argosy("app", "set", "models", "--revision", "main", program="argocd")
-    assert said.code == 0 and said.err.startswith("target: context plane (https://127.0.0.1:"), said.err
+    result = await desk.argosy("app", "set", "models", "--revision", "main", program="argocd")
+    assert result.code == 0 and result.err.startswith("target: context plane (https://127.0.0.1:"), result.err
 
 
 def test_flags_that_choose_a_server_are_passed_over_wherever_they_stand() -> None:
     line = "--server a.example --core --kube-context dev apps get models --header x=y -H z --out json --insecure=true"
     assert translate_arguments(line.split()) == ["app", "get", "models", "--output", "json", "--context", "dev"]
     assert translate_arguments(["app", "list", "--namespace", "argocd"]) == ["app", "list", "--app-namespace", "argocd"]
-    kept = ["app", "logs", "models", "--namespace=ml"]
-    assert translate_arguments(kept) == kept
+    arguments = ["app", "logs", "models", "--namespace=ml"]
+    assert translate_arguments(arguments) == arguments

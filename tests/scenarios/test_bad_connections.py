@@ -232,9 +232,9 @@ def test_500_connections_that_come_and_go_leave_nothing(shared: Sandbox) -> None
     address = (shared.endpoint.host, shared.endpoint.port)
     memory = []
     for _ in range(3):
-        kept = [socket.create_connection(address) for _ in range(500)]
+        connections = [socket.create_connection(address) for _ in range(500)]
         assert shared.request("GET", CONFIGMAPS).code == 200, "while 500 are open"
-        for connection in kept:
+        for connection in connections:
             connection.close()
         for _ in range(100):
             with wire(shared.endpoint):

@@ -82,10 +82,10 @@ async def test_one_whose_account_may_not_write_there_does_not_look_there() -> No
     """Whoever may run a Pod can give it every label and flag: what its account may do is another's to give."""
     async with enforcing() as (admin, _):
         await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})
-        made = pod("tenant")
-        flags = {**made["spec"]["containers"][0], "args": ["--application-namespaces", "*"]}
+        controller_pod = pod("tenant")
+        flags = {**controller_pod["spec"]["containers"][0], "args": ["--application-namespaces", "*"]}
         account = {"serviceAccountName": "default", "containers": [flags]}
-        await admin.create({**made, "spec": account})
+        await admin.create({**controller_pod, "spec": account})
         assert not (await detect_engines(admin, CONTROL)).list_watching(CONTROL)
         assert (await detect_engines(admin, CONTROL)).list_watching("tenant")
         rules = [{"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["patch"]}]

@@ -34,9 +34,11 @@ class Said:
             assert old in path.read_text()
             path.write_text(path.read_text().replace(old, new))
         self._patched.chdir(self._folder)
-        found = check_paths(["."], options=manner, log=lambda text: None).findings
+        findings = check_paths(["."], options=manner, log=lambda text: None).findings
         return [
-            f"{each.severity}: {each.violation.message}; {each.violation.fix}" for each in found if each.rule.id == rule
+            f"{finding.severity}: {finding.violation.message}; {finding.violation.fix}"
+            for finding in findings
+            if finding.rule.id == rule
         ]
 
 
@@ -57,9 +59,9 @@ def test_a_plain_job_with_a_time_to_live_is_warned_about(said: Said) -> None:
 
 
 def test_a_job_without_the_permissions_it_needs_is_an_error_that_names_the_rule(said: Said) -> None:
-    found = said.of("AGY137")
-    assert found[0].startswith("error: Job/wait needs get on inferenceservice, which its ServiceAccount waiter may")
-    assert any("add the verb create on buildconfig/instantiate to a Role of waiter" in each for each in found)
+    messages = said.of("AGY137")
+    assert messages[0].startswith("error: Job/wait needs get on inferenceservice, which its ServiceAccount waiter may")
+    assert any("add the verb create on buildconfig/instantiate to a Role of waiter" in message for message in messages)
 
 
 def test_images_that_differ_are_told_and_one_is_advised(said: Said) -> None:
@@ -77,22 +79,22 @@ def test_a_runtime_that_a_prefix_renamed_is_found_in_any_repository(said: Said) 
 
 
 def test_a_patch_by_place_is_found_inline_and_in_a_file(said: Said) -> None:
-    found = said.of("AGY209")
-    assert len(found) == 2
-    assert all("op: test, path: /spec/containers/0/args/0" in each for each in found)
+    messages = said.of("AGY209")
+    assert len(messages) == 2
+    assert all("op: test, path: /spec/containers/0/args/0" in message for message in messages)
 
 
 def test_production_that_follows_a_feature_branch_is_found_with_its_field(said: Said) -> None:
-    assert any("fraud-production is a production Application, but follows branch feature/quick" in each
-               for each in said.of("AGY105"))  # fmt: skip
+    assert any("fraud-production is a production Application, but follows branch feature/quick" in message
+               for message in said.of("AGY105"))  # fmt: skip
 
 
 def test_a_secret_with_a_value_is_found_and_the_value_is_not_said(said: Said) -> None:
-    found = "\n".join(said.of("AGY601"))
+    output = "\n".join(said.of("AGY601"))
     text = (FIXTURES / "AGY601/bad/manifests/object.yaml").read_text()
     value = text.partition("AWS_SECRET_ACCESS_KEY: ")[2].split()[0]
-    assert "Secret/bucket: stringData.AWS_SECRET_ACCESS_KEY has a value" in found
-    assert value not in found
+    assert "Secret/bucket: stringData.AWS_SECRET_ACCESS_KEY has a value" in output
+    assert value not in output
 
 
 def test_credentials_of_a_cluster_in_git_are_an_error(said: Said) -> None:
@@ -109,7 +111,7 @@ def test_the_checklist_for_data_is_asked_of_who_asks_for_it_and_of_nobody_else(s
 
 
 def test_the_checklist_for_data_has_its_items(said: Said) -> None:
-    found = "\n".join(said.of("AGY117"))
+    output = "\n".join(said.of("AGY117"))
     for item in (
         "follows try/other instead of main or a release",
         "has no sync option RespectIgnoreDifferences=true",
@@ -119,7 +121,7 @@ def test_the_checklist_for_data_has_its_items(said: Said) -> None:
         "does not retry a failed sync",
         "does not name an owner; add an entry to spec.info",
     ):
-        assert item in found
+        assert item in output
 
 
 def test_the_checklist_for_data_can_be_asked_of_all(said: Said) -> None:
@@ -138,9 +140,9 @@ def test_a_notebook_job_that_no_check_judges_does_not_hold_up_the_model(said: Sa
 
 
 def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said: Said) -> None:
-    found = "\n".join(said.of("AGY204"))
-    assert "Job/tune requests 2 nvidia.com/gpu, but ResourceQuota/team allows 1: it never starts" in found
-    assert "InferenceService/fraud requests 2 × 4 cpu, but ResourceQuota/team allows 6" in found
+    output = "\n".join(said.of("AGY204"))
+    assert "Job/tune requests 2 nvidia.com/gpu, but ResourceQuota/team allows 1: it never starts" in output
+    assert "InferenceService/fraud requests 2 × 4 cpu, but ResourceQuota/team allows 6" in output
 
 
 @pytest.mark.tier("all")
@@ -154,8 +156,8 @@ def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_b
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(tmp_path / "origin"), str(clone)], check=True)
     monkeypatch.chdir(clone)
-    found = check_paths(["."], options=DEFAULT_OPTIONS, log=lambda text: None).findings
-    (behind,) = (each for each in found if each.rule.id == "AGY101")
+    findings = check_paths(["."], options=DEFAULT_OPTIONS, log=lambda text: None).findings
+    (behind,) = (finding for finding in findings if finding.rule.id == "AGY101")
     assert behind.location.file == "gitops/argocd/applications/stage01/app-stage01-model-serving.yaml"
     assert "at stage1-complete (as fetched in this clone)" in behind.violation.message
     assert "serving/vllm/pvc-mistral-24b.yaml does not exist" in behind.violation.message

@@ -34,8 +34,8 @@ class Both(NamedTuple):
         return self.argosy("add", "argosy-far", "--context-kubeconfig", str(self.far.kubeconfig), *flags)
 
     def secret(self) -> dict[str, Any]:
-        found = self.near.request("GET", f"{SECRETS}?labelSelector=argocd.argoproj.io/secret-type=cluster").json()
-        (secret,) = found["items"]
+        listing = self.near.request("GET", f"{SECRETS}?labelSelector=argocd.argoproj.io/secret-type=cluster").json()
+        (secret,) = listing["items"]
         return {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
 
     def token(self) -> str:
@@ -43,7 +43,7 @@ class Both(NamedTuple):
 
     def made(self) -> list[str]:
         """What is on the far cluster for argocd-manager."""
-        names = [(path, each["metadata"]["name"]) for path in PLACES for each in self._far(path)]
+        names = [(path, manifest["metadata"]["name"]) for path in PLACES for manifest in self._far(path)]
         return [f"{path}/{name}" for path, name in names if name.startswith(MANAGER)]
 
     def _far(self, path: str) -> list[dict[str, Any]]:
@@ -84,26 +84,26 @@ def both(sandboxes: Both) -> Iterator[Both]:
 
 
 def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
-    said = both.add("--name", "prod", "-y")
-    assert said.code == 0 and said.out == f"Cluster '{both.far.address}' added\n"
+    result = both.add("--name", "prod", "-y")
+    assert result.code == 0 and result.out == f"Cluster '{both.far.address}' added\n"
     for line in ('ServiceAccount "argocd-manager" created', 'ClusterRole "argocd-manager-role" created'):
-        assert line in said.err
+        assert line in result.err
     secret = both.secret()
     assert (secret["name"], secret["server"]) == ("prod", both.far.address)
-    assert both.token() not in said.out + said.err and both.is_let_in(both.token())
+    assert both.token() not in result.out + result.err and both.is_let_in(both.token())
     listed = both.argosy("list")
     rows = [line.split() for line in listed.out.splitlines()]
     assert rows[0] == ["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"]
     assert [both.far.address, "prod", "1.32", "Successful"] in rows
     assert ["https://kubernetes.default.svc", "in-cluster", "1.32", "Successful"] in rows
-    shown = both.argosy("get", "prod", "-o", "wide")
-    assert f"Server URL:              {both.far.address}" in shown.out
-    assert "oAuth authentication:    true" in shown.out and "Cert validation:         true" in shown.out
+    details = both.argosy("get", "prod", "-o", "wide")
+    assert f"Server URL:              {both.far.address}" in details.out
+    assert "oAuth authentication:    true" in details.out and "Cert validation:         true" in details.out
     assert f"server: {both.far.address}\n" in both.argosy("get", "prod").out  # argo: YAML, unless somebody asks
     document = json.loads(both.argosy("get", both.far.address, "-o", "json").out)
     assert document["connectionState"]["status"] == "Successful" and both.token() not in json.dumps(document)
     several = json.loads(both.argosy("get", "prod", "in-cluster", "-o", "json").out)
-    assert [each["name"] for each in several] == ["prod", "in-cluster"]
+    assert [cluster["name"] for cluster in several] == ["prod", "in-cluster"]
     assert both.argosy("get", "prod", "in-cluster", "-o", "wide").out.count("Cluster information") == 2
     for other in ("nowhere", "in-cluster"):  # all are looked at before the first is removed
         assert both.argosy("rm", "prod", other, "-y").code == 2 and both.secret()["name"] == "prod"
@@ -116,10 +116,10 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
 def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
     assert both.add("--name", "prod", "-y").code == 0
     old = both.token()
-    said = both.argosy("rotate", "prod")
-    assert said.code == 0 and said.out == "Cluster 'prod' rotated auth\n", said
+    result = both.argosy("rotate", "prod")
+    assert result.code == 0 and result.out == "Cluster 'prod' rotated auth\n", result
     new = both.token()
-    assert new != old and new not in said.out + said.err
+    assert new != old and new not in result.out + result.err
     assert both.is_let_in(new) and not both.is_let_in(old)
 
 
@@ -175,9 +175,9 @@ def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Bot
 def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None:
     both.clear()
     assert both.add("--name", "prod", "-y").code == 0 and both.is_let_in(both.token())
-    said = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y", "--upsert")
-    assert said.code == 0 and 'Role "argocd-manager-role" created in namespace "ml"' in said.err
-    assert 'ClusterRoleBinding "argocd-manager-role-binding" deleted\n' in said.err
+    result = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y", "--upsert")
+    assert result.code == 0 and 'Role "argocd-manager-role" created in namespace "ml"' in result.err
+    assert 'ClusterRoleBinding "argocd-manager-role-binding" deleted\n' in result.err
     secret = both.secret()
     assert (secret["namespaces"], secret["clusterResources"], secret["project"]) == ("ml", "false", "team")
     assert not both.is_let_in(both.token())
@@ -211,8 +211,8 @@ def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) ->
 
 
 def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
-    said = both.add("--name", "prod")
-    assert said.code == 2 and "pass -y" in said.err
+    result = both.add("--name", "prod")
+    assert result.code == 2 and "pass -y" in result.err
     assert both.argosy("get", "prod").code == 2
 
 
@@ -224,8 +224,8 @@ def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
 ])  # fmt: skip
 def test_what_would_be_refused_here_makes_nothing_there(both: Both, flags: tuple[str, ...], says: str) -> None:
     both.clear()
-    said = both.add("--name", "prod", "-y", *flags)
-    assert said.code != 0 and says in said.err and "created" not in said.err
+    result = both.add("--name", "prod", "-y", *flags)
+    assert result.code != 0 and says in result.err and "created" not in result.err
     assert both.made() == []
 
 
@@ -244,13 +244,13 @@ def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None
     both.add("--name", "prod", "-y")
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
         both.near.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", load_definition(name))
-    for name, place in (("web", {"name": "prod"}), ("ml", {"server": both.far.address}), ("own", {"name": "x"})):
-        spec = {"project": "default", "source": {"repoURL": "https://git.example/a"}, "destination": place}
+    for name, destination in (("web", {"name": "prod"}), ("ml", {"server": both.far.address}), ("own", {"name": "x"})):
+        spec = {"project": "default", "source": {"repoURL": "https://git.example/a"}, "destination": destination}
         app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}, "spec": spec}
         both.near.request("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", app)
-    said = both.argosy("rm", "prod")
-    assert said.code == 2 and "pass -y" in said.err and both.secret()["name"] == "prod"
-    assert "argosy: Applications with destination 'prod': ml, web\n" in said.err
+    result = both.argosy("rm", "prod")
+    assert result.code == 2 and "pass -y" in result.err and both.secret()["name"] == "prod"
+    assert "argosy: Applications with destination 'prod': ml, web\n" in result.err
     assert both.argosy("rm", "prod", "-y").code == 0
 
 
@@ -272,14 +272,14 @@ def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed
         metadata = {"name": f"cluster-{name}", "labels": kind}
         both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": values})
     for verb, *flags in (("rm", "-y"), ("set", "--label", "a=b"), ("rotate",)):
-        said = both.argosy(verb, "same", *flags)
-        assert said.code == 2 and "2 clusters are named 'same'" in said.err, said
-        assert "use the address: https://one.example, https://two.example" in said.err
+        result = both.argosy(verb, "same", *flags)
+        assert result.code == 2 and "2 clusters are named 'same'" in result.err, result
+        assert "use the address: https://one.example, https://two.example" in result.err
     for words in (("set", "https://one.example", "--name", "in-cluster"), ("set", "in-cluster", "--name", "same")):
-        said = both.argosy(*words)
-        assert said.code == 2 and "another cluster is named" in said.err and "--name" in said.err, said
-    said = both.add("--name", "same", "-y")
-    assert said.code == 2 and "another cluster is named 'same' (https://one.example, https://two.ex" in said.err
+        result = both.argosy(*words)
+        assert result.code == 2 and "another cluster is named" in result.err and "--name" in result.err, result
+    result = both.add("--name", "same", "-y")
+    assert result.code == 2 and "another cluster is named 'same' (https://one.example, https://two.ex" in result.err
     assert both.argosy("set", "https://one.example", "--name", "one").code == 0
     removed = both.argosy("rm", "same", "one", "https://one.example", "-y")
     assert removed.code == 0 and removed.out == "Cluster 'same' removed\nCluster 'one' removed\n", removed
@@ -291,31 +291,31 @@ def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both:
     before = both.secret()
     assert (before["shard"], before["namespaces"]) == ("3", "ml")
     marks = ("--label", "env=prod", "--annotation", "team=ml")
-    said = both.argosy("set", "first", "--name", "prod", "--namespace", "ml", "--namespace", "web", *marks)
-    assert said.code == 0 and said.out == "Cluster 'first' updated.\n"
+    result = both.argosy("set", "first", "--name", "prod", "--namespace", "ml", "--namespace", "web", *marks)
+    assert result.code == 0 and result.out == "Cluster 'first' updated.\n"
     assert both.secret() == {**before, "name": "prod", "namespaces": "ml,web"}
     document = json.loads(both.argosy("get", "prod", "-o", "json").out)
     assert (document["labels"], document["annotations"]) == ({"env": "prod"}, {"team": "ml"})
     assert both.argosy("set", "prod", "--namespace", "*").code == 0
     assert both.secret() == {name: text for name, text in before.items() if name != "namespaces"} | {"name": "prod"}
-    said = both.argosy("set", "prod")
-    assert said.code == 2 and "pass --name" in said.err
+    command_result = both.argosy("set", "prod")
+    assert command_result.code == 2 and "pass --name" in command_result.err
     said = both.argosy("set", "in-cluster", "--name", "x")
     assert said.code == 2 and "has no Secret to change" in said.err
 
 
 @pytest.mark.tier("all")
 def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both: Both) -> None:
-    said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
-    assert said.code == 0 and "no usable address in kube-public/cluster-info" in said.err
+    result = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
+    assert result.code == 0 and "no usable address in kube-public/cluster-info" in result.err
     assert both.secret()["server"] == both.far.address
     cluster = {"server": "https://far.example:6443/", "certificate-authority-data": "QUJD"}
     kubeconfig = json.dumps({"clusters": [{"cluster": cluster}]})
-    told = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": kubeconfig}}
-    both.far.request("POST", "/api/v1/namespaces/kube-public/configmaps", told)
+    cluster_info = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": kubeconfig}}
+    both.far.request("POST", "/api/v1/namespaces/kube-public/configmaps", cluster_info)
     both.argosy("rm", "prod", "-y")
-    said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
-    assert said.code == 0 and said.out == "Cluster 'https://far.example:6443' added\n"
+    add_result = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
+    assert add_result.code == 0 and add_result.out == "Cluster 'https://far.example:6443' added\n"
     assert json.loads(both.secret()["config"])["tlsClientConfig"]["caData"] == "QUJD"
     assert both.is_let_in(both.token())
     refused = both.add("--in-cluster", "--cluster-endpoint", "internal")
@@ -326,13 +326,13 @@ def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both:
 def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
     advice = f"argosy --data-dir {both.near.folder} cluster list"
     for verb, *flags in (("get",), ("set", "--name", "x"), ("rm", "-y"), ("rotate",)):
-        said = both.argosy(verb, "nowhere", *flags)
-        assert said.code == 2 and "cluster 'nowhere' not found" in said.err and advice in said.err
-    said = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
-    assert said.code == 2 and 'context "nowhere" does not exist' in said.err
+        result = both.argosy(verb, "nowhere", *flags)
+        assert result.code == 2 and "cluster 'nowhere' not found" in result.err and advice in result.err
+    result = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
+    assert result.code == 2 and 'context "nowhere" does not exist' in result.err
     user = both.home / ".kube"
     user.mkdir()
     (user / "config").write_bytes(both.far.kubeconfig.read_bytes())
-    said = both.argosy("add", "nowhere", "-y")
+    result = both.argosy("add", "nowhere", "-y")
     (user / "config").unlink()
-    assert "choose one of: argosy-far; or pass the kubeconfig that contains it: --context-kubeconfig FILE" in said.err
+    assert "choose one of: argosy-far; or pass the kubeconfig that contains it: --context-kubeconfig FILE" in result.err

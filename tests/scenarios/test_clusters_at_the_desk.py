@@ -56,8 +56,8 @@ async def test_objects_are_read_patched_compared_and_deleted_where_the_applicati
     async with delivered(tmp_path) as (room, far, desk, app), open_reader(desk, app=app) as reader:
         (node,) = await reader.build_tree(app)
         assert node.key == SETTINGS and (reader.cache.get(SETTINGS) or {})["data"] == {"a": "1"}
-        (found,) = await read_objects(reader, app, ObjectSelector())
-        assert found["data"] == {"a": "1"}
+        (manifest,) = await read_objects(reader, app, ObjectSelector())
+        assert manifest["data"] == {"a": "1"}
         (live,) = await select_objects_to_change(reader, app, ObjectSelector(), on_all=False)
         await patch_object(reader, app, live, json.dumps({"data": {"a": "2"}}), "application/merge-patch+json")
         assert ((await far.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
@@ -77,11 +77,11 @@ async def test_one_that_goes_there_is_compared_there_before_it_is_adopted(tmp_pa
         assert (move.objects, move.status_changes, move.refusal) == (1, (), "")
         far.sandbox.kill()
         (move,) = await plan_moves(desk, [app], AdoptionDirection.ADOPT, engines)
-        told = (
+        reason = (
             "models syncs by itself, and the comparison failed: adopt it with --hold, check the differences, then run: "
         )
-        assert move.refusal == f"{told}argosy app release models"
-        assert any(each.startswith(f"the comparison failed: {far.server.partition('//')[2]}") for each in move.notes)
+        assert move.refusal == f"{reason}argosy app release models"
+        assert any(note.startswith(f"the comparison failed: {far.server.partition('//')[2]}") for note in move.notes)
 
 
 @pytest.mark.tier("all")
@@ -103,7 +103,7 @@ async def test_a_reader_of_one_cluster_never_answers_for_another(tmp_path: Path)
                 await work(app)  # type: ignore[operator]
         with pytest.raises(DestinationUnreadable):
             await select_objects_to_change(reader, app, ObjectSelector(), on_all=True)
-        assert {each["involvedObject"]["kind"] for each in await events_of(desk, app, include_objects=True)} == {
+        assert {event["involvedObject"]["kind"] for event in await events_of(desk, app, include_objects=True)} == {
             "Application"
         }
         there, health = await assess_or_empty(reader, app)
@@ -118,9 +118,9 @@ async def test_the_server_reads_the_cluster_that_an_application_goes_to(tmp_path
     async with delivered(tmp_path) as (room, _far, _desk, app):
         options = ServeOptions(hosts=LOOPBACK_HOSTS)
         async with open_site(room.cluster, "a test", options, tmp_path / "site", CONTROL) as site:
-            asked: Any = RequestContext("GET", "/", {}, QueryParameters([]), {}, Caller("ann"), site, subject=app)
-            reader = build_reader(asked)
+            context: Any = RequestContext("GET", "/", {}, QueryParameters([]), {}, Caller("ann"), site, subject=app)
+            reader = build_reader(context)
             assert not reader.is_here and site.cluster_view.reader is not reader
             (node,) = await reader.build_tree(app)
-            assert (build_reader(asked).cache.get(node.key) or {})["data"] == {"a": "1"}
+            assert (build_reader(context).cache.get(node.key) or {})["data"] == {"a": "1"}
             assert (site.cluster_view.cache.get(SETTINGS) or {})["data"] == {"a": "mine"}

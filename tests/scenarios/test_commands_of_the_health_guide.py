@@ -111,14 +111,14 @@ def test_the_two_scripts_apply_and_verify(terminal: Terminal) -> None:
     with_environments(terminal.cluster, dev="Progressing")
     with_model(terminal.cluster)
     with argo_cd_playing(terminal.cluster):
-        said = terminal.type("""\
+        output = terminal.type("""\
 cd llmops-via-argocd/argocd-custom-healthcheck
 chmod +x apply-health-check-via-cr.sh verify-health-check.sh
 ./apply-health-check-via-cr.sh
 ./verify-health-check.sh
 """)
     in_order(
-        said,
+        output,
         "Current Application Status:",
         "NAME                SYNC STATUS   HEALTH STATUS",
         "llmops-dev          Synced        Healthy",
@@ -135,8 +135,8 @@ def test_the_script_may_be_run_again_with_force(terminal: Terminal) -> None:
     configured(terminal)
     ready(terminal.cluster)
     before = version(terminal.cluster, RESOURCE), version(terminal.cluster, settings_of())
-    said = terminal.type(f"{SCRIPTS}/apply-health-check-via-cr.sh --force")
-    assert "already up to date" in said
+    output = terminal.type(f"{SCRIPTS}/apply-health-check-via-cr.sh --force")
+    assert "already up to date" in output
     assert (version(terminal.cluster, RESOURCE), version(terminal.cluster, settings_of())) == before
     assert terminal.type(f"{SCRIPTS}/apply-health-check-via-cr.sh", "n\n").endswith("Aborted by user.\n")
 
@@ -144,9 +144,9 @@ def test_the_script_may_be_run_again_with_force(terminal: Terminal) -> None:
 @pytest.mark.tier("all")
 def test_applications_and_the_health_of_one_are_shown(terminal: Terminal) -> None:
     with_environments(terminal.cluster)
-    said = as_lines(terminal.type("oc get applications.argoproj.io -n openshift-gitops"))
-    assert said[0].split() == ["NAME", "SYNC", "STATUS", "HEALTH", "STATUS"]
-    assert sorted(line.split() for line in said[1:]) == [
+    lines = as_lines(terminal.type("oc get applications.argoproj.io -n openshift-gitops"))
+    assert lines[0].split() == ["NAME", "SYNC", "STATUS", "HEALTH", "STATUS"]
+    assert sorted(line.split() for line in lines[1:]) == [
         ["llmops-dev", "Synced", "Healthy"],
         ["llmops-production", "OutOfSync", "Missing"],
         ["llmops-staging", "Synced", "Healthy"],
@@ -181,12 +181,12 @@ def test_a_check_that_is_pasted_under_spec_by_hand_arrives(terminal: Terminal) -
     (terminal.folder / "fragment").write_text(pasted)
     editor.write_text(f'#!/bin/sh\nsed -i "/^spec:/r {terminal.folder}/fragment" "$1"\n')
     editor.chmod(0o755)
-    said = terminal.type(f"""\
+    output = terminal.type(f"""\
 EDITOR={editor} oc edit argocd openshift-gitops -n openshift-gitops
 sleep 15
 {IN_CONFIG_MAP}
 """)
-    assert f"{MODEL_KEY}: |" in said
+    assert f"{MODEL_KEY}: |" in output
     assert entries(terminal.cluster) == [check.entry for check in STRICT]
 
 
@@ -205,29 +205,29 @@ def test_still_progressing_is_looked_into_in_order(terminal: Terminal) -> None:
     configured(terminal)
     with_environments(terminal.cluster)
     key = MODEL_KEY.replace(".", "\\.")
-    said = terminal.type(f"""\
+    output = terminal.type(f"""\
 oc get argocd openshift-gitops -n openshift-gitops -o yaml | grep -A 10 "resourceHealthChecks"
 oc get configmap argocd-cm -n openshift-gitops -o jsonpath='{{.data.{key}}}' | head -10
 {PATCH_REFRESH}
 sleep 30
 oc get applications.argoproj.io -n openshift-gitops
 """)
-    in_order(said, "  resourceHealthChecks:", STRICT[0].script.splitlines()[0])
-    assert "application.argoproj.io/llmops-dev patched" in said
+    in_order(output, "  resourceHealthChecks:", STRICT[0].script.splitlines()[0])
+    assert "application.argoproj.io/llmops-dev patched" in output
 
 
 @pytest.mark.tier("all")
 def test_an_operator_that_does_not_act_is_looked_at_and_made_to_look_again(terminal: Terminal) -> None:
     configured(terminal)
-    said = terminal.type(f"""\
+    output = terminal.type(f"""\
 oc get pods -n openshift-gitops-operator
 oc patch argocd openshift-gitops -n openshift-gitops --type merge \
 -p '{{"metadata":{{"annotations":{{"kubectl.kubernetes.io/restartedAt":"'$(date +%Y-%m-%dT%H:%M:%S%z)'"}}}}}}'
 sleep 15
 {IN_CONFIG_MAP}
 """)
-    assert "Running" in said and "argocd.argoproj.io/openshift-gitops patched" in said
-    assert f"{MODEL_KEY}: |" in said
+    assert "Running" in output and "argocd.argoproj.io/openshift-gitops patched" in output
+    assert f"{MODEL_KEY}: |" in output
     assert "kubectl.kubernetes.io/restartedAt" in get(terminal.cluster, RESOURCE)["metadata"]["annotations"]
 
 
@@ -239,27 +239,27 @@ def test_an_edit_of_the_config_map_is_undone(terminal: Terminal) -> None:
     editor.write_text('#!/bin/sh\nsed -i "s/Waiting for InferenceService/changed by hand/" "$1"\n')
     editor.chmod(0o755)
     at = version(terminal.cluster, settings_of())
-    said = terminal.type(f"EDITOR={editor} oc edit configmap argocd-cm -n openshift-gitops")
-    assert said == "configmap/argocd-cm edited\n"
+    output = terminal.type(f"EDITOR={editor} oc edit configmap argocd-cm -n openshift-gitops")
+    assert output == "configmap/argocd-cm edited\n"
     wait_until(lambda: data(terminal.cluster) == before)
     assert version(terminal.cluster, settings_of()) != at
 
 
 @pytest.mark.tier("all")
 def test_the_operators_deployment_and_what_it_says_of_the_resource_are_shown(terminal: Terminal) -> None:
-    said = terminal.type("""\
+    output = terminal.type("""\
 oc get deployment -n openshift-gitops-operator
 oc get argocd openshift-gitops -n openshift-gitops -o yaml | grep -A 20 "status:"
 """)
-    assert "openshift-gitops-operator-controller-manager   1/1" in said
-    in_order(said, "status:", "  phase: Available")
+    assert "openshift-gitops-operator-controller-manager   1/1" in output
+    in_order(output, "status:", "  phase: Available")
 
 
 @pytest.mark.tier("all")
 def test_other_kinds_are_added_in_the_same_way(terminal: Terminal) -> None:
     configured(terminal)
     terminal.type('"$ARGOSY" health apply --force --settle 0 --kinds ClusterServingRuntime,TrainedModel')
-    assert [each["kind"] for each in entries(terminal.cluster)] == [
+    assert [entry["kind"] for entry in entries(terminal.cluster)] == [
         "InferenceService",
         "ServingRuntime",
         "ClusterServingRuntime",

@@ -35,24 +35,24 @@ MACHINE: Manifest = {
 
 def written() -> list[Manifest]:
     """Every manifest of the examples, and one of each kind that people deliver."""
-    found = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
+    documents = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
     for folder in ("llmops-via-argocd", "examples"):
         for file in sorted((ROOT / folder).rglob("*.yaml")):
             if file.name == "kustomization.yaml":
                 continue
             try:
-                found += read_manifests(file.read_text())
+                documents += read_manifests(file.read_text())
             except ManifestError:
                 continue  # no manifests: expectations of a pipeline, a workflow
-    return [*(each for each in found if each["metadata"].get("name")), MACHINE]
+    return [*(document for document in documents if document["metadata"].get("name")), MACHINE]
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster.open() as made:
-        for each in load_definitions():
-            await made.create(each)
-        yield made
+    async with EmbeddedCluster.open() as opened_cluster:
+        for definition in load_definitions():
+            await opened_cluster.create(definition)
+        yield opened_cluster
 
 
 def applied(manifest: Manifest) -> Manifest:
@@ -62,37 +62,41 @@ def applied(manifest: Manifest) -> Manifest:
     return manifest | {"metadata": metadata | {"annotations": annotations}}
 
 
-async def placed(cluster: EmbeddedCluster, manifests: list[Manifest]) -> list[Manifest]:
+async def prepare_manifests(cluster: EmbeddedCluster, manifests: list[Manifest]) -> list[Manifest]:
     """In a namespace that is there, and each key once."""
     kinds = await cluster.kinds()
-    made: dict[Any, Manifest] = {}
-    for each in manifests:
-        kind = key_of(each).group_kind
+    manifests_by_key: dict[Any, Manifest] = {}
+    for document in manifests:
+        kind = key_of(document).group_kind
         if kind in kinds and not kinds[kind].namespaced:
-            made.setdefault(key_of(each), each)
+            manifests_by_key.setdefault(key_of(document), document)
         else:
-            here = each | {"metadata": each["metadata"] | {"namespace": "default"}}
-            made.setdefault(key_of(here), here)
-    return sorted(made.values(), key=lambda each: each["kind"] != "CustomResourceDefinition")
+            here = document | {"metadata": document["metadata"] | {"namespace": "default"}}
+            manifests_by_key.setdefault(key_of(here), here)
+    return sorted(manifests_by_key.values(), key=lambda manifest: manifest["kind"] != "CustomResourceDefinition")
 
 
 async def shapes_of(cluster: EmbeddedCluster) -> CrdShapes:
-    found = (await cluster.list(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"))).items
-    return CrdShapes(lambda: found)
+    definitions = (await cluster.list(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"))).items
+    return CrdShapes(lambda: definitions)
 
 
-def drift(found: AppComparison) -> dict[str, list[str]]:
-    assert not found.faults
-    return {str(pair.key): [each.pointer for each in list_differences(pair)] for pair in found.pairs if pair.differs}
+def drift(comparison: AppComparison) -> dict[str, list[str]]:
+    assert not comparison.faults
+    return {
+        str(pair.key): [difference.pointer for difference in list_differences(pair)]
+        for pair in comparison.pairs
+        if pair.differs
+    }
 
 
 @pytest.mark.anyio
 async def test_what_was_applied_from_the_clients_side_is_no_drift(cluster: EmbeddedCluster) -> None:
-    desired = await placed(cluster, written())
-    live = {key_of(each): await cluster.create(applied(each)) for each in desired}
+    desired = await prepare_manifests(cluster, written())
+    live = {key_of(manifest): await cluster.create(applied(manifest)) for manifest in desired}
     assert len(live) > 50
     assert drift(compare_manifests(desired, live, DiffOptions())) == {}
-    bare = {key: _without_last_applied(each) for key, each in live.items()}
+    bare = {key: _without_last_applied(manifest) for key, manifest in live.items()}
     assert drift(compare_manifests(desired, bare, DiffOptions())) == {}
     touch = {"metadata": {"annotations": {"touched": "by hand"}, "labels": {"touched": "by-hand"}}}
     touched = {key: await cluster.patch(key, touch) for key in live}
@@ -104,13 +108,13 @@ async def test_what_was_applied_from_the_clients_side_is_no_drift(cluster: Embed
 async def test_what_was_applied_on_the_servers_side_is_no_drift_by_any_way_of_comparing(
     cluster: EmbeddedCluster,
 ) -> None:
-    desired = await placed(cluster, written())
-    live = {key_of(each): await cluster.apply(_bare(each), manager=US) for each in desired}
+    desired = await prepare_manifests(cluster, written())
+    live = {key_of(manifest): await cluster.apply(_bare(manifest), manager=US) for manifest in desired}
     shape_of = await shapes_of(cluster)
     for rules in (DiffOptions(), DiffOptions(server_side_apply=True)):
         assert drift(compare_manifests(desired, live, rules, find_shape=shape_of)) == {}
     live = {key: await cluster.get(key) or {} for key in live}  # a definition is established meanwhile
-    again = {key_of(each): await cluster.apply(_bare(each), manager=US, dry_run=True) for each in desired}
+    again = {key_of(manifest): await cluster.apply(_bare(manifest), manager=US, dry_run=True) for manifest in desired}
     for keeps in (False, True):
         rules = DiffOptions(server_side=True, include_mutations=keeps)
         assert drift(compare_manifests(desired, live, rules, predicted=again, find_shape=shape_of)) == {}
@@ -128,7 +132,9 @@ def _without_last_applied(live: Manifest) -> Manifest:
 
 @pytest.mark.anyio
 async def test_one_edit_is_one_difference_with_its_author(cluster: EmbeddedCluster) -> None:
-    desired = [each for each in await placed(cluster, written()) if each["kind"] == "Deployment"][:1]
+    desired = [
+        manifest for manifest in await prepare_manifests(cluster, written()) if manifest["kind"] == "Deployment"
+    ][:1]
     (key,) = map(key_of, desired)
     await cluster.apply(desired[0], manager=US)
     edited = await cluster.patch(key, {"spec": {"replicas": 7}})
@@ -159,9 +165,11 @@ def containers(draw: Any) -> list[Any]:
             "workingDir": st.sampled_from(["", "/work"]),
             "imagePullPolicy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
             "resources": st.just({"limits": limits}),
-            "env": st.lists(names, unique=True, max_size=2).map(lambda found: [{"name": each} for each in found]),
+            "env": st.lists(names, unique=True, max_size=2).map(
+                lambda variable_names: [{"name": variable} for variable in variable_names]
+            ),
             "ports": st.lists(st.integers(1, 65535), unique=True, max_size=2).map(
-                lambda found: [{"containerPort": each} for each in found]
+                lambda ports: [{"containerPort": port} for port in ports]
             ),
         }
         image = draw(st.sampled_from(["web", "web:1", "web:latest", "r.io:5000/web"]))
@@ -204,17 +212,21 @@ class Standing:
         self.loop = asyncio.new_event_loop()
         self._stack = AsyncExitStack()
         self.cluster = self.run(self._stack.enter_async_context(EmbeddedCluster.open()))
-        found = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
-        self.run(self.cluster.create(next(each for each in found if each["kind"] == "CustomResourceDefinition")))
+        documents = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
+        self.run(
+            self.cluster.create(
+                next(document for document in documents if document["kind"] == "CustomResourceDefinition")
+            )
+        )
         self.shape_of = self.run(shapes_of(self.cluster))
 
     def run(self, waited: Any) -> Any:
         return self.loop.run_until_complete(waited)
 
     def stored(self, manifest: Manifest, apply: Callable[[Manifest], Any]) -> Manifest:
-        made: Manifest = self.run(apply(manifest))
+        stored_manifest: Manifest = self.run(apply(manifest))
         self.run(self.cluster.delete(key_of(manifest)))
-        return made
+        return stored_manifest
 
     def close(self) -> None:
         self.run(self._stack.aclose())
@@ -223,9 +235,9 @@ class Standing:
 
 @pytest.fixture(scope="module")
 def standing() -> Iterator[Standing]:
-    made = Standing()
-    yield made
-    made.close()
+    standing_cluster = Standing()
+    yield standing_cluster
+    standing_cluster.close()
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -238,9 +250,9 @@ def test_a_manifest_is_never_drift_from_what_the_server_stores_of_it(standing: S
         plain = standing.stored(manifest, standing.cluster.create)
     except ClusterError:
         return  # the server does not take it
-    kept = standing.stored(manifest, lambda each: standing.cluster.create(applied(each)))
-    owned = standing.stored(_bare(manifest), lambda each: standing.cluster.apply(each, manager=US))
-    for live in (plain, kept, owned):
+    client_applied = standing.stored(manifest, lambda new_manifest: standing.cluster.create(applied(new_manifest)))
+    owned = standing.stored(_bare(manifest), lambda new_manifest: standing.cluster.apply(new_manifest, manager=US))
+    for live in (plain, client_applied, owned):
         assert drift(compare_manifests([manifest], {key: live}, DiffOptions())) == {}
     rules = DiffOptions(server_side_apply=True)
     assert drift(compare_manifests([manifest], {key: owned}, rules, find_shape=standing.shape_of)) == {}

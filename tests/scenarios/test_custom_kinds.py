@@ -12,7 +12,9 @@ from argosy.kube.schema.bundled_crds import load_definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox, until_served
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
-EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
+EXAMPLES = [
+    manifest for file in sorted(DATA.glob("*.yaml")) for manifest in read_manifests(file.read_text(), where=file.name)
+]
 SHORT_NAMES = ["app", "tm", "csv", "sub", "og", "is", "bc", "dsc", "smcp", "es", "tr", "el", "appproj"]
 pytestmark = pytest.mark.tier("all")  # `make test` has what a server makes of each definition, and one list at the demo
 
@@ -26,7 +28,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         run(started, "create", "-f", "-", input=dump_yaml_documents(load_definitions()))
         until_served(started.kubeconfig, "--all")
         run(started, "apply", "-f", "-", input=dump_yaml_documents(by_people()))
-        written = [each for each in EXAMPLES if each["metadata"]["name"] in ("granite", "every-field")]
+        written = [example for example in EXAMPLES if example["metadata"]["name"] in ("granite", "every-field")]
         run(started, "replace", "--subresource=status", "-f", "-", input=dump_yaml_documents(written))
         yield started
 
@@ -34,7 +36,9 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def by_people() -> list[Manifest]:
     """The examples without what a controller writes; of an Application all, since its status is no subresource."""
     whole = ("Application", "AppProject")
-    return [{key: each[key] for key in each if key != "status" or each["kind"] in whole} for each in EXAMPLES]
+    return [
+        {key: example[key] for key in example if key != "status" or example["kind"] in whole} for example in EXAMPLES
+    ]
 
 
 def run(started: Sandbox, *arguments: str, input: str | None = None) -> str:
@@ -67,7 +71,7 @@ def test_notebook_jobs_are_shown_with_phase_and_notebook(furnished: Sandbox) -> 
 
 def test_applications_are_shown_with_sync_and_health(furnished: Sandbox) -> None:
     header, row = table(furnished, "applications.argoproj.io", "llmops-dev")
-    assert [each.strip() for each in header.split("  ") if each] == ["NAME", "SYNC STATUS", "HEALTH STATUS"]
+    assert [column.strip() for column in header.split("  ") if column] == ["NAME", "SYNC STATUS", "HEALTH STATUS"]
     assert row.split() == ["llmops-dev", "Synced", "Healthy"]
 
 
@@ -92,12 +96,12 @@ def test_a_misspelt_field_is_named_before_anything_is_applied(furnished: Sandbox
 
 def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
     # As with the original, the server adds defaults inside of an ExternalSecret's lists, and kubectl replaces lists.
-    again = [each for each in by_people() if each["kind"] != "ExternalSecret"]
-    said = run(furnished, "apply", "-f", "-", input=dump_yaml_documents(again)).splitlines()
-    assert len(said) == len(again)
-    assert [line for line in said if not line.endswith(" unchanged")] == []
+    again = [manifest for manifest in by_people() if manifest["kind"] != "ExternalSecret"]
+    lines = run(furnished, "apply", "-f", "-", input=dump_yaml_documents(again)).splitlines()
+    assert len(lines) == len(again)
+    assert [line for line in lines if not line.endswith(" unchanged")] == []
 
 
 def test_explain_tells_what_a_field_is(furnished: Sandbox) -> None:
-    told = run(furnished, "explain", "applications.argoproj.io.spec.syncPolicy.automated.selfHeal")
-    assert "revert changes made in the cluster" in told
+    output = run(furnished, "explain", "applications.argoproj.io.spec.syncPolicy.automated.selfHeal")
+    assert "revert changes made in the cluster" in output

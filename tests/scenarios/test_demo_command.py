@@ -46,14 +46,14 @@ def get(shown: Demo, path: str) -> dict[str, Any]:
     """Without a process: this is asked again and again."""
     answer = Endpoint.of_kubeconfig(Path(shown.where["kubeconfig"]).read_text()).request("GET", path)
     assert answer.code == 200, answer
-    found: dict[str, Any] = answer.json()
-    return found
+    content: dict[str, Any] = answer.json()
+    return content
 
 
 def resources_of_dev(shown: Demo) -> dict[str, Any]:
     models = "/apis/serving.kserve.io/v1beta1/namespaces/llmops-dev/inferenceservices"
-    found = get(shown, f"{models}/dev-qwen25-05b-instruct")["spec"]["predictor"]["model"]["resources"]
-    return dict(found)
+    resources = get(shown, f"{models}/dev-qwen25-05b-instruct")["spec"]["predictor"]["model"]["resources"]
+    return dict(resources)
 
 
 def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
@@ -69,9 +69,9 @@ def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
 @pytest.mark.tier("all")
 def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(shown: Demo) -> None:
     assert len(shown.apps()["llmops-staging"]["status"]["history"]) == 2
-    told = shown.argosy("app", "diff", "llmops-staging", code=1)
-    assert re.search(r'spec\.predictor\.model\.resources\.limits\.cpu +"2" → "3"', told)
-    assert told.count("→") == 1 and told.count("no drift: set by kserve-webhook") == 2
+    output = shown.argosy("app", "diff", "llmops-staging", code=1)
+    assert re.search(r'spec\.predictor\.model\.resources\.limits\.cpu +"2" → "3"', output)
+    assert output.count("→") == 1 and output.count("no drift: set by kserve-webhook") == 2
 
 
 @pytest.mark.tier("all")
@@ -85,8 +85,8 @@ def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
 
 @pytest.mark.tier("all")
 def test_a_demo_is_not_stopped_as_a_sandbox(shown: Demo) -> None:
-    told = shown.argosy_said("sandbox", "stop", code=2)
-    assert "a demo is running there, not a sandbox" in told and "argosy demo stop" in told
+    output = shown.argosy_said("sandbox", "stop", code=2)
+    assert "a demo is running there, not a sandbox" in output and "argosy demo stop" in output
     assert shown.argosy("demo", "status")
 
 
@@ -100,10 +100,10 @@ def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Dem
 
 @pytest.mark.tier("all")
 def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
-    wanted = resources_of_dev(shown)
+    expected = resources_of_dev(shown)
     patch = '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
     shown.kubectl("patch", *DEV_MODEL, "--type", "merge", "-p", patch)
-    shown.until(lambda: resources_of_dev(shown) == wanted)
+    shown.until(lambda: resources_of_dev(shown) == expected)
 
 
 @pytest.mark.tier("all")
@@ -153,9 +153,11 @@ def test_what_comes_and_goes_in_git_does_so_in_dev_and_elsewhere_only_by_a_sync_
 @pytest.mark.tier("all")
 def test_an_earlier_version_is_listed_and_taken_back_but_not_where_syncs_are_automatic(shown: Demo) -> None:
     history = shown.apps()["llmops-staging"]["status"]["history"]
-    told = shown.argosy("app", "history", "llmops-staging").splitlines()[1:]
-    assert [line.split()[0] for line in told] == [str(each["id"]) for each in history]
-    assert all(each["revision"][:7] in line and each["deployedAt"][:10] in line for each, line in zip(history, told))
+    lines = shown.argosy("app", "history", "llmops-staging").splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [str(entry["id"]) for entry in history]
+    assert all(
+        entry["revision"][:7] in line and entry["deployedAt"][:10] in line for entry, line in zip(history, lines)
+    )
     shown.argosy("app", "rollback", "llmops-staging", str(history[0]["id"]))
     assert shown.kubectl("get", *STAGING_MODEL, "-o", f"jsonpath={CPU}") == "2"
     shown.until(lambda: shown.words("llmops-staging")[0] == "OutOfSync")
@@ -198,8 +200,8 @@ def test_the_logs_that_the_health_guide_names_tell_of_a_broken_script_and_of_the
             key = "resource.customizations.health.serving.kserve.io_InferenceService"
             assert [line for line in lines if "health check failed" in line and "Lua error" in line and key in line]
         for namespace in ("openshift-gitops", "openshift-gitops-operator"):
-            said = shown.kubectl("logs", "-n", namespace, "deployment/openshift-gitops-operator", "--tail=50")
-            assert "ConfigMap argocd-cm differs: replacing it" in said
+            output = shown.kubectl("logs", "-n", namespace, "deployment/openshift-gitops-operator", "--tail=50")
+            assert "ConfigMap argocd-cm differs: replacing it" in output
     finally:
         shown.argosy("demo", "fix")
     shown.until(lambda: shown.words("llmops-dev") == ("Synced", "Healthy"))
@@ -240,9 +242,9 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(
         running.end(signal.SIGINT)
         record_property("seconds until it ended", time.monotonic() - began)
         assert running.process.returncode == 0
-        theirs = (running.log, running.home / ".kube")  # this test's, and kubectl's own cache
-        files = [each for each in running.home.rglob("*") if each.is_file()]
-        assert [each for each in files if not any(map(each.is_relative_to, theirs))] == [folder / "lock"]
+        ignored_paths = (running.log, running.home / ".kube")  # this test's, and kubectl's own cache
+        files = [file for file in running.home.rglob("*") if file.is_file()]
+        assert [file for file in files if not any(map(file.is_relative_to, ignored_paths))] == [folder / "lock"]
         assert "not running" in running.argosy("demo", "status", code=1)
 
 

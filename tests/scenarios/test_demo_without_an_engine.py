@@ -30,10 +30,10 @@ def delivering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         yield running
 
 
-def steps(told: str) -> list[str]:
+def steps(output: str) -> list[str]:
     """What was found and done: no addresses, and no table of Applications, whose words an engine gives."""
     return [
-        re.sub(r"https?://\S+", "URL", line) for line in told.splitlines() if re.match(r"[✓✗⚠]|Step|  \w+\.\w", line)
+        re.sub(r"https?://\S+", "URL", line) for line in output.splitlines() if re.match(r"[✓✗⚠]|Step|  \w+\.\w", line)
     ]
 
 
@@ -50,18 +50,18 @@ def test_setup_and_health_give_the_same_results_with_an_engine_and_without(alone
     alone.argosy(*COMMANDS[0])  # the namespaces: an engine has made some of them by now
     delivering.argosy(*COMMANDS[0])
     for command in COMMANDS:
-        without, beside = (steps(each.argosy(*command)) for each in (alone, delivering))
+        without, beside = (steps(running_demo.argosy(*command)) for running_demo in (alone, delivering))
         assert without == beside != [], command
 
 
 def test_a_new_repository_and_a_generated_job_are_the_same(alone: Demo, delivering: Demo, tmp_path: Path) -> None:
     files: list[dict[str, bytes]] = []
-    for number, each in enumerate((alone, delivering)):
+    for number, running_demo in enumerate((alone, delivering)):
         folder = tmp_path / str(number) / "new"
         folder.parent.mkdir()
-        each.argosy("init", str(folder), "--no-commit")
-        found = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
-        files.append({str(path.relative_to(folder)): path.read_bytes() for path in found})
+        running_demo.argosy("init", str(folder), "--no-commit")
+        paths = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+        files.append({str(path.relative_to(folder)): path.read_bytes() for path in paths})
     assert files[0] == files[1] and files[0]
     job = ("generate", "wait-for-image", "--name", "built", "--image-tag", "built:latest", "-n", "ml", "--with-rbac")
     assert alone.argosy(*job) == delivering.argosy(*job) != ""
@@ -73,7 +73,7 @@ def test_nothing_writes_a_status_of_an_application(alone: Demo) -> None:
     assert {name: app.get("status") for name, app in alone.apps().items()} == dict.fromkeys(alone.apps())
     assert sorted(alone.apps()) == ["llmops-dev", "llmops-production", "llmops-staging"]
     managers = {
-        each["manager"] for app in alone.apps().values() for each in app["metadata"].get("managedFields", [])
-        if "f:status" in each.get("fieldsV1", {})
+        entry["manager"] for app in alone.apps().values() for entry in app["metadata"].get("managedFields", [])
+        if "f:status" in entry.get("fieldsV1", {})
     }  # fmt: skip
     assert managers == set()

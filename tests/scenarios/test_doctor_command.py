@@ -33,22 +33,22 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(
         "argosy.features.doctor.service.MIN_PROOF_SECONDS", HANG_SECONDS
     )  # a busy machine is no finding
-    async with scene(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
-        found.repository._git("branch", "old")
-        await found.deliver()
-        await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", HANG)
-        assert said.code == 0, said.err
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        opened_scene.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
+        opened_scene.repository._git("branch", "old")
+        await opened_scene.deliver()
+        await opened_scene.until(lambda status: bool(status.get("sync")))
+        result = await opened_scene.argosy("app", "sync", "models", "--timeout", HANG)
+        assert result.code == 0, result.err
+        yield opened_scene
 
 
 async def diagnosed(desk: Scene, *words: str, code: int) -> dict[str, Any]:
-    said = await desk.argosy("doctor", *words, "-o", "json", "--timeout", HANG)
-    assert said.code == code, said
-    found: dict[str, Any] = json.loads(said.out)
-    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Diagnosis")
-    return found
+    result = await desk.argosy("doctor", *words, "-o", "json", "--timeout", HANG)
+    assert result.code == code, result
+    diagnosis: dict[str, Any] = json.loads(result.out)
+    assert (diagnosis["apiVersion"], diagnosis["kind"]) == ("cli.argosy.dev/v1", "Diagnosis")
+    return diagnosis
 
 
 async def scaled(desk: Scene) -> None:
@@ -58,25 +58,25 @@ async def scaled(desk: Scene) -> None:
 
 
 async def versions(desk: Scene) -> dict[str, str]:
-    found = {}
+    resource_versions = {}
     for kind in (APPLICATION, GroupKind("", "ConfigMap"), GroupKind("", "Event"), GroupKind("", "Secret")):
-        for each in (await desk.cluster.list(kind)).items:
-            found[f"{kind}/{each['metadata']['name']}"] = each["metadata"]["resourceVersion"]
-    return found
+        for manifest in (await desk.cluster.list(kind)).items:
+            resource_versions[f"{kind}/{manifest['metadata']['name']}"] = manifest["metadata"]["resourceVersion"]
+    return resource_versions
 
 
 @pytest.mark.tier("all")
 async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(desk: Scene) -> None:
     await desk.settled()
     before = await versions(desk)
-    said = await desk.argosy("doctor")
-    assert said.code == 0, said
-    head, told, score = said.out.splitlines()
+    result = await desk.argosy("doctor")
+    assert result.code == 0, result
+    head, summary, score = result.out.splitlines()
     for words in ("cluster reachable (1.32.", "argocd-cm in argocd is no operator's", "1 application readable"):
         assert words in head
-    assert told == "1 application: no problems found"
+    assert summary == "1 application: no problems found"
     assert score == "Score 100% synced (1 of 1), 1 of 1 healthy"
-    assert said.err.endswith("nothing was changed\n")
+    assert result.err.endswith("nothing was changed\n")
     assert await versions(desk) == before
 
 
@@ -89,27 +89,27 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
         await desk.until_condition("ComparisonError", name)
     await scaled(desk)
     before = await versions(desk)
-    found = await diagnosed(desk, code=1)
-    told = {each["application"]: each for each in found["findings"]}
-    assert {name: (each["rule"], each["state"], each["certain"]) for name, each in told.items()} == {
+    diagnosis = await diagnosed(desk, code=1)
+    findings = {finding["application"]: finding for finding in diagnosis["findings"]}
+    assert {name: (finding["rule"], finding["state"], finding["certain"]) for name, finding in findings.items()} == {
         "models": ("AGY501", "OutOfSync", True),
         "stale": ("AGY509", "ComparisonError", True),
         "lost": ("AGY509", "ComparisonError", None),
     }
-    assert told["models"]["cause"] == "acceptable: ConfigMap/settings: data.a set by scaler (1 field)"
-    assert told["stale"]["cause"] == "targetRevision old: path later not in branch; main renders"
-    assert told["stale"]["remedy"] == "main"
-    assert told["lost"]["cause"] == "targetRevision main: path nowhere not in branch"
-    assert list(found["score"].pop("left")) == ["lost"]
-    assert found["score"] == {
+    assert findings["models"]["cause"] == "acceptable: ConfigMap/settings: data.a set by scaler (1 field)"
+    assert findings["stale"]["cause"] == "targetRevision old: path later not in branch; main renders"
+    assert findings["stale"]["remedy"] == "main"
+    assert findings["lost"]["cause"] == "targetRevision main: path nowhere not in branch"
+    assert list(diagnosis["score"].pop("left")) == ["lost"]
+    assert diagnosis["score"] == {
         "applications": 3, "synced": 0, "healthy": 1, "syncedPercent": 0.0, "after": 2, "afterPercent": 66.7,
     }  # fmt: skip
     assert await versions(desk) == before
-    said = await desk.argosy("doctor", "--match", "stale|lost", "-o", "status")
-    assert said.out.splitlines() == ["lost  ... Unknown/Unknown", "stale ... Unknown/Unknown"]
+    result = await desk.argosy("doctor", "--match", "stale|lost", "-o", "status")
+    assert result.out.splitlines() == ["lost  ... Unknown/Unknown", "stale ... Unknown/Unknown"]
     listed = (await desk.argosy("doctor", "--checklist")).out.splitlines()
     assert any(
-        "no ComparisonError and no SyncError: lost: ComparisonError, stale: ComparisonError" in each for each in listed
+        "no ComparisonError and no SyncError: lost: ComparisonError, stale: ComparisonError" in line for line in listed
     )
 
 
@@ -117,13 +117,13 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
 async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the_same(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
     await desk.settled()
-    (found,) = (await diagnosed(desk, code=1))["findings"]
+    (finding,) = (await diagnosed(desk, code=1))["findings"]
     cause = "changed by hand, but no automated sync reverts it: ConfigMap/settings: data.a set by kubectl-edit"
-    assert (found["rule"], found["severity"], found["cause"]) == ("AGY515", "warning", f"{cause} (1 field)")
-    said = await desk.argosy("explain", "application/models")
-    assert "expected" not in said.out and f"AGY515: {cause}" in said.out
-    said = await desk.argosy("doctor", "models", "--explain")
-    assert "next: argosy explain application/models" in said.err and "--explain" not in said.err
+    assert (finding["rule"], finding["severity"], finding["cause"]) == ("AGY515", "warning", f"{cause} (1 field)")
+    result = await desk.argosy("explain", "application/models")
+    assert "expected" not in result.out and f"AGY515: {cause}" in result.out
+    doctor_result = await desk.argosy("doctor", "models", "--explain")
+    assert "next: argosy explain application/models" in doctor_result.err and "--explain" not in doctor_result.err
 
 
 @pytest.mark.tier("all")
@@ -133,19 +133,19 @@ async def test_a_score_says_whom_it_leaves_out_and_why(desk: Scene) -> None:
     await desk.deliver("later", destination=there)
     await desk.until(lambda status: bool(status.get("sync")), "later")
     await desk.settled()
-    said = await desk.argosy("doctor", "--timeout", HANG)
-    assert "Score 0% synced → 50% after fixes and a sync" in said.out
-    assert "  without later: a sync cannot be rehearsed: ConfigMap/settings: namespace nowhere or" in said.out
+    result = await desk.argosy("doctor", "--timeout", HANG)
+    assert "Score 0% synced → 50% after fixes and a sync" in result.out
+    assert "  without later: a sync cannot be rehearsed: ConfigMap/settings: namespace nowhere or" in result.out
 
 
 async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_finds_nothing(desk: Scene) -> None:
     await scaled(desk)
-    said = await desk.argosy("doctor", "--fix")
-    assert said.code == 2 and "no terminal for the confirmation" in said.err
+    result = await desk.argosy("doctor", "--fix")
+    assert result.code == 2 and "no terminal for the confirmation" in result.err
     assert "ignoreDifferences" not in (await desk.app())["spec"]
-    said = await desk.argosy("doctor", "--fix", "-y")
-    assert "models: changed; after a sync it is Synced/Healthy" in said.out
-    assert said.code == 0 and "examined again: nothing is left" in said.err, said
+    doctor_result = await desk.argosy("doctor", "--fix", "-y")
+    assert "models: changed; after a sync it is Synced/Healthy" in doctor_result.out
+    assert doctor_result.code == 0 and "examined again: nothing is left" in doctor_result.err, doctor_result
     rules = (await desk.app())["spec"]["ignoreDifferences"]
     assert [rule["jsonPointers"] for rule in rules] == [["/data/a"]]
     await desk.until(lambda status: status["sync"]["status"] == "Synced")
@@ -156,9 +156,9 @@ async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_fin
 async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk: Scene) -> None:
     await desk.annotate(tracking_id="root:argoproj.io/Application:argocd/models")
     await scaled(desk)
-    said = await desk.argosy("doctor", "--fix", "-y")
-    assert "root makes it from Git, so change it there: argosy align models --write" in said.err
-    assert said.code == 1 and "examined again" not in said.err, "nothing was done"
+    result = await desk.argosy("doctor", "--fix", "-y")
+    assert "root makes it from Git, so change it there: argosy align models --write" in result.err
+    assert result.code == 1 and "examined again" not in result.err, "nothing was done"
     assert "ignoreDifferences" not in (await desk.app())["spec"]
 
 
@@ -171,8 +171,8 @@ async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk
     key = ResourceKey(*APPLICATION, CONTROL, "models")
     await desk.cluster.patch(key, {"metadata": {"ownerReferences": [owner]}})
     await scaled(desk)
-    said = await desk.argosy("doctor", "--fix", "-y")
-    assert "ConfigMap/fleet makes it from Git, so change it there" in said.err
+    result = await desk.argosy("doctor", "--fix", "-y")
+    assert "ConfigMap/fleet makes it from Git, so change it there" in result.err
     assert "ignoreDifferences" not in (await desk.app())["spec"]
 
 
@@ -184,29 +184,31 @@ async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkey
         reader.unreadable.add(key)
 
     monkeypatch.setattr(ApplicationReader, "_load_object", refused)
-    found = json.loads((await desk.argosy("align", "models", "-o", "json")).out)["applications"][0]
-    assert "you may not read its ConfigMap" in found["fault"] and found["proposals"] == []
-    assert found["before"] == found["after"] == found["afterSync"]
+    alignment = json.loads((await desk.argosy("align", "models", "-o", "json")).out)["applications"][0]
+    assert "you may not read its ConfigMap" in alignment["fault"] and alignment["proposals"] == []
+    assert alignment["before"] == alignment["after"] == alignment["afterSync"]
 
 
 @pytest.mark.tier("all")
 async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk: Scene) -> None:
     """Objects of the same names live here, and say nothing of it."""
-    place = {"server": "https://elsewhere.example:6443", "namespace": "ml"}
-    await desk.deliver("away", destination=place)
+    destination = {"server": "https://elsewhere.example:6443", "namespace": "ml"}
+    await desk.deliver("away", destination=destination)
     await desk.until_condition("InvalidSpecError", "away")
-    found = json.loads((await desk.argosy("align", "away", "-o", "json")).out)
-    (away,) = found["applications"]
+    report = json.loads((await desk.argosy("align", "away", "-o", "json")).out)
+    (away,) = report["applications"]
     assert "https://elsewhere.example:6443" in away["fault"]
-    assert away["before"] == away["after"] == away["afterSync"] and found["afterSync"]["errors"] == ["InvalidSpecError"]
+    assert away["before"] == away["after"] == away["afterSync"] and report["afterSync"]["errors"] == [
+        "InvalidSpecError"
+    ]
     await desk.deliver("barred", project="nobody")
     await desk.until_condition("InvalidSpecError", "barred")
     barred = json.loads((await desk.argosy("align", "barred", "-o", "json")).out)["applications"][0]
     assert "nobody" in barred["fault"] and barred["afterSync"]["errors"] == ["InvalidSpecError"]
     score = (await diagnosed(desk, "barred", "away", code=1))["score"]
     assert (score["synced"], score.get("after", 0)) == (0, 0)
-    said = await desk.argosy("app", "diff", "away")
-    assert said.code == 2 and "which cannot be read from here" in said.err
+    result = await desk.argosy("app", "diff", "away")
+    assert result.code == 2 and "which cannot be read from here" in result.err
 
 
 @pytest.mark.tier("all")
@@ -215,21 +217,21 @@ async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene)
     await desk.settled()
     await desk.sync()
     await desk.until(lambda status: "hook" in status["operationState"]["message"])
-    found = await diagnosed(desk, code=0)
-    (gate,) = found["gates"]
+    diagnosis = await diagnosed(desk, code=0)
+    (gate,) = diagnosis["gates"]
     assert (gate["application"], gate["phase"], gate["wave"]) == ("models", "PreSync", 0)
     assert gate["objects"][0].startswith("Job/migrate (hook)")
-    said = await desk.argosy("explain", "application/models")
-    assert "waits    wave 0 of PreSync is blocked for " in said.out
+    result = await desk.argosy("explain", "application/models")
+    assert "waits    wave 0 of PreSync is blocked for " in result.out
     await desk.argosy("app", "terminate-op", "models")
 
 
 @pytest.mark.tier("all")
 async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk: Scene) -> None:
     await scaled(desk)
-    said = await desk.argosy("explain", "application/models")
-    lines = [line.strip() for line in said.out.splitlines()]
-    assert said.code == 0 and lines[0].startswith("Application/models -n argocd: "), said
+    result = await desk.argosy("explain", "application/models")
+    lines = [line.strip() for line in result.out.splitlines()]
+    assert result.code == 0 and lines[0].startswith("Application/models -n argocd: "), result
     for words in (
         "differs  ConfigMap/settings data.a  drift: changed by scaler",
         "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
@@ -237,9 +239,9 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
         "helps    ignore ConfigMap: /data/a",
         "proof    OutOfSync/Healthy → Synced/Healthy after a sync",
     ):
-        assert any(line.startswith(words) for line in lines), (words, said.out)
-    found = json.loads((await desk.argosy("explain", "app/models", "-o", "json")).out)
-    assert (found["kind"], found["sync"], found["fields"][0]["path"]) == (
+        assert any(line.startswith(words) for line in lines), (words, result.out)
+    explanation = json.loads((await desk.argosy("explain", "app/models", "-o", "json")).out)
+    assert (explanation["kind"], explanation["sync"], explanation["fields"][0]["path"]) == (
         "ApplicationExplanation",
         "OutOfSync",
         "/data/a",
@@ -260,20 +262,20 @@ async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_o
         await desk.cluster.create(secret)
         await desk.deliver("private", source={"repoURL": url, "path": "app", "targetRevision": "main"})
         await desk.until_condition("ComparisonError", "private")
-        said = await desk.argosy("doctor", "private", "-o", "json")
-    (finding,) = json.loads(said.out)["findings"]
+        result = await desk.argosy("doctor", "private", "-o", "json")
+    (finding,) = json.loads(result.out)["findings"]
     assert finding["rule"] == "AGY505", finding
     assert f"Git at {url} rejects the credentials of Secret argocd/ml-git" in finding["cause"]
-    assert "of-yesterday" not in said.out + said.err
+    assert "of-yesterday" not in result.out + result.err
 
 
 @pytest.mark.tier("all")
 async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk: Scene) -> None:
     child = json.loads(json.dumps(await desk.app()))
-    made = {"apiVersion": child["apiVersion"], "kind": child["kind"], "spec": child["spec"]}
+    manifest = {"apiVersion": child["apiVersion"], "kind": child["kind"], "spec": child["spec"]}
     metadata = {"name": "child", "namespace": CONTROL}
     desk.repository._git("checkout", "-q", "old")
-    desk.repository.push({"apps/child.yaml": {**made, "metadata": metadata}}, "A child")
+    desk.repository.push({"apps/child.yaml": {**manifest, "metadata": metadata}}, "A child")
     desk.repository._git("checkout", "-q", "main")
     source = {"repoURL": desk.repository.url, "path": "apps", "targetRevision": "old"}
     await desk.deliver("root", source=source)
@@ -281,9 +283,9 @@ async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk
     assert (await desk.argosy("app", "sync", "root", "--timeout", HANG)).code == 0
     await desk.until(lambda status: bool(status.get("sync")), "child")
     await desk.settled("root")
-    found = await diagnosed(desk, code=1)
-    (told,) = (each["cause"] for each in found["findings"] if each["rule"] == "AGY516")
-    assert told == "it creates 1 Application from old, not from main: their manifests are stale"
+    diagnosis = await diagnosed(desk, code=1)
+    (cause,) = (finding["cause"] for finding in diagnosis["findings"] if finding["rule"] == "AGY516")
+    assert cause == "it creates 1 Application from old, not from main: their manifests are stale"
 
 
 @pytest.mark.tier("all")
@@ -292,19 +294,21 @@ async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scen
     other = {**await desk.app(), "metadata": {"name": "models", "namespace": "ml"}}
     other.pop("status")
     await desk.cluster.create(other)
-    found = await diagnosed(desk, code=1)
-    told = {each["application"]: each["rule"] for each in found["findings"]}
-    assert told["argocd/models"] == "AGY501" != told.get("ml/models")
+    diagnosis = await diagnosed(desk, code=1)
+    rules = {finding["application"]: finding["rule"] for finding in diagnosis["findings"]}
+    assert rules["argocd/models"] == "AGY501" != rules.get("ml/models")
     alone = json.loads((await desk.argosy("doctor", "-N", "ml", "-o", "json")).out)
-    assert [(each["name"], each["namespace"]) for each in alone["applications"]] == [("models", "ml")]
+    assert [(application["name"], application["namespace"]) for application in alone["applications"]] == [
+        ("models", "ml")
+    ]
     named = await diagnosed(desk, "argocd/models", code=1)
-    assert {each["application"] for each in named["findings"]} == {"argocd/models"}
+    assert {finding["application"] for finding in named["findings"]} == {"argocd/models"}
 
 
 @pytest.mark.tier("all")
 async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:
-    said = await desk.argosy("doctor", "nobody")
-    assert said.code == 2 and "Application 'nobody' not found" in said.err
+    result = await desk.argosy("doctor", "nobody")
+    assert result.code == 2 and "Application 'nobody' not found" in result.err
     assert (await desk.argosy("doctor", "-y")).code == 2
     assert (await desk.argosy("doctor", "--match", "(")).code == 2
 
@@ -324,11 +328,13 @@ async def test_windows_and_denials_of_a_project_are_found(desk: Scene) -> None:
     key = ResourceKey(*APPLICATION, CONTROL, "models")
     await desk.cluster.patch(key, {"spec": {"project": "team"}, "operation": {"sync": {}}})
     await desk.until(lambda status: "blocked by sync window" in str(status.get("operationState")))
-    found = {each["rule"]: each for each in (await diagnosed(desk, code=1))["findings"] if "rule" in each}
-    assert found["AGY522"]["application"] == "models"
-    assert found["AGY522"]["cause"] == (
+    findings = {
+        finding["rule"]: finding for finding in (await diagnosed(desk, code=1))["findings"] if "rule" in finding
+    }
+    assert findings["AGY522"]["application"] == "models"
+    assert findings["AGY522"]["cause"] == (
         "its operation waits for a sync window: a deny window is open without end: * * * * * for 1h"
     )
-    assert "argosy app terminate-op models" in found["AGY522"]["fix"]
-    assert "AppProject/team: sync window 1 is malformed" in found["AGY521"]["cause"]
-    assert "'!https://github.com/**'" in found["AGY118"]["fix"]
+    assert "argosy app terminate-op models" in findings["AGY522"]["fix"]
+    assert "AppProject/team: sync window 1 is malformed" in findings["AGY521"]["cause"]
+    assert "'!https://github.com/**'" in findings["AGY118"]["fix"]

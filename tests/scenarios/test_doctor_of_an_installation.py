@@ -47,33 +47,33 @@ async def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     """Nobody acts on the resource, and five minutes have passed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("argosy.features.doctor.service.utc_now", lambda: utc_now() + timedelta(minutes=5))
-    async with scene(tmp_path) as found:
-        await found.cluster.create(load_definition("argocds.argoproj.io"))
+    async with scene(tmp_path) as opened_scene:
+        await opened_scene.cluster.create(load_definition("argocds.argoproj.io"))
         metadata = {"name": ARGOCD.name, "namespace": CONTROL}
         spec = {"resourceHealthChecks": [ENTRY]}
-        await found.cluster.create(
+        await opened_scene.cluster.create(
             {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata, "spec": spec},
             manager="kubectl",
         )
-        yield found
+        yield opened_scene
 
 
-def told(said: Said) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for each in json.loads(said.out)["findings"]:
-        found.setdefault(each["rule"], []).append(each["cause"])
-    return found
+def read_causes(said: Said) -> dict[str, list[str]]:
+    causes: dict[str, list[str]] = {}
+    for finding in json.loads(said.out)["findings"]:
+        causes.setdefault(finding["rule"], []).append(finding["cause"])
+    return causes
 
 
 @pytest.mark.tier("all")
 @pytest.mark.anyio
 async def test_a_check_in_the_resource_and_not_in_argocd_cm_is_the_operators_matter(idle: Scene) -> None:
-    said = await idle.argosy("doctor", "-o", "json")
-    (cause,) = told(said)["AGY508"]
+    result = await idle.argosy("doctor", "-o", "json")
+    (cause,) = read_causes(result)["AGY508"]
     assert cause.startswith(
         f"health check in ArgoCD CR argocd, not in ConfigMap argocd-cm: {MODEL_KEY}; operator not reconciling"
     )
-    assert said.code == 1
+    assert result.code == 1
 
 
 @pytest.mark.anyio
@@ -85,9 +85,9 @@ async def test_the_resource_is_touched_and_looked_at_again_until_the_check_has_a
         await idle.cluster.patch(CONFIG, {"data": {MODEL_KEY: SCRIPT}})
 
     operator = asyncio.create_task(act_when_touched())
-    said = await idle.argosy("doctor", "--fix", "-y")
+    result = await idle.argosy("doctor", "--fix", "-y")
     await operator
-    assert f"ArgoCD/argocd: argocd-cm has {MODEL_KEY} now" in said.out, said
+    assert f"ArgoCD/argocd: argocd-cm has {MODEL_KEY} now" in result.out, result
 
 
 @pytest.mark.anyio
@@ -96,9 +96,9 @@ async def test_an_operator_that_never_acts_is_told_after_the_touch(
     idle: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("argosy.features.doctor.fixes.TOUCH_TIMEOUT_SECONDS", 0.2)
-    said = await idle.argosy("doctor", "--fix", "-y")
-    assert f"argocd-cm still lacks {MODEL_KEY} after 0.2 s: the operator does not act" in said.out
-    assert said.code == 1 and "examined again: 1 " in said.err, said
+    result = await idle.argosy("doctor", "--fix", "-y")
+    assert f"argocd-cm still lacks {MODEL_KEY} after 0.2 s: the operator does not act" in result.out
+    assert result.code == 1 and "examined again: 1 " in result.err, result
 
 
 @pytest.mark.anyio
@@ -106,9 +106,9 @@ async def test_an_operator_that_never_acts_is_told_after_the_touch(
 async def test_a_key_that_extra_config_overrules_is_not_held_against_the_operator(idle: Scene) -> None:
     other = {"extraConfig": {MODEL_KEY: "return {status = 'Degraded'}"}}
     await idle.cluster.patch(ARGOCD, {"spec": other})
-    found = told(await idle.argosy("doctor", "-o", "json"))
-    assert "AGY508" not in found
-    assert f"spec.extraConfig of ArgoCD argocd holds {MODEL_KEY}, which wins" in found["AGY405"][0]
+    causes = read_causes(await idle.argosy("doctor", "-o", "json"))
+    assert "AGY508" not in causes
+    assert f"spec.extraConfig of ArgoCD argocd holds {MODEL_KEY}, which wins" in causes["AGY405"][0]
 
 
 @pytest.mark.anyio
@@ -116,7 +116,7 @@ async def test_a_key_that_extra_config_overrules_is_not_held_against_the_operato
 async def test_a_script_that_gives_no_answer_is_found_where_it_lives(idle: Scene) -> None:
     broken = {**ENTRY, "check": "hs = {}\nhs.status = 'Healthy'\n"}
     await idle.cluster.patch(ARGOCD, {"spec": {"resourceHealthChecks": [broken]}})
-    assert "AGY401" in told(await idle.argosy("doctor", "-o", "json"))
+    assert "AGY401" in read_causes(await idle.argosy("doctor", "-o", "json"))
 
 
 @pytest.mark.anyio
@@ -127,17 +127,17 @@ async def test_a_part_of_argo_cd_that_is_not_ready_is_told_first_and_is_a_no(idl
     }
     spec = {"serviceName": "x", "selector": {"matchLabels": {"a": "b"}}, "template": template}
     metadata = {"name": "argocd-application-controller", "namespace": CONTROL}
-    made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
-    await idle.cluster.create(made)
+    stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+    await idle.cluster.create(stateful_set)
     await idle.cluster.patch(ARGOCD, {"spec": {"resourceHealthChecks": None}})
-    said = await idle.argosy("doctor")
-    assert said.code == 1
+    result = await idle.argosy("doctor")
+    assert result.code == 1
     words = "Argo CD is not running whole: StatefulSet/argocd-application-controller is not ready"
-    assert words in said.out.splitlines()[0]
+    assert words in result.out.splitlines()[0]
     key = ResourceKey("apps", "StatefulSet", CONTROL, metadata["name"])
     await idle.cluster.patch(key, {"status": {"replicas": 1, "readyReplicas": 1}}, subresource="status")
-    said = await idle.argosy("doctor")
-    assert said.code == 0 and "Argo CD 3.2.4 runs" in said.out.splitlines()[0]
+    doctor_result = await idle.argosy("doctor")
+    assert doctor_result.code == 0 and "Argo CD 3.2.4 runs" in doctor_result.out.splitlines()[0]
 
 
 # -- the operator stand-in, and few rights ----------------------------------------------------------------------------
@@ -166,12 +166,14 @@ def test_an_edit_of_argocd_cm_that_the_operator_undid_is_expected_behaviour(gito
     done = kubectl(gitops.kubeconfig, "apply", "-f", "-", input=json.dumps(edit))
     assert done.code == 0, done.err
     wait_until(lambda: key not in data(gitops))
-    found = json.loads(doctor(gitops, "-o", "json").out)
-    assert [each["name"] for each in found["checks"] if each["state"] != "ok"] == ["controllers"], "nothing runs in it"
-    assert f"ArgoCD CR {GITOPS}/{GITOPS} is the owner of argocd-cm" in [each["text"] for each in found["checks"]]
-    (told,) = (each for each in found["findings"] if each["rule"] == "AGY405")
-    assert told["cause"].startswith(f"{key} was applied to argocd-cm by hand, and the operator has removed it")
-    assert told["fix"].startswith("expected behaviour, use the CR")
+    diagnosis = json.loads(doctor(gitops, "-o", "json").out)
+    assert [check["name"] for check in diagnosis["checks"] if check["state"] != "ok"] == ["controllers"], (
+        "nothing runs in it"
+    )
+    assert f"ArgoCD CR {GITOPS}/{GITOPS} is the owner of argocd-cm" in [check["text"] for check in diagnosis["checks"]]
+    (finding,) = (entry for entry in diagnosis["findings"] if entry["rule"] == "AGY405")
+    assert finding["cause"].startswith(f"{key} was applied to argocd-cm by hand, and the operator has removed it")
+    assert finding["fix"].startswith("expected behaviour, use the CR")
 
 
 @pytest.mark.usefixtures("needs_kubectl")
@@ -187,21 +189,23 @@ def test_who_may_only_read_applications_gets_their_states_and_is_told_what_is_mi
     admin = (gitops.kubeconfig, "-n", GITOPS, "create")
     assert kubectl(*admin, "role", "reader", *rule).code == 0
     assert kubectl(*admin, "rolebinding", "reader", "--role=reader", "--user=ada").code == 0
-    said = doctor(gitops, "-o", "json", kubeconfig=file)
-    found = json.loads(said.out)
-    assert {each["name"]: (each["sync"], each["health"]) for each in found["applications"]} == {
+    result = doctor(gitops, "-o", "json", kubeconfig=file)
+    diagnosis = json.loads(result.out)
+    assert {app["name"]: (app["sync"], app["health"]) for app in diagnosis["applications"]} == {
         "models-dev": ("Synced", "Healthy"),
         "models-production": ("OutOfSync", "Missing"),
     }
-    assert all("you may not read" in each or "cannot be compared" in each for each in found["notes"]), found["notes"]
-    assert not any(each["rule"] in ("AGY501", "AGY503", "AGY508", "AGY513") for each in found["findings"])
+    assert all("you may not read" in note or "cannot be compared" in note for note in diagnosis["notes"]), diagnosis[
+        "notes"
+    ]
+    assert not any(finding["rule"] in ("AGY501", "AGY503", "AGY508", "AGY513") for finding in diagnosis["findings"])
     assert patched(gitops) == []
 
 
 def patched(started: Sandbox) -> list[str]:
     """Managers that wrote to Applications, beside who made them."""
     items: list[Any] = started.request("GET", APPLICATIONS).json()["items"]
-    managers = {entry["manager"] for each in items for entry in each["metadata"].get("managedFields") or ()}
+    managers = {entry["manager"] for app in items for entry in app["metadata"].get("managedFields") or ()}
     return sorted(name for name in managers if "argosy" in name)
 
 
@@ -220,14 +224,14 @@ def test_the_first_link_that_is_missing_is_told_where_a_ready_model_is_called_pr
         gitops, APPLICATIONS, application("fraud", "Synced", "Progressing", ("serving.kserve.io", "InferenceService"))
     )
     words = "InferenceService/x: its condition Ready is True, but Argo CD shows Progressing"
-    (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
-    assert found["cause"] == f"{words}: no health check for InferenceService in ArgoCD CR {GITOPS}"
+    (finding,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
+    assert finding["cause"] == f"{words}: no health check for InferenceService in ArgoCD CR {GITOPS}"
     patch(gitops, RESOURCE, {"spec": {"resourceHealthChecks": [ENTRY]}})
     wait_until(lambda: MODEL_KEY in data(gitops))
-    (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
-    assert found["cause"] == f"{words}: the health check is in ArgoCD CR and in ConfigMap"
-    assert "refresh it hard and wait 30 s" in found["fix"]
-    assert "hard-refresh the browser (Ctrl+Shift+R, or Cmd+Shift+R)" in found["fix"]
+    (entry,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
+    assert entry["cause"] == f"{words}: the health check is in ArgoCD CR and in ConfigMap"
+    assert "refresh it hard and wait 30 s" in entry["fix"]
+    assert "hard-refresh the browser (Ctrl+Shift+R, or Cmd+Shift+R)" in entry["fix"]
     with argo_cd_playing(gitops):
         fixed = doctor(gitops, "fraud", "--fix", "-y")
     assert "fraud: it is Healthy now; then hard-refresh the browser" in fixed.out, fixed

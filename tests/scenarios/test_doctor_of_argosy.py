@@ -24,8 +24,8 @@ LONE = ResourceKey("coordination.k8s.io", "Lease", CONTROL, LEADER_LEASE_NAME)
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
-        yield found
+    async with scene(tmp_path) as opened_scene:
+        yield opened_scene
 
 
 def lease(holder: str, ago: float, lasts: float = 15) -> Manifest:
@@ -40,9 +40,9 @@ def lease(holder: str, ago: float, lasts: float = 15) -> Manifest:
 async def test_settings_that_nobody_made_are_defaults_where_no_argo_cd_is(desk: Scene) -> None:
     await desk.cluster.delete(SETTINGS)
     await desk.cluster.create(lease("me", 1.0, HANG_SECONDS))
-    said = await desk.argosy("doctor")
-    head = said.out.splitlines()[0]
-    assert said.code == 0, said
+    result = await desk.argosy("doctor")
+    head = result.out.splitlines()[0]
+    assert result.code == 0, result
     assert f"ok no argocd-cm in {CONTROL}, and no Argo CD: defaults hold" in head and "ok argosy delivers" in head
 
 
@@ -53,8 +53,8 @@ async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
     spec = {"serviceName": "x", "selector": {"matchLabels": labels}, "template": template}
     metadata = {"name": "ours-application-controller", "namespace": CONTROL, "labels": labels}
     await desk.cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
-    said = await desk.argosy("doctor")
-    assert said.code == 1 and f"there is no argocd-cm in {CONTROL}, and Argo CD needs one" in said.out, said
+    result = await desk.argosy("doctor")
+    assert result.code == 1 and f"there is no argocd-cm in {CONTROL}, and Argo CD needs one" in result.out, result
 
 
 @pytest.mark.parametrize("left", ["", "killed"])
@@ -62,9 +62,9 @@ async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
 async def test_members_count_whatever_a_controller_that_worked_alone_has_left(desk: Scene, left: str) -> None:
     await desk.cluster.create(lease(left, 422.0))
     await desk.cluster.create(build_lease(CONTROL, "one", HANG_SECONDS, datetime.now(UTC)))
-    said = await desk.argosy("doctor")
-    assert said.code == 0 and "ok argosy delivers" in said.out, said
+    result = await desk.argosy("doctor")
+    assert result.code == 0 and "ok argosy delivers" in result.out, result
     await desk.cluster.delete(ResourceKey(*LONE[:3], "argosy-member-one"))
-    said = await desk.argosy("doctor")
-    told = "argosy's controller gave its last sign 7m" if left else "nobody delivers: no argosy controller"
-    assert told in said.out, said
+    doctor_result = await desk.argosy("doctor")
+    expected = "argosy's controller gave its last sign 7m" if left else "nobody delivers: no argosy controller"
+    assert expected in doctor_result.out, doctor_result

@@ -56,18 +56,18 @@ def blocks() -> Iterator[str]:
 
 def installation(block: str) -> Customizations:
     """What a block means where it is pasted: a fragment of the operator's resource, or of argocd-cm."""
-    found = read_yaml(block)
-    if isinstance(found, list):
-        found = {"spec": {"resourceHealthChecks": found}}
-    if "spec" in found:
-        found = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "gitops"}, **found}
-    elif "kind" not in found:
-        found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": found}
-    return read_manifests([found])
+    manifest = read_yaml(block)
+    if isinstance(manifest, list):
+        manifest = {"spec": {"resourceHealthChecks": manifest}}
+    if "spec" in manifest:
+        manifest = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "gitops"}, **manifest}
+    elif "kind" not in manifest:
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": manifest}
+    return read_manifests([manifest])
 
 
 INSTALLATIONS = [installation(block) for block in blocks()] if DOCUMENTS.is_dir() else []
-CHECKS = [check for each in INSTALLATIONS for check in each.checks]
+CHECKS = [check for customizations in INSTALLATIONS for check in customizations.checks]
 # What the documents' checks are for, in the order in which they stand there.
 TABLES: list[tuple[str, list[Row]]] = [
     ("serving.kserve.io/InferenceService", SERVICE_STRICT),
@@ -108,12 +108,14 @@ def test_every_check_of_the_documents_is_known_here() -> None:
     assert whole == len(CHECKS) + 1, "one block is an excerpt"
 
 
-@pytest.mark.parametrize("place", range(len(TABLES)), ids=[f"{place}-{name}" for place, (name, _) in enumerate(TABLES)])
+@pytest.mark.parametrize("place", range(len(TABLES)), ids=[f"{index}-{name}" for index, (name, _) in enumerate(TABLES)])
 def test_a_pasted_check_says_what_its_document_says(assess: Assess, place: int) -> None:
     _, table = TABLES[place]
     judged = assess(CHECKS[place], [row.manifest for row in table])
     expected = [(row.says, row.health, row.message) for row in table]
-    assert [(row.says, each.health, each.message) for row, each in zip(table, judged, strict=True)] == expected
+    assert [
+        (row.says, assessment.health, assessment.message) for row, assessment in zip(table, judged, strict=True)
+    ] == expected
 
 
 @pytest.mark.parametrize("place", NOTEBOOKS)
@@ -121,12 +123,16 @@ def test_a_result_of_an_older_spec_is_healthy_for_the_documents_check_and_progre
     assess: Assess, place: int
 ) -> None:
     async def assess_all(manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
-        return said
+        return assessments
 
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
-    said = assess(CHECKS[place], [stale])
+    assessments = assess(CHECKS[place], [stale])
     (in_sync,) = asyncio.run(hold_stale_statuses(assess_all, DEFAULT_OBSERVED_KINDS)([stale]))
-    assert said[0] and in_sync and (said[0].health, in_sync.health) == (HealthStatus.HEALTHY, HealthStatus.PROGRESSING)
+    assert (
+        assessments[0]
+        and in_sync
+        and (assessments[0].health, in_sync.health) == (HealthStatus.HEALTHY, HealthStatus.PROGRESSING)
+    )
     kind = GroupKind(*CHECKS[place].pattern.split("/"))
     assert "AGY409" in {finding.rule for finding in lint_script(CHECKS[place].script, kind=kind)}
 
@@ -159,6 +165,6 @@ def test_what_the_documents_checks_lose_is_what_our_profiles_add(assess: Assess)
 
 
 def test_the_misplaced_ignore_differences_is_reported_and_its_neighbour_still_works() -> None:
-    faults = [fault for each in INSTALLATIONS for fault in each.faults]
+    faults = [fault for customizations in INSTALLATIONS for fault in customizations.faults]
     assert len(faults) == 1
     assert "ignoreDifferences" in faults[0] and "resourceIgnoreDifferences" in faults[0]

@@ -16,7 +16,7 @@ from argosy.main import main
 
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
 HELPER = re.compile(r'^```yaml\n(\{\{- define "wait-for-image" -\}\}.*?)^```', re.MULTILINE | re.DOTALL)
-FOUND = [found for document in sorted(DOCUMENTS.glob("*.txt")) for found in HELPER.findall(document.read_text())]
+FOUND = [helper for document in sorted(DOCUMENTS.glob("*.txt")) for helper in HELPER.findall(document.read_text())]
 pytestmark = [
     pytest.mark.skipif(not FOUND, reason="the document with the helper is not here"),
     pytest.mark.skipif(not (find_helm_program() or has_helm_library()), reason="there is no Helm (make install)"),

@@ -16,13 +16,13 @@ WAVE = "argocd.argoproj.io/sync-wave"
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 def in_wave(name: str, wave: int) -> dict[str, object]:
-    made = config_map(name, a="one")
-    return {**made, "metadata": {**made["metadata"], "annotations": {WAVE: str(wave)}}}
+    manifest = config_map(name, a="one")
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": {WAVE: str(wave)}}}
 
 
 @pytest.mark.parametrize("jump", [-30 * DAY, -3600.0, 3600.0, 30 * DAY])

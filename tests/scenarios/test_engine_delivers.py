@@ -22,8 +22,8 @@ AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 @pytest.fixture(params=["embedded", REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
-    async with engine_room(tmp_path, flavour=request.param, server=server) as found:
-        yield found
+    async with engine_room(tmp_path, flavour=request.param, server=server) as opened_room:
+        yield opened_room
 
 
 async def test_a_new_application_is_out_of_sync_and_missing_until_somebody_syncs_it(room: Room) -> None:
@@ -130,10 +130,12 @@ async def test_a_hook_with_a_generate_name_runs_under_a_new_name_at_each_sync(ro
         app = await room.until_over()
         assert app["status"]["operationState"]["phase"] == "Succeeded"
         results = app["status"]["operationState"]["syncResult"]["resources"]
-        told = [(each["name"], each["hookPhase"]) for each in results if each.get("hookType") == "PreSync"]
-        assert told == [(names[-1], "Succeeded")]
+        hook_phases = [
+            (result["name"], result["hookPhase"]) for result in results if result.get("hookType") == "PreSync"
+        ]
+        assert hook_phases == [(names[-1], "Succeeded")]
     there = (await room.cluster.list(GroupKind("batch", "Job"), namespace="ml")).items
-    assert sorted(each["metadata"]["name"] for each in there) == sorted(set(names)) and len(set(names)) == 2
+    assert sorted(job["metadata"]["name"] for job in there) == sorted(set(names)) and len(set(names)) == 2
     await room.until(lambda status: status["sync"]["status"] == "Synced" and status["health"]["status"] == "Healthy")
     await room.cluster.delete(key("argoproj.io/Application", "models", "argocd"))
     await room.until_gone("argoproj.io/Application", "models", "argocd")
@@ -144,9 +146,9 @@ async def test_an_object_with_a_generate_name_that_is_no_hook_is_a_comparison_er
     plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "settings-"}}
     room.repository.push({"app/plain.yaml": plain})
     await room.deliver()
-    said = await room.until_condition("ComparisonError")
-    assert "ConfigMap with generateName 'settings-' has no metadata.name" in said
-    assert "only hooks may use generateName" in said
+    message = await room.until_condition("ComparisonError")
+    assert "ConfigMap with generateName 'settings-' has no metadata.name" in message
+    assert "only hooks may use generateName" in message
 
 
 async def test_a_wrong_branch_is_a_comparison_error_and_the_right_one_clears_it(room: Room) -> None:

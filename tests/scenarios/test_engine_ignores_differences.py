@@ -22,8 +22,8 @@ KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 @pytest.fixture(params=["embedded", REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
-    async with engine_room(tmp_path, flavour=request.param, server=server) as found:
-        yield found
+    async with engine_room(tmp_path, flavour=request.param, server=server) as opened_room:
+        yield opened_room
 
 
 def rule(**fields: Any) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ async def test_an_expression_that_runs_for_ever_is_a_condition_and_stops_nobody(
     await room.until(lambda status: status["sync"]["status"] == "Synced")
     await room.cluster.patch(KEY, {"data": {"a": "changed"}})
     app = await refreshed(room)
-    assert [each["message"] for each in app["status"]["conditions"]] == [
+    assert [condition["message"] for condition in app["status"]["conditions"]] == [
         "jqPathExpressions: 'repeat(.)': it takes too much time or memory; simplify it"
     ]
     assert app["status"]["sync"]["status"] == "Synced", "the plain path holds"

@@ -24,8 +24,8 @@ MORE = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
 @pytest.fixture(params=["embedded", pytest.param("wire", marks=pytest.mark.tier("all")), REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
-    async with engine_room(tmp_path, flavour=request.param, server=server) as found:
-        yield found
+    async with engine_room(tmp_path, flavour=request.param, server=server) as opened_room:
+        yield opened_room
 
 
 def role(rules: list[dict[str, Any]], name: str = "reader", namespace: str | None = None) -> Manifest:
@@ -43,8 +43,8 @@ async def test_of_a_kind_that_no_application_has_metadata_is_kept_and_all_of_it_
     await room.cluster.create(role(RULES, "strangers", "ml"))
     cached, stranger = room.engine.cache.get, ROLE._replace(name="strangers")
     await eventually(lambda: cached(stranger))
-    kept = cached(stranger) or {}
-    assert kept.keys() == {"apiVersion", "kind", "metadata"} and "managedFields" not in kept["metadata"]
+    cached_role = cached(stranger) or {}
+    assert cached_role.keys() == {"apiVersion", "kind", "metadata"} and "managedFields" not in cached_role["metadata"]
     room.repository.push({"app/role.yaml": role(RULES)})
     await room.deliver(syncPolicy={"automated": {}})
     await room.until_synced()
@@ -56,8 +56,8 @@ async def test_of_a_kind_that_no_application_has_metadata_is_kept_and_all_of_it_
 async def test_what_lived_before_an_application_wants_it_is_looked_at_as_a_whole(room: Room) -> None:
     """Its writers are asked for, too, where the cache does not have them: what is theirs keeps its value."""
     settings = {**config_map(a="theirs"), "metadata": {"name": "settings", "namespace": "ml"}}
-    for given in (role(MORE, namespace="ml"), settings):
-        await room.cluster.create(given, manager="tuner")
+    for manifest in (role(MORE, namespace="ml"), settings):
+        await room.cluster.create(manifest, manager="tuner")
     room.repository.push({"app/role.yaml": role(RULES), "app/settings.yaml": config_map(a="ours")})
     left = [{"group": "*", "kind": "*", "managedFieldsManagers": ["tuner"]}]
     options = {"automated": {}, "syncOptions": ["RespectIgnoreDifferences=true"]}
@@ -72,16 +72,16 @@ async def test_what_was_asked_for_is_forgotten_with_what_it_was_asked_of(room: R
     looker = room.engine.reconciler.local_destination.comparer
     settings = {**config_map(a="theirs"), "metadata": {"name": "settings", "namespace": "ml"}}
     room.repository.push({"app/settings.yaml": config_map(a="ours")})
-    made = await room.cluster.create(settings)
+    created = await room.cluster.create(settings)
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     assert looker.count_fetched() == 1
-    await room.cluster.delete(key_of(made))
-    await eventually(lambda: room.engine.cache.get(key_of(made)) is None)
+    await room.cluster.delete(key_of(created))
+    await eventually(lambda: room.engine.cache.get(key_of(created)) is None)
     await room.settled()
     assert looker.count_fetched() == 0
     await room.cluster.create(settings)
-    await eventually(lambda: room.engine.cache.get(key_of(made)))
+    await eventually(lambda: room.engine.cache.get(key_of(created)))
     await room.settled()
     assert looker.count_fetched() == 1
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))

@@ -29,8 +29,8 @@ ACCOUNT = GroupKind("", "ServiceAccount")
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 async def synced(room: Room, **spec: Any) -> dict[str, Any]:
@@ -49,20 +49,20 @@ def secret(called: str, labels: dict[str, str], /, **data: str) -> Manifest:
 async def test_what_cannot_be_loaded_is_unknown_and_conditions_that_nobody_looked_into_stay(room: Room) -> None:
     link = {"annotations": {"link.argocd.argoproj.io/home": "https://home.example"}}
     app = await synced(room, metadata=link)
-    told = app["status"].get("summary")
+    summary = app["status"].get("summary")
     room.repository.push({"app/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: ["})
     app = await room.until(lambda status: conditions(status, "ComparisonError"))
-    assert [each["status"] for each in app["status"]["resources"]] == ["Unknown"]
-    assert (app["status"]["sync"]["status"], app["status"].get("summary")) == ("Unknown", told)
+    assert [resource["status"] for resource in app["status"]["resources"]] == ["Unknown"]
+    assert (app["status"]["sync"]["status"], app["status"].get("summary")) == ("Unknown", summary)
     broken, compared = app["status"]["conditions"], app["status"]["sync"]
     await room.patch_app({"spec": {"project": "nowhere"}})
     app = await room.until(lambda status: conditions(status, "InvalidSpecError"))
-    assert [each for each in app["status"]["conditions"] if each["type"] == "ComparisonError"] == broken
+    assert [condition for condition in app["status"]["conditions"] if condition["type"] == "ComparisonError"] == broken
     assert app["status"]["sync"] == compared
     await room.patch_app({"spec": {"project": "default"}})
     room.repository.push({"app/broken.yaml": None})
     app = await room.until(lambda status: "conditions" not in status)
-    assert [each["status"] for each in app["status"]["resources"]] == ["Synced"]
+    assert [resource["status"] for resource in app["status"]["resources"]] == ["Synced"]
 
 
 @pytest.mark.tier("all")
@@ -87,10 +87,10 @@ async def test_how_what_lives_fares_is_told_also_where_git_cannot_be_read(room: 
 @pytest.mark.tier("all")
 async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     app = await synced(room)
-    asked = asyncio.Event()
+    checkout_tried = asyncio.Event()
 
     async def away(*args: Any, **options: Any) -> Any:
-        asked.set()
+        checkout_tried.set()
         raise SourceUnreachable("gives no answer; try again later", where="git.example")
 
     with monkeypatch.context() as patch:
@@ -98,11 +98,11 @@ async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, mon
         room.clock.leap(121)
         await room.change(other="look")
         async with asyncio.timeout(HANG_SECONDS):
-            await asked.wait()
+            await checkout_tried.wait()
         assert (await room.app())["status"]["sync"] == app["status"]["sync"]
         room.clock.leap(200)
-        said = await room.until_condition("ComparisonError")
-        assert "gives no answer" in said
+        message = await room.until_condition("ComparisonError")
+        assert "gives no answer" in message
     await room.annotate(refresh="normal")
     await room.until(lambda status: status["sync"]["status"] == "Synced" and "conditions" not in status)
 
@@ -110,8 +110,8 @@ async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, mon
 async def test_an_application_that_cannot_be_read_says_so_and_goes_on_when_it_can(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver(syncPolicy={"automated": {}, "retry": {"limit": 1, "backoff": {"duration": "soon"}}})
-    said = await room.until_condition("InvalidSpecError")
-    assert "duration" in said
+    message = await room.until_condition("InvalidSpecError")
+    assert "duration" in message
     await room.patch_app({"spec": {"syncPolicy": {"retry": None}}})
     app = await room.until_synced()
     assert not conditions(app["status"], "InvalidSpecError")
@@ -136,27 +136,27 @@ async def test_the_way_of_comparing_that_an_application_asks_for_holds_at_once(r
     room.repository.push({"app/other.yaml": config_map("other")})
     app = await synced(room)
     key = ResourceKey("", "ConfigMap", "ml", "settings")
-    asked: list[Any] = []
+    applied_names: list[Any] = []
     apply = room.engine.cluster.apply
 
     async def listening(manifest: Manifest, **options: Any) -> Manifest:
-        asked.append(manifest["metadata"]["name"])
+        applied_names.append(manifest["metadata"]["name"])
         assert options.get("dry_run")
         return await apply(manifest, **options)
 
     room.engine.cluster.apply = listening  # type: ignore[method-assign]
     await room.settled()
-    assert asked == []
+    assert applied_names == []
     await room.annotate(compare_options="ServerSideDiff=true")
     async with asyncio.timeout(HANG_SECONDS):
-        while sorted(asked) != ["other", "settings"]:
+        while sorted(applied_names) != ["other", "settings"]:
             await asyncio.sleep(0.02)
     await room.change(b="more")
     async with asyncio.timeout(HANG_SECONDS):
-        while sorted(asked) != ["other", "settings", "settings"]:
+        while sorted(applied_names) != ["other", "settings", "settings"]:
             await asyncio.sleep(0.02)
     await room.settled()
-    assert asked.count("other") == 2
+    assert applied_names.count("other") == 2
     assert (await room.app())["status"]["sync"] == app["status"]["sync"]
     assert (await room.cluster.get(key) or {})["data"] == {"a": "one", "b": "more"}
 
@@ -174,8 +174,8 @@ async def test_what_an_application_left_behind_is_an_orphan_when_the_application
     async with asyncio.timeout(HANG_SECONDS):
         while room.engine.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "second")):
             await asyncio.sleep(0.02)
-    said = conditions((await room.settled())["status"], "OrphanedResourceWarning")
-    assert said == ["Application has 1 orphaned resources"]
+    messages = conditions((await room.settled())["status"], "OrphanedResourceWarning")
+    assert messages == ["Application has 1 orphaned resources"]
 
 
 @pytest.mark.parametrize("overruns", [True, False], ids=["may overrun", "may not"])
@@ -219,14 +219,14 @@ async def test_what_was_told_of_a_sync_that_failed_stays_while_a_window_is_in_th
     room.repository.push({"app/broken.yaml": broken})
     await room.project()
     await room.deliver(project="team", syncPolicy={"automated": {}, "retry": {"limit": 0}})
-    said = await room.until_condition("SyncError")
+    message = await room.until_condition("SyncError")
     project = ResourceKey("argoproj.io", "AppProject", CONTROL, "team")
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
     await room.cluster.patch(project, {"spec": {"syncWindows": [window]}})
     async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.settings.current_settings().projects["team"].windows:
             await asyncio.sleep(0.02)
-    assert conditions((await room.settled())["status"], "SyncError") == [said]
+    assert conditions((await room.settled())["status"], "SyncError") == [message]
 
 
 async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unless_it_is_paused(room: Room) -> None:
@@ -234,11 +234,11 @@ async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unle
     await room.deliver(destination={"name": "near", "namespace": "ml"}, syncPolicy={"automated": {}})
     assert "no clusters with this name" in await room.until_condition("InvalidSpecError")
     labels = {"argocd.argoproj.io/secret-type": "cluster"}
-    known = await room.cluster.create(secret("near-secret", labels, name="near", server=HERE))
+    cluster_secret = await room.cluster.create(secret("near-secret", labels, name="near", server=HERE))
     app = await room.until_synced()
     assert app["status"]["sync"]["comparedTo"]["destination"] == {"name": "near", "namespace": "ml"}
     paused = {"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}}
-    await room.cluster.patch(ResourceKey("", "Secret", CONTROL, known["metadata"]["name"]), paused)
+    await room.cluster.patch(ResourceKey("", "Secret", CONTROL, cluster_secret["metadata"]["name"]), paused)
     async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.settings.current_settings().clusters.known_clusters[0].is_paused:
             await asyncio.sleep(0.02)
@@ -318,7 +318,7 @@ async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_
     tmp_path: Path, reads: bool
 ) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
-    async with engine_room(tmp_path, seen=lambda cluster: Discreet(cluster, reads)) as room:  # type: ignore[arg-type]
+    async with engine_room(tmp_path, wrap_cluster=lambda cluster: Discreet(cluster, reads)) as room:  # type: ignore[arg-type]
         assert not room.engine.informers.is_synced(ACCOUNT)
         room.repository.push({"app/account.yaml": account})
         await room.cluster.create({**account, "metadata": {"name": "robot", "namespace": "ml"}})
@@ -326,8 +326,8 @@ async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_
         if reads:
             await room.until_synced()
             return
-        said = await room.until_condition("ComparisonError")
-        assert said.startswith("Failed to load live state: cannot read ServiceAccount robot")
+        message = await room.until_condition("ComparisonError")
+        assert message.startswith("Failed to load live state: cannot read ServiceAccount robot")
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "Unknown"
         assert "operationState" not in app["status"]
@@ -341,7 +341,7 @@ async def _with_account(room: Room) -> None:
 
 
 async def test_what_was_delivered_of_a_kind_that_may_not_be_listed_is_missed_when_it_is_gone(tmp_path: Path) -> None:
-    async with engine_room(tmp_path, seen=lambda cluster: Discreet(cluster, True)) as room:  # type: ignore[arg-type]
+    async with engine_room(tmp_path, wrap_cluster=lambda cluster: Discreet(cluster, True)) as room:  # type: ignore[arg-type]
         await _with_account(room)
         await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
         app = await room.settled()
@@ -362,7 +362,7 @@ class Mute(Discreet):
 
 
 async def test_what_was_delivered_and_went_while_nobody_watched_is_missed(tmp_path: Path) -> None:
-    async with engine_room(tmp_path, seen=lambda cluster: Mute(cluster, True)) as room:  # type: ignore[arg-type]
+    async with engine_room(tmp_path, wrap_cluster=lambda cluster: Mute(cluster, True)) as room:  # type: ignore[arg-type]
         await _with_account(room)
         assert room.engine.informers.is_synced(ACCOUNT)
         await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))

@@ -82,47 +82,47 @@ async def going(room: Room) -> None:
 async def test_a_server_that_refuses_settings_at_first_makes_nobody_give_up_what_it_has(
     tmp_path: Path, kind: GroupKind, error: ClusterError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    seen: list[Blinking] = []
+    clusters: list[Blinking] = []
 
     def blinking(cluster: Cluster) -> Any:
-        seen.append(Blinking(cluster, kind, error))
-        return seen[0]
+        clusters.append(Blinking(cluster, kind, error))
+        return clusters[0]
 
-    async with engine_room(tmp_path, seen=blinking) as room:
+    async with engine_room(tmp_path, wrap_cluster=blinking) as room:
         vitals = ControllerHealth(8, clock=room.clock)
         vitals.engine = room.engine
         await going(room)
-        await until(lambda: seen[0].refusals > 10)
+        await until(lambda: clusters[0].refusals > 10)
         assert (await room.app())["metadata"]["finalizers"] == [FINALIZER]
-        (said,) = vitals.list_readiness_problems()
-        assert said.startswith(f"{kind} is required, but cannot be listed: ") and said in caplog.text
-        seen[0].error = None
+        (problem,) = vitals.list_readiness_problems()
+        assert problem.startswith(f"{kind} is required, but cannot be listed: ") and problem in caplog.text
+        clusters[0].error = None
         await until(lambda: not vitals.list_readiness_problems())
         await room.until_gone("argoproj.io/Application", "models", CONTROL)
         assert await room.get("ConfigMap", "settings") is None
 
 
 async def test_projects_that_cannot_be_read_for_a_while_are_not_taken_for_gone(tmp_path: Path) -> None:
-    seen: list[Blinking] = []
+    clusters: list[Blinking] = []
 
     def blinking(cluster: Cluster) -> Any:
-        seen.append(Blinking(cluster, PROJECT, None))
-        return seen[0]
+        clusters.append(Blinking(cluster, PROJECT, None))
+        return clusters[0]
 
-    async with engine_room(tmp_path, seen=blinking) as room:
+    async with engine_room(tmp_path, wrap_cluster=blinking) as room:
         await room.project()
         room.repository.push({"app/settings.yaml": config_map(a="1")})
         await room.deliver(project="team", metadata={"finalizers": [FINALIZER]}, syncPolicy={"automated": {}})
         await room.until_synced()
-        seen[0].error = ClusterError("the server could not find the requested resource", code=404)
+        clusters[0].error = ClusterError("the server could not find the requested resource", code=404)
         await room.project("another")  # the watch ends, and what is listed then is not found
         await until(lambda: not room.engine.settings.current_settings().projects.get("team"))
         app = await room.app()
         assert not conditions(app["status"], "InvalidSpecError")
         await room.cluster.delete(APP)
-        await until(lambda: seen[0].refusals > 10)
+        await until(lambda: clusters[0].refusals > 10)
         assert (await room.app())["metadata"]["finalizers"] == [FINALIZER]
-        seen[0].error = None
+        clusters[0].error = None
         await room.until_gone("argoproj.io/Application", "models", CONTROL)
         assert await room.get("ConfigMap", "settings") is None
 
@@ -136,7 +136,7 @@ async def test_kinds_that_settings_exclude_hold_settings_all_the_same(tmp_path: 
         room.repository.push({"app/account.yaml": account, "app/settings.yaml": config_map(a="1")})
         await room.deliver(project="team", syncPolicy={"automated": {}})
         app = await room.until_synced()
-        assert [each["kind"] for each in app["status"]["resources"]] == ["ServiceAccount"]
+        assert [resource["kind"] for resource in app["status"]["resources"]] == ["ServiceAccount"]
         room.engine.informers.rediscover()
         await until(lambda: GroupKind("", "Service") not in room.engine.informers.watched_kinds)
         assert {APP.group_kind, PROJECT, SECRET, GroupKind("", "ConfigMap")} <= room.engine.informers.watched_kinds
@@ -147,21 +147,21 @@ async def test_kinds_that_settings_exclude_hold_settings_all_the_same(tmp_path: 
 async def test_what_an_application_had_goes_with_it_though_its_kind_cannot_be_listed(tmp_path: Path) -> None:
     """What its status tells of is asked for, one by one."""
     tracking = {"argocd.argoproj.io/tracking-id": "models:rbac.authorization.k8s.io/Role:ml/reader"}
-    place = {"name": "reader", "namespace": "ml"}
-    role = {"apiVersion": ROLES, "kind": "Role", "metadata": {**place, "annotations": tracking}, "rules": []}
-    strangers = {**role, "metadata": {**place, "name": "strangers"}}
-    told = [{"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "Role", **place, "name": name}
+    identity = {"name": "reader", "namespace": "ml"}
+    role = {"apiVersion": ROLES, "kind": "Role", "metadata": {**identity, "annotations": tracking}, "rules": []}
+    strangers = {**role, "metadata": {**identity, "name": "strangers"}}
+    resources = [{"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "Role", **identity, "name": name}
             for name in ("reader", "strangers")]  # fmt: skip
 
     def blinking(cluster: Cluster) -> Any:
         return Blinking(cluster, GroupKind("rbac.authorization.k8s.io", "Role"), BROKEN)
 
-    async with engine_room(tmp_path, seen=blinking) as room:
-        for each in (role, strangers):
-            await room.cluster.create(each)
+    async with engine_room(tmp_path, wrap_cluster=blinking) as room:
+        for manifest in (role, strangers):
+            await room.cluster.create(manifest)
         await room.deliver(path="nowhere", metadata={"finalizers": [FINALIZER]})
         await room.until(lambda status: conditions(status, "ComparisonError"))
-        await room.patch_app({"status": {"resources": told}})
+        await room.patch_app({"status": {"resources": resources}})
         await room.cluster.delete(APP)
         await room.until_gone("argoproj.io/Application", "models", CONTROL)
         assert await room.get("rbac.authorization.k8s.io/Role", "reader") is None

@@ -96,11 +96,13 @@ async def test_a_refresh_that_changes_nothing_writes_only_when_it_looked_and_at_
 async def test_a_drift_makes_one_write_of_the_object() -> None:
     scene = Scene([config("a"), config("b")], before=[config("a"), config("b")], act=drifts)
     async with theatre(scene) as stage, stage.engine() as running:
-        found = await running.until(lambda outcome: outcome.status == "Synced" and "drifted" not in str(outcome))
+        final_outcome = await running.until(
+            lambda outcome: outcome.status == "Synced" and "drifted" not in str(outcome)
+        )
         await running.rest()
         assert [call for call in running.cluster.writes if "ConfigMap" in call] == ["patch ConfigMap/a"]
         assert len([call for call in running.cluster.writes if "Application" in call]) <= 4
-    assert found.deployments == 1  # a heal is no deployment
+    assert final_outcome.deployments == 1  # a heal is no deployment
 
 
 async def test_what_an_engine_has_written_itself_is_no_reason_to_look_again() -> None:
@@ -124,14 +126,14 @@ async def test_what_is_asked_while_an_engine_writes_is_not_lost() -> None:
         await running.until(lambda outcome: (outcome.status, outcome.phase) == ("Synced", "Succeeded"))
         await running.rest()
         patch = running.engine.cluster.patch
-        asked = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
+        refresh_patch = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
 
-        async def interrupted(*given: Any, **more: Any) -> Any:
-            made = await patch(*given, **more)
+        async def interrupted(*args: Any, **more: Any) -> Any:
+            patched = await patch(*args, **more)
             running.engine.cluster.patch = patch  # type: ignore[method-assign]
-            await stage.patch(asked)
+            await stage.patch(refresh_patch)
             await turns()  # told before the write has returned
-            return made
+            return patched
 
         running.engine.cluster.patch = interrupted  # type: ignore[method-assign]
         await stage.patch({"status": {"reconciledAt": "2026-01-01T00:00:00Z"}})
@@ -149,9 +151,9 @@ def _counted(pipeline: Reconciler) -> list[str]:
     passes: list[str] = []
     reconcile = pipeline.reconcile
 
-    async def counted(app: Application, *given: Any, **more: Any) -> ReconcileResult:
+    async def counted(app: Application, *args: Any, **more: Any) -> ReconcileResult:
         passes.append(app.name)
-        return await reconcile(app, *given, **more)
+        return await reconcile(app, *args, **more)
 
     pipeline.reconcile = counted  # type: ignore[method-assign]
     return passes

@@ -44,8 +44,8 @@ def anyio_backend() -> str:
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     """For a test that changes something."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with synced(tmp_path) as found:
-        yield found
+    async with synced(tmp_path) as opened_scene:
+        yield opened_scene
 
 
 @pytest.fixture(scope="module")
@@ -54,43 +54,43 @@ async def looked_at(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[S
     folder = tmp_path_factory.mktemp("explained")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        async with synced(folder) as found:
-            yield found
+        async with synced(folder) as opened_scene:
+            yield opened_scene
 
 
 @asynccontextmanager
 async def synced(folder: Path) -> AsyncIterator[Scene]:
-    async with scene(folder) as found:
+    async with scene(folder) as opened_scene:
         files = {"app/settings.yaml": config_map(a="one"), "app/predictor.yaml": DEPLOYMENT}
-        found.repository.push(files, "Begin")
-        await found.deliver()
-        await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", HANG)
-        assert said.code == 0, said.err
-        yield found
+        opened_scene.repository.push(files, "Begin")
+        await opened_scene.deliver()
+        await opened_scene.until(lambda status: bool(status.get("sync")))
+        result = await opened_scene.argosy("app", "sync", "models", "--timeout", HANG)
+        assert result.code == 0, result.err
+        yield opened_scene
 
 
 async def data(desk: Scene, *words: str) -> dict[str, Any]:
-    said = await desk.argosy("explain", *words, "-o", "json")
-    assert said.code == 0, said.err
-    found: dict[str, Any] = json.loads(said.out)
-    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Explanation")
-    return found
+    result = await desk.argosy("explain", *words, "-o", "json")
+    assert result.code == 0, result.err
+    explanation: dict[str, Any] = json.loads(result.out)
+    assert (explanation["apiVersion"], explanation["kind"]) == ("cli.argosy.dev/v1", "Explanation")
+    return explanation
 
 
 @pytest.mark.tier("all")
 async def test_an_object_that_lives_as_git_asks_is_told_so(looked_at: Scene) -> None:
-    said = await looked_at.argosy("explain", "cm/settings")
-    assert said.code == 0, said.err
-    assert said.out.splitlines()[0].startswith("ConfigMap/settings -n ml of models: ") and "Synced" in said.out
-    assert "no differences: the live object matches Git" in said.out
+    result = await looked_at.argosy("explain", "cm/settings")
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[0].startswith("ConfigMap/settings -n ml of models: ") and "Synced" in result.out
+    assert "no differences: the live object matches Git" in result.out
 
 
 async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk: Scene) -> None:
     commit = desk.repository.push({"app/settings.yaml": config_map(a="two")}, "Raise a")
-    said = await desk.argosy("explain", "configmap/settings")
-    lines = [line.strip() for line in said.out.splitlines()]
-    assert '.data.a  live "one", Git "two"' in lines, said
+    result = await desk.argosy("explain", "configmap/settings")
+    lines = [line.strip() for line in result.out.splitlines()]
+    assert '.data.a  live "one", Git "two"' in lines, result
     assert "why      your change: changed in Git" in lines
     assert f'written  app/settings.yaml:3, {commit[:7]} ann@example.com "Raise a"' in lines
     assert "next     argosy app sync models" in lines
@@ -98,8 +98,8 @@ async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk
 
 async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(looked_at: Scene) -> None:
     path = '.spec.template.spec.containers[name="proxy"].image'
-    found = (await data(looked_at, "deploy/predictor", path))["fields"]
-    (field,) = found
+    fields = (await data(looked_at, "deploy/predictor", path))["fields"]
+    (field,) = fields
     assert (field["path"], field["differs"]) == ("/spec/template/spec/containers/1/image", False)
     cause = field["cause"]
     assert (cause["kind"], cause["file"], cause["subject"]) == ("AsAsked", "app/predictor.yaml", "Begin")
@@ -115,10 +115,10 @@ async def test_a_line_is_found_though_the_list_lives_in_another_order(desk: Scen
     containers.reverse()
     containers[0]["image"] = "proxy:2"
     desk.repository.push({"app/predictor.yaml": turned})
-    found = {each["path"]: each["cause"] for each in (await data(desk, "deploy/predictor"))["fields"]}
+    causes = {field["path"]: field["cause"] for field in (await data(desk, "deploy/predictor"))["fields"]}
     text = (desk.repository.path / "app/predictor.yaml").read_text().splitlines()
-    cause = next(cause for path, cause in found.items() if path.endswith("/image"))
-    assert "proxy:2" in text[cause["line"] - 1], (found, text)
+    cause = next(cause for path, cause in causes.items() if path.endswith("/image"))
+    assert "proxy:2" in text[cause["line"] - 1], (causes, text)
 
 
 @pytest.mark.tier("all")
@@ -131,8 +131,8 @@ async def test_a_default_is_told_from_what_somebody_set(desk: Scene) -> None:
 
 
 async def test_a_field_that_is_not_there_is_answered_with_those_that_are(looked_at: Scene) -> None:
-    said = await looked_at.argosy("explain", "deploy/predictor", ".spec.replica")
-    assert said.code == 2 and "did you mean replicas?" in said.err, said
+    result = await looked_at.argosy("explain", "deploy/predictor", ".spec.replica")
+    assert result.code == 2 and "did you mean replicas?" in result.err, result
 
 
 @pytest.mark.tier("all")
@@ -141,8 +141,8 @@ async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
     metadata = {"name": "predictor-1", "namespace": "ml", "ownerReferences": [reference]}
     await desk.cluster.create({**DEPLOYMENT, "kind": "ReplicaSet", "metadata": metadata})
-    said = await desk.argosy("explain", "rs/predictor-1", "-n", "ml")
-    assert said.code == 2 and "argosy explain Deployment/predictor" in said.err, said
+    result = await desk.argosy("explain", "rs/predictor-1", "-n", "ml")
+    assert result.code == 2 and "argosy explain Deployment/predictor" in result.err, result
     unknown = await desk.argosy("explain", "cm/other")
     assert unknown.code == 2 and "no Application has ConfigMap/other" in unknown.err, unknown
 
@@ -151,8 +151,8 @@ async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -
     "words", ["settings", "deploy web", "cm/", "cm/settings a..b", "nonsense/x", "cm/settings --app no"]
 )
 async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(looked_at: Scene, words: str) -> None:
-    said = await looked_at.argosy("explain", *words.split())
-    assert said.code == 2 and "next: " in said.err, said
+    result = await looked_at.argosy("explain", *words.split())
+    assert result.code == 2 and "next: " in result.err, result
 
 
 @pytest.mark.tier("all")
@@ -174,21 +174,21 @@ async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_n
 async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: Scene) -> None:
     desk.repository._git("branch", "stage1-complete")
     desk.repository.push({"later/settings.yaml": config_map(a="one")})
-    said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete", "--path", "later")
-    assert said.code == 0, said.err
-    found = await data(desk, "cm/settings")
-    assert found["cause"]["kind"] == "StaleBranch", found
-    assert found["cause"]["next"] == "argosy app set models --revision main"
+    result = await desk.argosy("app", "set", "models", "--revision", "stage1-complete", "--path", "later")
+    assert result.code == 0, result.err
+    explanation = await data(desk, "cm/settings")
+    assert explanation["cause"]["kind"] == "StaleBranch", explanation
+    assert explanation["cause"]["next"] == "argosy app set models --revision main"
 
 
 @pytest.mark.tier("all")
 async def test_a_branch_that_is_gone_is_stale_too_and_the_diff_says_so(desk: Scene) -> None:
-    said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
-    assert said.code == 0, said.err
+    result = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
+    assert result.code == 0, result.err
     assert (await data(desk, "cm/settings"))["cause"]["kind"] == "StaleBranch"
-    said = await desk.argosy("app", "diff", "models")
-    assert said.code == 2 and "stage1-complete cannot be rendered, and main can" in said.err, said
-    assert "next: argosy app set models --revision main" in said.err
+    diff_result = await desk.argosy("app", "diff", "models")
+    assert diff_result.code == 2 and "stage1-complete cannot be rendered, and main can" in diff_result.err, diff_result
+    assert "next: argosy app set models --revision main" in diff_result.err
 
 
 async def test_a_secret_is_explained_without_its_values(desk: Scene) -> None:
@@ -197,6 +197,6 @@ async def test_a_secret_is_explained_without_its_values(desk: Scene) -> None:
     assert (await desk.argosy("app", "sync", "models", "--timeout", HANG)).code == 0
     await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}}, manager="tuner")
     for words in ("secret/token", "secret/token .data.key", "secret/token .data.key -o json"):
-        said = await desk.argosy("explain", *words.split())
-        assert said.code == 0 and "tuner" in said.out, said
-        assert not any(hidden in said.out for hidden in ("hunter2", "aHVudGVyMg", "b3RoZXI", "other")), said
+        result = await desk.argosy("explain", *words.split())
+        assert result.code == 0 and "tuner" in result.out, result
+        assert not any(hidden in result.out for hidden in ("hunter2", "aHVudGVyMg", "b3RoZXI", "other")), result

@@ -124,7 +124,7 @@ def _notebooks(visitor: Visitor, look: Look) -> str:
     look.wants("", notebook_to_try_that_the_demo_names="argosy notebook run")
     import nbformat
 
-    cells = [nbformat.v4.new_code_cell(each) for each in NOTEBOOK.values()]
+    cells = [nbformat.v4.new_code_cell(source) for source in NOTEBOOK.values()]
     cells[0]["metadata"]["tags"] = ["parameters"]
     folder = visitor.home / "demo" / "notebooks"
     folder.mkdir(parents=True)
@@ -177,20 +177,20 @@ def look_at_a_cluster(visitor: Visitor, look: Look) -> None:
     document.pop("current-context", None)
     (visitor.home / ".kube").mkdir(exist_ok=True)
     (visitor.home / ".kube" / "config").write_text(yaml.safe_dump(document))
-    seen = visitor.type("argosy doctor --context my-ocp")
-    look.seconds += seen.seconds
-    assert seen.code in (0, 1), seen
-    look.shows(seen.text, r"(?i)argo ?cd", STAGING, r"llmops-production")
-    look.hides(seen.text)
-    look.wants(seen.text, word_that_nothing_was_changed=r"nothing (was )?(changed|applied)", owner=r"argocd-cm")
+    result = visitor.type("argosy doctor --context my-ocp")
+    look.seconds += result.seconds
+    assert result.code in (0, 1), result
+    look.shows(result.text, r"(?i)argo ?cd", STAGING, r"llmops-production")
+    look.hides(result.text)
+    look.wants(result.text, word_that_nothing_was_changed=r"nothing (was )?(changed|applied)", owner=r"argocd-cm")
     assert _applications(visitor) == before
 
 
 def _applications(visitor: Visitor) -> dict[str, object]:
     listed = visitor.type("argosy kubectl get applications -A -o yaml > ~/apps.yaml")
     assert listed.code == 0, listed
-    found = yaml.safe_load((visitor.home / "apps.yaml").read_text())
-    return {each["metadata"]["name"]: each["spec"] for each in found["items"]}
+    listing = yaml.safe_load((visitor.home / "apps.yaml").read_text())
+    return {application["metadata"]["name"]: application["spec"] for application in listing["items"]}
 
 
 def leave(visitor: Visitor, look: Look) -> None:

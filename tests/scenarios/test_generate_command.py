@@ -32,8 +32,8 @@ def documents(*words: str) -> list[Any]:
 
 def test_yaml_and_json_say_the_same() -> None:
     for words in ([*IMAGE, "--with-rbac"], NOTEBOOK):
-        made = json.loads(typed(*words, "-o", "json").stdout)
-        assert (made["kind"], made["items"]) == ("List", documents(*words))
+        listing = json.loads(typed(*words, "-o", "json").stdout)
+        assert (listing["kind"], listing["items"]) == ("List", documents(*words))
 
 
 def test_negative_waves_can_be_typed() -> None:
@@ -68,7 +68,7 @@ def run_script(words: list[str], sandbox: Sandbox, folder: Path) -> subprocess.C
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(KUBECTL)
     container = documents(*words)[-1]["spec"]["template"]["spec"]["containers"][0]
-    env = {each["name"]: each["value"] for each in container["env"]}
+    env = {variable["name"]: variable["value"] for variable in container["env"]}
     env |= {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(sandbox.kubeconfig), "HOME": str(folder)}
     command = [*container["command"], *container["args"]]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
@@ -98,14 +98,14 @@ def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
 def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
     shared: Sandbox, tmp_path: Path, needs_kubectl: None, phase: str, code: int
 ) -> None:
-    place = define(shared, GROUP, "NotebookValidationJob", "v1alpha1")
+    path = define(shared, GROUP, "NotebookValidationJob", "v1alpha1")
     manifest = {
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "NotebookValidationJob",
         "metadata": {"name": f"ends-{phase.lower()}"},
         "status": {"phase": phase},
     }
-    assert shared.request("POST", place, manifest).code == 201
+    assert shared.request("POST", path, manifest).code == 201
     words = ["generate", "wait-for-notebook", "--name", f"ends-{phase.lower()}", "-n", "default"]
     done = run_script(words, shared, tmp_path)
     assert done.returncode == code, done.stdout + done.stderr
@@ -115,7 +115,7 @@ def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
 @pytest.mark.tier("all")
 def test_the_script_reads_builds_as_they_are_in_a_cluster(shared: Sandbox, tmp_path: Path, needs_kubectl: None) -> None:
     define(shared, "image.openshift.io", "ImageStreamTag")
-    place = define(shared, "build.openshift.io", "Build")
+    path = define(shared, "build.openshift.io", "Build")
     without = run_script([*IMAGE, "--timeout", "1", "--interval", "1"], shared, tmp_path)
     assert without.returncode == 1
     assert "no build of trainer yet" in without.stdout
@@ -126,7 +126,7 @@ def test_the_script_reads_builds_as_they_are_in_a_cluster(shared: Sandbox, tmp_p
             "metadata": {"name": f"trainer-{number}", "labels": {"buildconfig": "trainer"}},
             "status": {"phase": phase, "message": "out of memory"},
         }
-        assert shared.request("POST", place, manifest).code == 201
+        assert shared.request("POST", path, manifest).code == 201
     failed = run_script(IMAGE, shared, tmp_path)
     assert failed.returncode == 1
     assert "trainer-2" in failed.stderr

@@ -29,12 +29,12 @@ oc patch configmap argosy-cm -n openshift-gitops --type merge -p '{{"data":{{"so
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """At a demo whose repository also stands for the one that readers are told to make at GitHub."""
-    with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0") as shown:
-        found = Reader(shown)
-        found.places[""] = found.home
-        lines = "".join(f"{address} file://{shown.where['repository']}\\n" for address in GITHUB)
-        assert found.type("", MIRROR.format(lines=lines)).failed == []
-        yield found
+    with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0") as running_demo:
+        guide_reader = Reader(running_demo)
+        guide_reader.places[""] = guide_reader.home
+        lines = "".join(f"{address} file://{running_demo.where['repository']}\\n" for address in GITHUB)
+        assert guide_reader.type("", MIRROR.format(lines=lines)).failed == []
+        yield guide_reader
 
 
 def text_of(block: Block) -> str:
@@ -50,9 +50,9 @@ class Session:
 
     def typed(self, block: Block) -> tuple[Typed, Typed, Typed]:
         """What others did before it, the block itself, and whether what it promises came true."""
-        for each in TYPED[: TYPED.index(block) + 1]:
-            if each.page == block.page and each.id not in self._results:
-                self._results[each.id] = self._type(each)
+        for earlier_block in TYPED[: TYPED.index(block) + 1]:
+            if earlier_block.page == block.page and earlier_block.id not in self._results:
+                self._results[earlier_block.id] = self._type(earlier_block)
         return self._results[block.id]
 
     def _type(self, block: Block) -> tuple[Typed, Typed, Typed]:
@@ -71,9 +71,10 @@ def session(reader: Reader) -> Session:
     return Session(reader)
 
 
-TYPED = [each for each in BLOCKS if not each.not_typed]
+TYPED = [block for block in BLOCKS if not block.not_typed]
 ROWS = [
-    pytest.param(each, id=each.id, marks=() if each.page == QUICK_START else pytest.mark.tier("all")) for each in TYPED
+    pytest.param(block, id=block.id, marks=() if block.page == QUICK_START else pytest.mark.tier("all"))
+    for block in TYPED
 ]
 
 
@@ -87,8 +88,10 @@ def test_a_block_does_what_its_page_says(session: Session, block: Block) -> None
 
 def test_every_block_of_a_page_has_a_verdict_and_a_row() -> None:
     for page in dict.fromkeys(block.page for block in BLOCKS):
-        known = [text_of(block) for block in BLOCKS if block.page == page]
-        assert known == blocks_of(page), f"{page}: the blocks and the list of them differ"
+        listed_texts = [text_of(block) for block in BLOCKS if block.page == page]
+        assert listed_texts == blocks_of(page), f"{page}: the blocks and the list of them differ"
     rows = SCENARIOS.read_text()
-    missing = [row for each in BLOCKS if (row := ROW.format(id=each.id, told=each.told)) not in rows]
+    missing = [
+        row for guide_block in BLOCKS if (row := ROW.format(id=guide_block.id, told=guide_block.told)) not in rows
+    ]
     assert missing == []

@@ -112,10 +112,14 @@ USUAL = "a word that is no health"
 
 
 @pytest.mark.parametrize(
-    "what", [each if each == USUAL else pytest.param(each, marks=pytest.mark.tier("all")) for each in BROKEN]
+    "fault",
+    [
+        description if description == USUAL else pytest.param(description, marks=pytest.mark.tier("all"))
+        for description in BROKEN
+    ],
 )
-def test_settings_that_are_broken_fail_their_test(files: Path, what: str) -> None:
-    (files / "cm.yaml").write_text(CM + BROKEN[what])
+def test_settings_that_are_broken_fail_their_test(files: Path, fault: str) -> None:
+    (files / "cm.yaml").write_text(CM + BROKEN[fault])
     assert health(files, "test", files / "cm.yaml")[0] == 1
     code, out, _ = health(files, "test", files / "cm.yaml", "-o", "json")
     report = json.loads(out)
@@ -126,12 +130,12 @@ def test_settings_that_are_broken_fail_their_test(files: Path, what: str) -> Non
 
 
 @pytest.mark.tier("all")
-@pytest.mark.parametrize("what", BROKEN)
-def test_broken_settings_fail_the_test_of_an_object_that_they_concern(files: Path, what: str) -> None:
-    (files / "cm.yaml").write_text(CM + BROKEN[what])
-    is_script = "parse" in what  # no part of judging an object
+@pytest.mark.parametrize("fault", BROKEN)
+def test_broken_settings_fail_the_test_of_an_object_that_they_concern(files: Path, fault: str) -> None:
+    (files / "cm.yaml").write_text(CM + BROKEN[fault])
+    is_script = "parse" in fault  # no part of judging an object
     assert health(files, "test", files / "cm.yaml", files / "model.yaml")[0] == (0 if is_script else 1)
-    is_for_all = "old map" in what
+    is_for_all = "old map" in fault
     assert health(files, "test", files / "cm.yaml", files / "claim.yaml")[0] == (1 if is_for_all else 0)
 
 
@@ -282,20 +286,20 @@ def test_ctrl_c_ends_a_watch_with_0_whenever_it_comes(files: Path, moment: str) 
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
     with subprocess.Popen(words, cwd=files, env=environment(files), text=True, bufsize=1, **pipes) as process:
         assert process.stdout is not None
-        seen = next((line for line in process.stdout if line.strip() == moment), "")
+        moment_line = next((line for line in process.stdout if line.strip() == moment), "")
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
-        assert (process.wait(HANG_SECONDS), seen.strip(), "Traceback" in rest) == (0, moment, False)
+        assert (process.wait(HANG_SECONDS), moment_line.strip(), "Traceback" in rest) == (0, moment, False)
 
 
 def test_a_folder_of_manifests_may_hold_a_file_called_health_yaml(tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     folder.mkdir()
     (folder / "health.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, status: {phase: Succeeded}}")
-    code, said, _ = health(tmp_path, "test", folder)
-    assert (code, "Pod/p" in said) == (0, True)
+    code, output, _ = health(tmp_path, "test", folder)
+    assert (code, "Pod/p" in output) == (0, True)
 
 
 def test_a_file_that_never_ends_is_refused(tmp_path: Path) -> None:
-    code, _, told = health(tmp_path, "test", "/dev/zero")
-    assert (code, "larger than 32 MiB" in told) == (2, True)
+    code, _, errors = health(tmp_path, "test", "/dev/zero")
+    assert (code, "larger than 32 MiB" in errors) == (2, True)

@@ -109,7 +109,7 @@ def test_an_entry_of_another_team_survives_and_stays_first(openshift: Sandbox) -
     assert (first.code, second.code) == (0, 0)
     assert "✓ Health checks applied" in first.out and "✓ Health checks updated" in second.out
     assert entries(openshift)[0] == PVC
-    assert [each["kind"] for each in entries(openshift)] == [
+    assert [entry["kind"] for entry in entries(openshift)] == [
         "PersistentVolumeClaim",
         "InferenceService",
         "ServingRuntime",
@@ -214,7 +214,7 @@ def test_two_profiles_for_one_kind_are_refused(openshift: Sandbox) -> None:
 def test_other_kinds_can_be_chosen(openshift: Sandbox) -> None:
     done = health(openshift, "apply", "--kinds", "ClusterServingRuntime,TrainedModel,nvj", *QUICK)
     assert done.code == 0, done.err
-    assert [each["kind"] for each in entries(openshift)] == [
+    assert [entry["kind"] for entry in entries(openshift)] == [
         "ClusterServingRuntime",
         "TrainedModel",
         "NotebookValidationJob",
@@ -313,12 +313,12 @@ def test_applications_that_have_such_a_kind_are_refreshed_and_others_are_not(ope
     create(openshift, APPLICATIONS, application("unknown", "Unknown", "Unknown"))
     done = health(openshift, "apply", *QUICK)
     assert done.code == 0
-    asked = {
-        each["metadata"]["name"]
-        for each in get(openshift, APPLICATIONS)["items"]
-        if (each["metadata"].get("annotations") or {}).get(REFRESH) == "hard"
+    refreshed = {
+        app["metadata"]["name"]
+        for app in get(openshift, APPLICATIONS)["items"]
+        if (app["metadata"].get("annotations") or {}).get(REFRESH) == "hard"
     }
-    assert asked == {"with-model", "unknown"}
+    assert refreshed == {"with-model", "unknown"}
     assert "⚠ Argo CD has not completed every refresh yet" in done.out
 
 
@@ -450,10 +450,14 @@ def test_a_key_written_by_hand_is_gone_and_verification_still_passes(openshift: 
 @pytest.mark.tier("all")
 def test_verify_answers_programs_too(openshift: Sandbox) -> None:
     health(openshift, "apply", "--profile", "lenient", *QUICK)
-    found = json.loads(health(openshift, "verify", "-o", "json", "--kinds", "isvc,trainedmodel").out)
-    assert (found["apiVersion"], found["kind"], found["ok"]) == ("cli.argosy.dev/v1", "HealthVerification", False)
-    assert found["argocd"] == {"namespace": GITOPS, "name": GITOPS}
-    model, trained = found["checks"]
+    verification = json.loads(health(openshift, "verify", "-o", "json", "--kinds", "isvc,trainedmodel").out)
+    assert (verification["apiVersion"], verification["kind"], verification["ok"]) == (
+        "cli.argosy.dev/v1",
+        "HealthVerification",
+        False,
+    )
+    assert verification["argocd"] == {"namespace": GITOPS, "name": GITOPS}
+    model, trained = verification["checks"]
     assert (model["configured"], model["propagated"], model["profile"]) == (True, True, "lenient")
     assert (trained["configured"], trained["propagated"]) == (False, False)
 

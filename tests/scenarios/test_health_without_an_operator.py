@@ -40,9 +40,9 @@ def test_without_an_operator_the_config_map_is_the_place(plain: Sandbox) -> None
     done = health(plain, "apply", *QUICK)
     assert done.code == 0, done.err
     in_order(done.out, "✓ Argo CD without an operator found", "✓ Health check found in ConfigMap", "Done!")
-    found = data(plain, "argocd")
-    assert found["url"] == "https://argocd.example.com"
-    assert found[MODEL_KEY] == STRICT[0]["check"]
+    settings = data(plain, "argocd")
+    assert settings["url"] == "https://argocd.example.com"
+    assert settings[MODEL_KEY] == STRICT[0]["check"]
     assert health(plain, "verify").code == 0
 
 

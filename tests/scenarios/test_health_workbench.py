@@ -125,7 +125,7 @@ def test_a_faulty_check_harms_only_its_own_object(files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         ("retrun {}", "bad.lua:1: "),
         pytest.param('error("\\27[2Jgone")', "[2Jgone", marks=IN_TEST_ALL),
@@ -136,10 +136,10 @@ def test_a_faulty_check_harms_only_its_own_object(files: Path) -> None:
         pytest.param('return {status = "Healthy", message = string.upper("x")}', "string", marks=IN_TEST_ALL),
     ],
 )
-def test_a_bad_script_is_told_in_a_sentence(files: Path, script: str, told: str) -> None:
+def test_a_bad_script_is_told_in_a_sentence(files: Path, script: str, message: str) -> None:
     (files / "bad.lua").write_text(script)
     done = argosy("health", "test", "--script", files / "bad.lua", files / "model.yaml", home=files)
-    assert told in done.out
+    assert message in done.out
     assert "\x1b" not in done.out + done.err
     assert done.code == 1
 
@@ -165,10 +165,10 @@ def test_a_check_that_hides_more_than_it_knows_is_told_so(files: Path) -> None:
 @pytest.mark.tier("all")
 def test_a_script_can_be_compared_with_the_default(files: Path) -> None:
     code, out, _ = health(files, "diff", "isvc", "--script", files / "check.lua", "-o", "json")
-    found = json.loads(out)
+    comparison = json.loads(out)
     assert code == 1
-    assert found["other"] == str(files / "check.lua")
-    assert {"name", "one", "other"} == found["disagreements"][0].keys()
+    assert comparison["other"] == str(files / "check.lua")
+    assert {"name", "one", "other"} == comparison["disagreements"][0].keys()
 
 
 # -- trees ---------------------------------------------------------------------------------------------------------
@@ -194,11 +194,11 @@ def test_a_case_that_fails_is_one_line_with_expected_and_got(files: Path) -> Non
 @pytest.mark.tier("all")
 def test_the_report_of_a_tree_has_exactly_the_promised_fields(files: Path) -> None:
     code, out, _ = health(files, "test", rule_folder(files, message="served"), "-o", "json")
-    found = json.loads(out)
+    report = json.loads(out)
     assert code == 1
-    assert list(found) == ["total", "passed", "failed", "skipped", "cases"]
-    assert [found[name] for name in ("total", "passed", "failed", "skipped")] == [2, 1, 1, 0]
-    assert [list(case) for case in found["cases"]] == [
+    assert list(report) == ["total", "passed", "failed", "skipped", "cases"]
+    assert [report[name] for name in ("total", "passed", "failed", "skipped")] == [2, 1, 1, 0]
+    assert [list(case) for case in report["cases"]] == [
         ["suite", "group", "kind", "name", "ok", "expected", "got"],
     ] * 2
 
@@ -217,10 +217,10 @@ def test_the_report_for_ci_is_xml(files: Path) -> None:
 @pytest.mark.tier("all")
 def test_every_rule_that_comes_with_argosy_passes_its_tests(files: Path) -> None:
     code, out, _ = health(files, "test", ROOT / "src/argosy/gitops/health/rules", "-o", "json")
-    found = json.loads(out)
+    report = json.loads(out)
     assert code == 0
-    assert found["total"] == found["passed"] > 300
-    assert {case["suite"] for case in found["cases"]} == {"health", "action", "discovery"}
+    assert report["total"] == report["passed"] > 300
+    assert {case["suite"] for case in report["cases"]} == {"health", "action", "discovery"}
 
 
 @pytest.mark.tier("all")
@@ -296,8 +296,8 @@ def test_lint_of_settings_tells_wrong_keys(files: Path) -> None:
 
 def test_lint_reports_for_machines(files: Path) -> None:
     (files / "bad.lua").write_text("retrun 1")
-    found = json.loads(health(files, "lint", files / "bad.lua", "-o", "json")[1])
-    assert found["items"][0]["rule"] == "AGY401"
+    report = json.loads(health(files, "lint", files / "bad.lua", "-o", "json")[1])
+    assert report["items"][0]["rule"] == "AGY401"
     assert ElementTree.fromstring(health(files, "lint", files / "bad.lua", "-o", "junit")[1]).attrib["failures"] == "1"
     assert health(files, "lint", files / "bad.lua", "-o", "github")[1].startswith("::error file=")
 
@@ -387,7 +387,7 @@ def test_the_guide_goes_as_shown(files: Path) -> None:
     [script] = (text for language, text in blocks if language == "lua")
     rule = files / "ml.example.com" / "Model"
     (rule / "testdata").mkdir(parents=True)
-    for place, text in {
+    for path, text in {
         files / "model.yaml": model,
         files / "check.lua": script,
         files / "argocd-cm.yaml": settings,
@@ -397,15 +397,15 @@ def test_the_guide_goes_as_shown(files: Path) -> None:
         rule / "testdata/loading.yaml": model,
         rule / "testdata/ready.yaml": model.replace("Loading", "Ready"),
     }.items():
-        place.write_text(text)
-    shown = [line for language, text in blocks if language == "console" for line in text.splitlines()]
+        path.write_text(text)
+    expected_lines = [line for language, text in blocks if language == "console" for line in text.splitlines()]
     printed: list[str] = []
-    for command in (line for line in shown if line.startswith("$ ")):
+    for command in (line for line in expected_lines if line.startswith("$ ")):
         printed.append(command)
         words = [str(ARGOSY), *command.split()[2:]]
         done = subprocess.run(words, cwd=files, env=environment(files), check=False, timeout=HANG_SECONDS, **TOGETHER)
         printed += [line for line in done.stdout.splitlines() if not line.endswith(" …")]  # on a slow machine
-    assert [line.split() for line in printed] == [line.split() for line in shown]
+    assert [line.split() for line in printed] == [line.split() for line in expected_lines]
     assert health(files, "lint", files / "argocd-cm.yaml")[0] == 0
     assert health(files, "test", files / "argocd-cm.yaml", files / "model.yaml", "--expect", "Progressing")[0] == 0
     assert health(files, "lint", files / "actions.yaml") == (0, "", "2 scripts: 0 errors, 0 warnings\n")

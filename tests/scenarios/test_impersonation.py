@@ -23,8 +23,8 @@ WRITE = ["create", "update", "patch"]
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path, ON, flavour="wire") as found:
-        yield found
+    async with engine_room(tmp_path, ON, flavour="wire") as opened_room:
+        yield opened_room
 
 
 async def allow(room: Room, verbs: list[str], resources: tuple[str, ...] = ("configmaps",)) -> None:
@@ -57,7 +57,7 @@ async def change_project(room: Room, **spec: Any) -> None:
 def is_running(status: dict[str, Any]) -> bool:
     """Whether a hook runs."""
     results = status["operationState"]["syncResult"]["resources"]
-    return any(each.get("hookType") and each["hookPhase"] == "Running" for each in results)
+    return any(result.get("hookType") and result["hookPhase"] == "Running" for result in results)
 
 
 def secret() -> Manifest:
@@ -74,8 +74,8 @@ def hook() -> Manifest:
 
 
 def state(app: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = app["status"]["operationState"]
-    return found
+    operation_state: dict[str, Any] = app["status"]["operationState"]
+    return operation_state
 
 
 async def test_a_sync_has_the_rights_of_the_account_and_no_others(room: Room) -> None:
@@ -90,7 +90,9 @@ async def test_a_sync_has_the_rights_of_the_account_and_no_others(room: Room) ->
     await room.sync()
     failed = state(await room.until_over())
     assert failed["phase"] == "Failed" and await room.get("Secret", "token") is None
-    (result,) = [each for each in failed["syncResult"]["resources"] if each["kind"] == "Secret"]
+    (result,) = [
+        resource_result for resource_result in failed["syncResult"]["resources"] if resource_result["kind"] == "Secret"
+    ]
     assert USER in result["message"] and "forbidden" in result["message"].lower()
 
 

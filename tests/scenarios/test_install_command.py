@@ -24,15 +24,15 @@ FLAGS = ("--rbac", "--ephemeral", "--addons", "simulators=plain")
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with sandbox(tmp_path_factory.mktemp("install") / "box", *FLAGS) as found:
-        yield found
+    with sandbox(tmp_path_factory.mktemp("install") / "box", *FLAGS) as running_sandbox:
+        yield running_sandbox
 
 
 @pytest.fixture
 def empty_box(tmp_path: Path) -> Iterator[Sandbox]:
     """Where nothing was installed before."""
-    with sandbox(tmp_path / "box", *FLAGS) as found:
-        yield found
+    with sandbox(tmp_path / "box", *FLAGS) as running_sandbox:
+        yield running_sandbox
 
 
 def run(box: Sandbox, *words: object) -> tuple[int, str, str]:
@@ -41,15 +41,15 @@ def run(box: Sandbox, *words: object) -> tuple[int, str, str]:
 
 
 def pods(box: Sandbox) -> list[dict[str, Any]]:
-    found = box.request("GET", "/api/v1/namespaces/argosy/pods").json()["items"]
-    return [each for each in found if not each["metadata"].get("deletionTimestamp")]
+    items = box.request("GET", "/api/v1/namespaces/argosy/pods").json()["items"]
+    return [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]
 
 
 def is_rolled(box: Sandbox, name: str, replicas: int) -> bool:
-    found = box.request("GET", f"{SERVED}/{name}").json()
-    status = found.get("status") or {}
-    is_seen = status.get("observedGeneration") == found["metadata"]["generation"]
-    counts = [status.get(each) for each in ("replicas", "updatedReplicas", "availableReplicas")]
+    deployment = box.request("GET", f"{SERVED}/{name}").json()
+    status = deployment.get("status") or {}
+    is_seen = status.get("observedGeneration") == deployment["metadata"]["generation"]
+    counts = [status.get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")]
     return is_seen and counts == [replicas] * 3
 
 
@@ -68,9 +68,9 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(empty_box:
     for pod in pods(box):
         assert refused(pod["spec"]) + refused_by_scc(pod["spec"]) == []
     code, out, _ = run(box, "install", "--apply", "-y", "-o", "json")
-    told = json.loads(out)
-    assert (code, told["kind"], told["unchanged"]) == (0, "InstallPlan", 21)
-    assert (told["create"], told["update"], told["delete"]) == (0, 0, 0)
+    plan = json.loads(out)
+    assert (code, plan["kind"], plan["unchanged"]) == (0, "InstallPlan", 21)
+    assert (plan["create"], plan["update"], plan["delete"]) == (0, 0, 0)
 
 
 @pytest.mark.tier("all")
@@ -90,22 +90,22 @@ def test_another_version_and_more_of_them_are_rolled_one_at_a_time(box: Sandbox)
     code, out, _ = run(box, "install", "--apply", "-y", "--ha", "--image", "argosy:0.2.0")
     assert code == 0 and "spec.replicas: 1 → 3" in out and "updated   Deployment argosy-controller" in out
     wait_until(lambda: is_rolled(box, "argosy-controller", 3) and is_rolled(box, "argosy-server", 2))
-    found = wait_until(lambda: len(now := pods(box)) == 5 and now)
-    assert {each["spec"]["containers"][0]["image"] for each in found} == {"argosy:0.2.0"}
+    rolled_pods = wait_until(lambda: len(now := pods(box)) == 5 and now)
+    assert {pod["spec"]["containers"][0]["image"] for pod in rolled_pods} == {"argosy:0.2.0"}
     code, out, _ = run(box, "install", "--apply", "-y", "--read-only")
     assert code == 0 and "deleted   ClusterRole argosy-server-acts" in out
     assert "deleted   Deployment argosy-controller" in out
     named = "app.kubernetes.io/name"
-    wait_until(lambda: {each["metadata"]["labels"][named] for each in pods(box)} == {"argosy-server"})
+    wait_until(lambda: {pod["metadata"]["labels"][named] for pod in pods(box)} == {"argosy-server"})
 
 
 @pytest.mark.tier("all")
 def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
     folder = ROOT / "deploy" / "argosy"
     ours = argosy("render", folder, home=box.folder.parent)
-    theirs = kubectl(box.kubeconfig, "kustomize", folder)
-    assert (ours.code, theirs.code) == (0, 0), ours.err + theirs.err
-    assert list(read_yaml_documents(ours.out)) == list(read_yaml_documents(theirs.out))
+    kubectl_result = kubectl(box.kubeconfig, "kustomize", folder)
+    assert (ours.code, kubectl_result.code) == (0, 0), ours.err + kubectl_result.err
+    assert list(read_yaml_documents(ours.out)) == list(read_yaml_documents(kubectl_result.out))
     applied = kubectl(box.kubeconfig, "apply", "--server-side", "--force-conflicts", "-k", folder)
     assert applied.code == 0, applied.err
     wait_until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
@@ -131,8 +131,8 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
     spec = {"project": "default", "destination": {"namespace": "a"},
             "source": {"repoURL": "https://example.com/a.git", "path": "a"}}  # fmt: skip
     metadata = {"name": "web", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
-    made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
-    wait_until(lambda: box.request("POST", at, made).code in (201, 409))
+    application = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
+    wait_until(lambda: box.request("POST", at, application).code in (201, 409))
     code, out, err = run(box, "uninstall", "-y")
     assert code == 2 and "no controller would handle their finalizers" in err
     assert box.request("GET", f"{SERVED}/argosy-server").code == 200
@@ -157,7 +157,7 @@ def test_a_plan_says_whether_an_argo_cd_looks_at_the_namespace(box: Sandbox) -> 
     assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(named)).code == 0
     assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(controller())).code == 0
     code, out, _ = run(box, "install", "--apply", "--dry-run")
-    told = f"an Argo CD (StatefulSet argocd/{MANAGER})"
-    assert code in (0, 1) and f"! {told} does not watch the Applications in argosy: argosy delivers them" in out
+    argo_cd = f"an Argo CD (StatefulSet argocd/{MANAGER})"
+    assert code in (0, 1) and f"! {argo_cd} does not watch the Applications in argosy: argosy delivers them" in out
     code, out, _ = run(box, "install", "--apply", "--dry-run", "--namespace", "argocd")
-    assert f"! {told} delivers the Applications in argocd: argosy only observes them, until argosy app adopt" in out
+    assert f"! {argo_cd} delivers the Applications in argocd: argosy only observes them, until argosy app adopt" in out

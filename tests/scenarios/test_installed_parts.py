@@ -36,15 +36,15 @@ pytestmark = [pytest.mark.tier("all"), pytest.mark.skipif(not KUBECTL.exists(), 
 
 def until(holds: Callable[[], Any], why: Callable[[], str] = lambda: "") -> Any:
     end = time.monotonic() + HANG_SECONDS
-    while not (found := holds()):
+    while not (value := holds()):
         assert time.monotonic() < end, f"it never came true {why()}"
         time.sleep(0.1)
-    return found
+    return value
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def configmap(name: str, **annotations: str) -> dict[str, Any]:
@@ -68,8 +68,11 @@ def account(box: Sandbox, name: str, folder: Path) -> Path:
 @contextlib.contextmanager
 def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]:
     """The command of a Deployment; what it says is in a file."""
-    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in build_manifests(InstallOptions())
-            if each["kind"] == "Deployment"}  # fmt: skip
+    pods = {
+        manifest["metadata"]["name"]: manifest["spec"]["template"]["spec"]
+        for manifest in build_manifests(InstallOptions())
+        if manifest["kind"] == "Deployment"
+    }
     _, *words = pods[name]["containers"][0]["command"]
     home = folder / f"home-of-{name}"
     home.mkdir()
@@ -91,7 +94,7 @@ def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]
             process.wait()
 
 
-def asked(url: str, document: Any = None, token: str = "", method: str = "") -> Any:
+def send_request(url: str, document: Any = None, token: str = "", method: str = "") -> Any:
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # it has made its certificate itself
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
@@ -104,7 +107,7 @@ def asked(url: str, document: Any = None, token: str = "", method: str = "") -> 
 
 def is_up(url: str) -> bool:
     try:
-        return bool(asked(url))
+        return bool(send_request(url))
     except (OSError, urllib.error.URLError):
         return False
 
@@ -124,16 +127,16 @@ def test_both_parts_work_under_their_accounts_any_user_id_and_a_root_that_cannot
         serves = ("--port", str(ports[1]), "--metrics-port", str(ports[2]))
         with (
             running(box, "argosy-controller", folder, "--port", str(ports[0])) as log,
-            running(box, "argosy-server", folder, *serves) as said,
+            running(box, "argosy-server", folder, *serves) as server_log,
         ):
             for port in (ports[0], ports[2]):
                 for path in ("healthz", "readyz"):
                     until(lambda at=f"http://127.0.0.1:{port}/{path}": is_up(at), log.read_text)
             _delivers(box, repository, log)
-            _serves(box, page, said)
+            _serves(box, page, server_log)
             _is_found_by_commands(box, folder)
-            told = log.read_text() + said.read_text()
-            assert "Traceback" not in told and "forbidden" not in told.lower(), told
+            logs = log.read_text() + server_log.read_text()
+            assert "Traceback" not in logs and "forbidden" not in logs.lower(), logs
             _goes_with_all_that_it_delivered(box, folder)
 
 
@@ -154,11 +157,11 @@ def _delivers(box: Sandbox, repository: Repository, log: Path) -> None:
         return sync.get("status") == "Synced" and sync.get("revision") == repository.head
 
     until(is_synced, lambda: f"{status()}\n{log.read_text()[-2000:]}")
-    found = box.request("GET", "/api/v1/namespaces/web/configmaps").json()["items"]
-    names = {each["metadata"]["name"] for each in found}
+    config_maps = box.request("GET", "/api/v1/namespaces/web/configmaps").json()["items"]
+    names = {config_map["metadata"]["name"] for config_map in config_maps}
     assert {"a", "b"} <= names and "before" not in names
     events = box.request("GET", "/api/v1/namespaces/argosy/events").json()["items"]
-    assert "OperationCompleted" in {each["reason"] for each in events}
+    assert "OperationCompleted" in {event["reason"] for event in events}
     repository.push({"web/b.yaml": None})
     until(lambda: box.request("GET", "/api/v1/namespaces/web/configmaps/b").code == 404)
 
@@ -166,29 +169,32 @@ def _delivers(box: Sandbox, repository: Repository, log: Path) -> None:
 def _serves(box: Sandbox, page: str, log: Path) -> None:
     secret = box.request("GET", "/api/v1/namespaces/argosy/secrets/argocd-initial-admin-secret").json()
     password = base64.b64decode(secret["data"]["password"]).decode()
-    token = asked(f"{page}/api/v1/session", {"username": "admin", "password": password})["token"]
-    names = [each["metadata"]["name"] for each in asked(f"{page}/api/v1/applications", token=token)["items"]]
+    token = send_request(f"{page}/api/v1/session", {"username": "admin", "password": password})["token"]
+    names = [
+        application["metadata"]["name"]
+        for application in send_request(f"{page}/api/v1/applications", token=token)["items"]
+    ]
     assert names == ["web"], log.read_text()
-    tree = asked(f"{page}/api/v1/applications/web/resource-tree", token=token)
-    assert "a" in {each["name"] for each in tree["nodes"]}
+    tree = send_request(f"{page}/api/v1/applications/web/resource-tree", token=token)
+    assert "a" in {node["name"] for node in tree["nodes"]}
     before = box.request("GET", f"{APPS}/web").json()["status"]["operationState"]["startedAt"]
     until(lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}" > before)  # times have whole seconds
-    asked(f"{page}/api/v1/applications/web/sync", {"name": "web"}, token)
+    send_request(f"{page}/api/v1/applications/web/sync", {"name": "web"}, token)
 
     def is_done() -> bool:
         state = box.request("GET", f"{APPS}/web").json()["status"]["operationState"]
         return state["startedAt"] != before and state["phase"] == "Succeeded"
 
     until(is_done)
-    assert asked(f"{page}/api/v1/session", None, token, "DELETE") == {}
+    assert send_request(f"{page}/api/v1/session", None, token, "DELETE") == {}
 
 
 def _is_found_by_commands(box: Sandbox, folder: Path) -> None:
     """Nobody has to say which namespace it is in."""
     listed = argosy("app", "list", "--kubeconfig", box.kubeconfig, home=folder)
     assert listed.code == 0 and "web" in listed.out, listed.err
-    told = argosy("admin", "initial-password", "--kubeconfig", box.kubeconfig, home=folder)
-    assert told.code == 0 and told.out.strip(), told.err
+    result = argosy("admin", "initial-password", "--kubeconfig", box.kubeconfig, home=folder)
+    assert result.code == 0 and result.out.strip(), result.err
 
 
 def _goes_with_all_that_it_delivered(box: Sandbox, folder: Path) -> None:

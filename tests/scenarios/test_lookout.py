@@ -38,8 +38,8 @@ class Watched(ReadYourWritesClient):
         self.is_away = False
         self.left = asyncio.Event()
 
-    def _come(self, what: str) -> None:
-        self.asked.append(what)
+    def _come(self, call: str) -> None:
+        self.asked.append(call)
         if self.is_away:
             raise TransientError("the server is away")
 
@@ -80,13 +80,13 @@ class Watched(ReadYourWritesClient):
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        found.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
-        await found.deliver()
-        await found.until(lambda status: status["sync"]["status"] == "OutOfSync")
-        await found.sync()
-        await found.until_synced()
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        opened_room.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+        await opened_room.deliver()
+        await opened_room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        await opened_room.sync()
+        await opened_room.until_synced()
+        yield opened_room
 
 
 @pytest.fixture
@@ -98,19 +98,19 @@ async def cluster(room: Room) -> Watched:
 async def lookout(cluster: Watched, tmp_path: Path) -> AsyncIterator[ClusterView]:
     repositories = Repositories(tmp_path / "lookout", SourceSettings())
     desk = ApplicationService(cluster, "a test", CONTROL, CONTROL)
-    async with open_cluster_view(desk, repositories, shared_crew()) as found:
-        yield found
+    async with open_cluster_view(desk, repositories, shared_crew()) as opened_view:
+        yield opened_view
 
 
 async def until(holds: Callable[[], Any], lookout: ClusterView) -> None:
     """As soon as a change makes it true."""
-    told = asyncio.Event()
-    stop = lookout.add_listener(lambda before, after: told.set())
+    changed = asyncio.Event()
+    stop = lookout.add_listener(lambda before, after: changed.set())
     try:
         async with asyncio.timeout(HANG_SECONDS):
             while not holds():
-                told.clear()
-                await told.wait()
+                changed.clear()
+                await changed.wait()
     finally:
         stop()
 
@@ -121,7 +121,9 @@ async def test_rows_follow_every_change_of_an_application(room: Room, lookout: C
     assert lookout.list_rows() is lookout.list_rows()
     await room.change(a="other")
     await until(lambda: (found := lookout.find_row(CONTROL, "models")) and found.sync == "OutOfSync", lookout)
-    assert [(each.name, each.differing) for each in lookout.list_rows()] == [("models", 1)]
+    assert [(application_row.name, application_row.differing) for application_row in lookout.list_rows()] == [
+        ("models", 1)
+    ]
     await room.deliver("another")
     await until(lambda: len(lookout.list_rows()) == 2, lookout)
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "another"))
@@ -134,11 +136,13 @@ async def test_what_is_watched_is_not_asked_for(room: Room, cluster: Watched, lo
     cluster.asked.clear()
     app = await lookout.reader.service.load_application("models")
     look = await lookout.reader.compare(app)
-    assert [str(each.key.name) for each in list_differing_objects(look.comparison)] == ["settings"]
+    assert [str(differing_object.key.name) for differing_object in list_differing_objects(look.comparison)] == [
+        "settings"
+    ]
     assert [node.key for node in await lookout.reader.build_tree(app)] == [SETTINGS]
     assert list(await lookout.reader.assess_managed_objects(app)) == []
     assert await lookout.reader.list_orphans(app) == []
-    assert [each.name for each in await lookout.reader.service.list_applications()] == ["models"]
+    assert [application.name for application in await lookout.reader.service.list_applications()] == ["models"]
     assert set(cluster.asked) <= {"kinds"}
 
 
@@ -272,17 +276,17 @@ async def test_a_list_that_somebody_has_stays_as_it_was(room: Room, lookout: Clu
     for name in ("b", "a", "zz"):
         await room.deliver(name)
     await until(lambda: len(lookout.list_rows()) == 4, lookout)
-    kept = lookout.list_rows()
-    before = list(kept)
+    rows = lookout.list_rows()
+    before = list(rows)
     await room.annotate("b", anything="new")
-    await until(lambda: lookout.list_rows() is not kept, lookout)
+    await until(lambda: lookout.list_rows() is not rows, lookout)
     assert [row.name for row in lookout.list_rows()] == ["a", "b", "models", "zz"]
-    assert list(kept) == before
+    assert list(rows) == before
 
 
 def workload(kind: str, name: str, *owners: Manifest) -> Manifest:
-    refers = [{"apiVersion": each["apiVersion"], "kind": each["kind"], "name": each["metadata"]["name"],
-               "uid": each["metadata"]["uid"]} for each in owners]  # fmt: skip
+    refers = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+               "uid": owner["metadata"]["uid"]} for owner in owners]  # fmt: skip
     metadata = {"name": name, "namespace": "ml", "ownerReferences": refers}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {}}
 
@@ -296,9 +300,9 @@ async def test_a_tree_that_is_kept_is_the_tree_that_would_be_made(room: Room, lo
     assert root is not None
 
     async def check(names: list[str]) -> None:
-        kept = await lookout.reader.build_tree(app)
-        assert sorted(node.key.name for node in kept) == names
-        assert kept == await ApplicationReader.build_tree(lookout.reader, app)
+        nodes = await lookout.reader.build_tree(app)
+        assert sorted(node.key.name for node in nodes) == names
+        assert nodes == await ApplicationReader.build_tree(lookout.reader, app)
 
     await check(["settings"])
     await room.cluster.create(workload("ConfigMap", "below", root))

@@ -20,14 +20,14 @@ STOLEN = "argocd.argoproj.io/tracking-id"
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 @pytest.fixture
 async def far(tmp_path: Path) -> AsyncIterator[Far]:
-    async with far_cluster(tmp_path) as found:
-        yield found
+    async with far_cluster(tmp_path) as remote_cluster:
+        yield remote_cluster
 
 
 def of_config_maps(reply: Any) -> Lie:
@@ -89,18 +89,20 @@ async def test_a_cluster_that_lies_harms_its_own_applications_only(room: Room, f
         await room.deliver("distant", destination={"server": liar.address, "namespace": "ml"}, syncPolicy=AUTOMATED)
         await room.until_synced(name="near")
         await room.until_synced(name="distant")
-        liar.lie, seen = LIES[name], len(liar.requests)
+        liar.lie, request_count = LIES[name], len(liar.requests)
         await liar.cut()
-        await wait_until_async(lambda: len(liar.requests) > seen + 5, "the lie is told")
+        await wait_until_async(lambda: len(liar.requests) > request_count + 5, "the lie is told")
         revision = room.repository.push({"app/settings.yaml": config_map(a="2")})
         near = await room.until_synced(revision, name="near")
-        assert [(each["kind"], each["name"]) for each in near["status"]["resources"]] == [("ConfigMap", "settings")]
+        assert [(resource["kind"], resource["name"]) for resource in near["status"]["resources"]] == [
+            ("ConfigMap", "settings")
+        ]
         assert ((await room.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
         assert await room.get("ConfigMap", "loop-0") is None
         if name in TOLD:
             condition, words = TOLD[name]
-            said = await room.until_condition(condition, "distant")
-            assert words in said and said.replace("\n", " ").isprintable(), said
+            message = await room.until_condition(condition, "distant")
+            assert words in message and message.replace("\n", " ").isprintable(), message
         liar.lie = lambda request: None
         await liar.cut()
         await room.until_synced(revision, name="distant")

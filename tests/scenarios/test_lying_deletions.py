@@ -25,14 +25,14 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 @pytest.fixture
 async def far(tmp_path: Path) -> AsyncIterator[Far]:
-    async with far_cluster(tmp_path) as found:
-        yield found
+    async with far_cluster(tmp_path) as remote_cluster:
+        yield remote_cluster
 
 
 def named(request: Request) -> str:
@@ -48,8 +48,8 @@ def not_found(request: Request) -> bytes:
 def changing(change: Callable[[dict[str, Any]], None]) -> Callable[[LyingCluster], Lie]:
     """Changes the ConfigMaps of each answer, also in events."""
 
-    def change_object(found: dict[str, Any]) -> None:
-        manifest = found.get("object", found)
+    def change_object(document: dict[str, Any]) -> None:
+        manifest = document.get("object", document)
         if isinstance(manifest.get("metadata"), dict) and manifest["metadata"].get("namespace") == "ml":
             change(manifest["metadata"])
 
@@ -71,11 +71,11 @@ def deleting_events(liar: LyingCluster) -> Lie:
 
 uids, versions = itertools.count(), itertools.count(10**6, -1)
 LIES: dict[str, Callable[[LyingCluster], Lie]] = {
-    "a deletion that does not happen": lambda liar: lambda request: (
-        http_answer(SUCCESS) if request.method == "DELETE" and named(request) else None
+    "a deletion that does not happen": lambda liar: (
+        lambda request: http_answer(SUCCESS) if request.method == "DELETE" and named(request) else None
     ),
-    "what is listed is not found": lambda liar: lambda request: (
-        not_found(request) if request.method in ("GET", "PATCH") and named(request) else None
+    "what is listed is not found": lambda liar: (
+        lambda request: not_found(request) if request.method in ("GET", "PATCH") and named(request) else None
     ),
     "an end that does not come": changing(
         lambda metadata: metadata.update(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x.io/never"])
@@ -100,7 +100,7 @@ async def test_a_cluster_that_lies_about_deletions_loses_no_wrong_object_and_rec
     room: Room, far: Far, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with LyingCluster(lambda request: None, far.server, far.sandbox.endpoint.token).serving() as liar:
-        files = {f"app/{each}.yaml": config_map(each, a="1") for each in NAMES}
+        files = {f"app/{map_name}.yaml": config_map(map_name, a="1") for map_name in NAMES}
         room.repository.push(files)
         far.server = liar.address
         await far.declare(room, config=json.dumps({"tlsClientConfig": {}}))
@@ -113,9 +113,9 @@ async def test_a_cluster_that_lies_about_deletions_loses_no_wrong_object_and_rec
         liar.lie = LIES[name](liar)
         await liar.cut()
         revision = room.repository.push({"app/settings.yaml": config_map("settings", a="2"), "app/extra.yaml": None})
-        seen = len(liar.requests)
+        request_count = len(liar.requests)
         await wait_until_async(lambda: liar.lies_told > 0, "the lie is told")
-        await wait_until_async(lambda: len(liar.requests) > seen + 3, "the engine works on")
+        await wait_until_async(lambda: len(liar.requests) > request_count + 3, "the engine works on")
         liar.lie = lambda request: None
         if name in (FALSE_EVENTS, FALSE_VERSIONS):
             # The cache is wrong until the next list, and a new commit is synced without a back-off.
@@ -128,5 +128,5 @@ async def test_a_cluster_that_lies_about_deletions_loses_no_wrong_object_and_rec
         assert after is not None
         assert (after["data"], after["metadata"]["uid"]) == ({"a": "2"}, settings["metadata"]["uid"])
         assert await far.get("ConfigMap", "bystander") == bystander
-        assert {each for each, _ in deletions(liar)} <= {"extra"}
+        assert {deleted_name for deleted_name, _ in deletions(liar)} <= {"extra"}
         assert all(preconditions.get("uid") for _, preconditions in deletions(liar))

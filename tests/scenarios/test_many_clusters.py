@@ -38,14 +38,14 @@ ONE = {"app/settings.yaml": config_map(a="1"), "app/more.yaml": config_map("more
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 @pytest.fixture
 async def far(tmp_path: Path) -> AsyncIterator[Far]:
-    async with far_cluster(tmp_path, "far", "--rbac") as found:
-        yield found
+    async with far_cluster(tmp_path, "far", "--rbac") as remote_cluster:
+        yield remote_cluster
 
 
 def is_unknown(status: dict[str, Any]) -> bool:
@@ -75,7 +75,7 @@ async def test_an_application_is_delivered_healed_pruned_and_deleted_in_another_
     finalizer = {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}
     await room.deliver(destination={"server": far.server, "namespace": "ml"}, syncPolicy=AUTOMATED, metadata=finalizer)
     app = await room.until_synced()
-    assert {each["name"] for each in app["status"]["resources"]} == {"settings", "more"}
+    assert {resource["name"] for resource in app["status"]["resources"]} == {"settings", "more"}
     assert await far.get("ConfigMap", "settings") and await room.get("ConfigMap", "settings") is None
     key = ResourceKey("", "ConfigMap", "ml", "settings")
     await far.cluster.patch(key, {"data": {"a": "by hand"}})
@@ -105,8 +105,8 @@ async def test_hooks_run_where_the_application_goes(room: Room, far: Far) -> Non
 async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it_thaws(room: Room, far: Far) -> None:
     await both(room, far)
     far.freeze()
-    said = await room.until_condition("ComparisonError", "distant")
-    assert "cluster far" in said and "did not answer in time" in said
+    message = await room.until_condition("ComparisonError", "distant")
+    assert "cluster far" in message and "did not answer in time" in message
     await room.until(is_unknown, "distant")
     await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
     assert (await room.app("near"))["status"]["health"]["status"] == "Healthy"
@@ -119,10 +119,10 @@ async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it
     app = await room.until_synced(name="distant")
     assert not conditions(app["status"], "ComparisonError")
     assert ((await far.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
-    found = prometheus_text.read(vitals.render_metrics())
-    assert prometheus_text.one(found, up, server=far.server) == 1
-    assert prometheus_text.one(found, "argocd_app_info", name="distant", dest_server=far.server) == 1
-    assert prometheus_text.some(found, "argocd_app_k8s_request_total", server=far.server, verb="watch")
+    metrics = prometheus_text.read(vitals.render_metrics())
+    assert prometheus_text.one(metrics, up, server=far.server) == 1
+    assert prometheus_text.one(metrics, "argocd_app_info", name="distant", dest_server=far.server) == 1
+    assert prometheus_text.some(metrics, "argocd_app_k8s_request_total", server=far.server, verb="watch")
 
 
 @pytest.mark.tier("all")
@@ -189,10 +189,10 @@ async def test_a_secret_that_cannot_be_read_is_told_with_its_field(
     noted = Noted()
     logging.getLogger("argosy.gitops.reconciler.remote_cluster").addHandler(noted)
     await room.deliver(destination=THERE)
-    said = await room.until_condition("ComparisonError")
+    message = await room.until_condition("ComparisonError")
     logging.getLogger("argosy.gitops.reconciler.remote_cluster").removeHandler(noted)
     assert noted.about == [{}]  # a cluster is not about the application that needed it first
-    assert "cluster far" in said and words in said and "(Secret cluster-far)" in said
+    assert "cluster far" in message and words in message and "(Secret cluster-far)" in message
     await room.until(is_unknown)
 
 
@@ -234,13 +234,13 @@ async def test_only_the_namespaces_of_the_secret_are_watched_and_delivered_to(ro
     await room.until_synced()
     (outpost,) = room.engine.clusters._remotes.values()
     kinds = [kind for kind in outpost.cache.kinds() if outpost.cache.list(kind)]
-    assert {each["metadata"].get("namespace") for kind in kinds for each in outpost.cache.list(kind)} == {"ml"}
+    assert {manifest["metadata"].get("namespace") for kind in kinds for manifest in outpost.cache.list(kind)} == {"ml"}
     await far.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "by hand"}})
     await room.until(lambda status: len(status["history"]) >= 1)
     await until_healed(far)
     await room.deliver("second", destination={"name": "far", "namespace": "other"}, syncPolicy=AUTOMATED)
-    said = await room.until_condition("ComparisonError", "second")
-    assert 'namespace "other" for ConfigMap' in said and "is not managed" in said
+    message = await room.until_condition("ComparisonError", "second")
+    assert 'namespace "other" for ConfigMap' in message and "is not managed" in message
 
 
 @pytest.mark.tier("all")
@@ -265,8 +265,8 @@ async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_
 async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Far, tmp_path: Path) -> None:
     async with far_cluster(tmp_path, "third") as third:
         room.repository.push(ONE)
-        for each in (far, third):
-            await each.declare(room)
+        for remote in (far, third):
+            await remote.declare(room)
         await room.deliver("one", destination=THERE, syncPolicy=AUTOMATED)
         await room.deliver("two", destination={"name": "third", "namespace": "ml"}, syncPolicy=AUTOMATED)
         for name in ("one", "two"):
@@ -366,26 +366,26 @@ class Slowly:
     def __getattr__(self, name: str) -> Any:
         return partial(self._change, name) if name in ("apply", "create", "patch") else getattr(self._cluster, name)
 
-    async def _change(self, verb: str, *given: Any, **terms: Any) -> Any:
+    async def _change(self, verb: str, *args: Any, **terms: Any) -> Any:
         self._begun.set()
         await turns()
-        return await getattr(self._cluster, verb)(*given, **terms)
+        return await getattr(self._cluster, verb)(*args, **terms)
 
 
 @pytest.mark.tier("all")
 async def test_a_step_in_another_cluster_that_has_begun_ends_when_the_engine_does(
     tmp_path: Path, far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = asyncio.Event()
+    step_started = asyncio.Event()
 
     async def slowly(connection: Connection) -> Any:
-        return Slowly(await connect(connection), begun)
+        return Slowly(await connect(connection), step_started)
 
     monkeypatch.setattr("argosy.gitops.reconciler.remote_cluster.connect", slowly)
     async with engine_room(tmp_path) as room:
         room.repository.push({"app/settings.yaml": config_map(a="1")})
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
-        await asyncio.wait_for(begun.wait(), HANG_SECONDS)
+        await asyncio.wait_for(step_started.wait(), HANG_SECONDS)
     assert await far.get("ConfigMap", "settings") is not None
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "cluster far"]

@@ -26,7 +26,7 @@ RUNTIME = {
     "kind": "ServingRuntime",
     "metadata": {"name": "any", "namespace": "llmops-dev"},
     "spec": {
-        "supportedModelFormats": [{"name": each, "autoSelect": True} for each in ("python", "sklearn")],
+        "supportedModelFormats": [{"name": model_format, "autoSelect": True} for model_format in ("python", "sklearn")],
         "containers": [{"name": "kserve-container", "image": "any:1"}],
     },
 }
@@ -36,6 +36,8 @@ CLAIM = {
     "metadata": {"name": "models", "namespace": "llmops-dev"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
+
+
 def served(name: str, kind: str) -> dict[str, Any]:
     return {
         "apiVersion": "serving.kserve.io/v1beta1",
@@ -66,18 +68,18 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 def answerers() -> list[int]:
     """All processes below the demo that answer for models."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and b"simulators.model_server" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def test_models_are_listed_with_who_delivers_them(shown: Demo) -> None:
-    items = {each["name"]: each for each in json.loads(shown.argosy("model", "list", "-o", "json"))["items"]}
+    items = {model["name"]: model for model in json.loads(shown.argosy("model", "list", "-o", "json"))["items"]}
     dev = items[NAME]
     assert (dev["ready"], dev["application"], dev["namespace"]) == ("True", "llmops-dev", "llmops-dev")
     header, *rows = shown.argosy("model", "list").splitlines()
@@ -103,9 +105,9 @@ def test_curl_reaches_the_url_of_the_status(shown: Demo) -> None:
 @pytest.mark.tier("all")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl: there is none")
 def test_the_host_of_its_route_and_its_name_in_the_cluster_lead_to_it_too(shown: Demo) -> None:
-    asked = ("get", "route", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.ingress[0].host}")
+    route_args = ("get", "route", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.ingress[0].host}")
     port = json.loads(shown.argosy("model", "get", NAME, "-o", "json"))["url"].rpartition(":")[2]
-    for host in (shown.kubectl(*asked), f"{NAME}-predictor.llmops-dev.svc.cluster.local"):
+    for host in (shown.kubectl(*route_args), f"{NAME}-predictor.llmops-dev.svc.cluster.local"):
         way = ("--noproxy", "*", "--resolve", f"{host}:{port}:127.0.0.1")
         command = ["curl", "-sS", *way, f"http://{host}:{port}/v1/models"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True)
@@ -147,8 +149,8 @@ def test_what_scikit_learn_learned_tells_flowers_apart_and_its_log_tells_of_it(s
     deliver(shown, tmp_path, served("iris", "sklearn"))
     assert shown.argosy("model", "try", "iris", "[[5.1, 3.5, 1.4, 0.2]]") == '["setosa"]\n'
     rows = {"name": "x", "shape": [1, 4], "datatype": "FP64", "data": [6.7, 3.0, 5.2, 2.3]}
-    (found,) = json.loads(shown.argosy("model", "try", "iris", json.dumps({"inputs": [rows]})))
-    assert (found["data"], found["datatype"]) == (["virginica"], "BYTES")
+    (prediction,) = json.loads(shown.argosy("model", "try", "iris", json.dumps({"inputs": [rows]})))
+    assert (prediction["data"], prediction["datatype"]) == (["virginica"], "BYTES")
     pods = ("-l", "serving.kserve.io/inferenceservice=iris", "-c", "kserve-container", "-n", "llmops-dev")
     shown.until(lambda: "POST '/v2/models/iris/infer' 200" in shown.kubectl("logs", *pods))
     shown.argosy("model", "try", "iris", "[[1]]", code=1)
@@ -178,10 +180,10 @@ def _tripled(shown: Demo) -> bool:
 def test_no_process_is_left_however_the_demo_ends(tmp_path: Path, number: int) -> None:
     with demo(tmp_path / "home", "--api-port", "0") as running:
         before = set(answerers())
-        mine = {pid for pid in before if _is_below(pid, running.process.pid)}
-        assert mine
+        demo_pids = {pid for pid in before if _is_below(pid, running.process.pid)}
+        assert demo_pids
         running.end(number)
-        wait_until(lambda: not [pid for pid in mine if Path(f"/proc/{pid}").exists()], f"all of {mine} end")
+        wait_until(lambda: not [pid for pid in demo_pids if Path(f"/proc/{pid}").exists()], f"all of {demo_pids} end")
 
 
 def _is_below(pid: int, above: int) -> bool:

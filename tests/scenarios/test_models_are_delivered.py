@@ -28,19 +28,19 @@ KIND = "serving.kserve.io/InferenceService"
 
 
 def tree() -> dict[str, str]:
-    files = (each for each in sorted((FOLDER / "deploy_model").rglob("*.yaml")))
-    return {f"llmops-via-argocd/{each.relative_to(FOLDER)}": each.read_text() for each in files}
+    files = (file for file in sorted((FOLDER / "deploy_model").rglob("*.yaml")))
+    return {f"llmops-via-argocd/{file.relative_to(FOLDER)}": file.read_text() for file in files}
 
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        await furnish(found.cluster, "llmops-dev", "llmops-staging", "llmops-prod")
+    async with engine_room(tmp_path) as opened_room:
+        await furnish(opened_room.cluster, "llmops-dev", "llmops-staging", "llmops-prod")
         profile = {"health.profile.serving.kserve.io_InferenceService": "strict"}
-        await found.configure(profile, "argosy-cm")
-        async with run_addons([make("")], found.cluster, on_failure=lambda: None):
-            found.repository.push(tree())
-            yield found
+        await opened_room.configure(profile, "argosy-cm")
+        async with run_addons([make("")], opened_room.cluster, on_failure=lambda: None):
+            opened_room.repository.push(tree())
+            yield opened_room
 
 
 async def deliver(room: Room, environment: str, namespace: str, policy: dict[str, Any]) -> None:
@@ -48,19 +48,19 @@ async def deliver(room: Room, environment: str, namespace: str, policy: dict[str
     await room.deliver(environment, f"{OVERLAYS}/{environment}", destination=there, syncPolicy=policy)
 
 
-def shown(status: Manifest) -> tuple[str, str]:
+def read_sync_and_health(status: Manifest) -> tuple[str, str]:
     return str(status["sync"]["status"]), str(status["health"]["status"])
 
 
 def rows(app: Manifest, word: str) -> list[str]:
-    return [each["kind"] for each in app["status"]["resources"] if each.get("status") == word]
+    return [resource["kind"] for resource in app["status"]["resources"] if resource.get("status") == word]
 
 
 async def test_what_the_webhook_sets_is_no_drift_and_a_changed_field_is(room: Room) -> None:
     await deliver(room, "staging", "llmops-staging", BY_HAND)
-    await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "staging")
+    await room.until(lambda status: read_sync_and_health(status) == ("OutOfSync", "Missing"), "staging")
     await room.sync("staging")
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "staging")
     live = await room.get(KIND, "staging-qwen25-05b-instruct", "llmops-staging") or {}
     assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
     assert live["spec"]["predictor"]["model"]["name"] == ""
@@ -68,23 +68,23 @@ async def test_what_the_webhook_sets_is_no_drift_and_a_changed_field_is(room: Ro
     changed = tree()[STAGING].replace('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "4"')
     assert changed != tree()[STAGING]
     room.repository.push({STAGING: changed})
-    app = await room.until(lambda status: shown(status) == ("OutOfSync", "Healthy"), "staging")
+    app = await room.until(lambda status: read_sync_and_health(status) == ("OutOfSync", "Healthy"), "staging")
     assert rows(app, "OutOfSync") == ["InferenceService"]
     await room.sync("staging")
     app = await room.until_synced(name="staging")
     assert len(app["status"]["history"]) == 2
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "staging")
 
 
 @pytest.mark.tier("all")
 async def test_a_drift_is_healed_and_the_webhook_keeps_its_fields(room: Room) -> None:
     await deliver(room, "dev", "llmops-dev", AUTOMATED)
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "dev")
     name = "dev-qwen25-05b-instruct"
     limits = {"spec": {"predictor": {"model": {"resources": {"limits": {"cpu": "10"}}}}}}
     await room.cluster.patch(ResourceKey(*KIND.split("/"), "llmops-dev", name), limits)
     await room.until(lambda status: status["operationState"]["operation"]["sync"].get("autoHealAttemptsCount"), "dev")
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "dev")
     live = await room.get(KIND, name, "llmops-dev") or {}
     assert live["spec"]["predictor"]["model"]["resources"]["limits"]["cpu"] == "2"
     assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
@@ -93,25 +93,25 @@ async def test_a_drift_is_healed_and_the_webhook_keeps_its_fields(room: Room) ->
 @pytest.mark.tier("all")
 async def test_a_model_that_is_not_there_is_degraded_with_the_reason_and_the_old_one_serves(room: Room) -> None:
     await deliver(room, "dev", "llmops-dev", AUTOMATED)
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "dev")
     base = "llmops-via-argocd/deploy_model/base/inferenceservice.yaml"
     broken = re.sub(r"oci://\S+:", "s3://models/does-not-exist/", tree()[base])
     room.repository.push({base: broken})
     await room.until(lambda status: status["health"]["status"] == "Degraded", "dev")
     live = await room.get(KIND, "dev-qwen25-05b-instruct", "llmops-dev") or {}
-    (ready,) = [each for each in live["status"]["conditions"] if each["type"] == "Ready"]
+    (ready,) = [condition for condition in live["status"]["conditions"] if condition["type"] == "Ready"]
     assert "No model found in s3://models/does-not-exist/qwen2.5-0.5b-instruct" in ready["message"]
     assert live["status"]["modelStatus"]["states"]["activeModelState"] == "Loaded"
     room.repository.push({base: tree()[base]})
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "dev")
 
 
 @pytest.mark.tier("all")
 async def test_production_serves_as_many_copies_as_it_asks_for(room: Room) -> None:
     await deliver(room, "production", "llmops-prod", BY_HAND)
-    await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "production")
+    await room.until(lambda status: read_sync_and_health(status) == ("OutOfSync", "Missing"), "production")
     await room.sync("production")
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "production")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "production")
     live = await room.get(KIND, "prod-qwen25-05b-instruct", "llmops-prod") or {}
     assert live["status"]["modelStatus"]["copies"]["totalCopies"] == 2
 
@@ -119,15 +119,15 @@ async def test_production_serves_as_many_copies_as_it_asks_for(room: Room) -> No
 @pytest.mark.tier("all")
 async def test_a_diff_tells_the_changed_field_from_what_the_webhook_set(room: Room) -> None:
     await deliver(room, "staging", "llmops-staging", BY_HAND)
-    await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "staging")
+    await room.until(lambda status: read_sync_and_health(status) == ("OutOfSync", "Missing"), "staging")
     await room.sync("staging")
-    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
+    await room.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"), "staging")
     live = await room.get(KIND, "staging-qwen25-05b-instruct", "llmops-staging") or {}
-    asked = json.loads(live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])
-    asked["spec"]["predictor"]["model"]["resources"]["limits"]["cpu"] = "4"
-    (found,) = list_differing_objects(compare_manifests([asked], {key_of(live): live}, DiffOptions()))
-    assert [each.pointer for each in found.fields] == ["/spec/predictor/model/resources/limits/cpu"]
-    assert [(each.pointer, each.live, each.manager) for each in found.foreign_fields] == [
+    manifest = json.loads(live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])
+    manifest["spec"]["predictor"]["model"]["resources"]["limits"]["cpu"] = "4"
+    (differing_object,) = list_differing_objects(compare_manifests([manifest], {key_of(live): live}, DiffOptions()))
+    assert [field.pointer for field in differing_object.fields] == ["/spec/predictor/model/resources/limits/cpu"]
+    assert [(field.pointer, field.live, field.manager) for field in differing_object.foreign_fields] == [
         ("/spec/predictor/automountServiceAccountToken", False, "kserve-webhook"),
         ("/spec/predictor/model/name", "", "kserve-webhook"),
     ]

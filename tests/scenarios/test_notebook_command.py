@@ -29,7 +29,7 @@ def typed(folder: Path, *words: str) -> Done:
 
 
 def write(file: Path, *sources: str) -> None:
-    cells = [nbformat.v4.new_code_cell(each) for each in sources]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
     cells[0]["metadata"]["tags"] = ["parameters"]
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Train"), *cells]), file)
 
@@ -94,8 +94,8 @@ def test_a_run_leaves_a_report_a_junit_file_and_the_executed_notebook(failed: Do
 
 @pytest.mark.tier("all")
 def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -> None:
-    asked = typed(folder, "accept", "train", "--cells", "2,4")
-    assert (asked.returncode, asked.stderr.splitlines()[-1]) == (2, "next: run it again with -y")
+    result = typed(folder, "accept", "train", "--cells", "2,4")
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (2, "next: run it again with -y")
     assert typed(folder, "accept", "train", "--cells", "2,4", "-y").stdout.splitlines()[-1] == "golden.ipynb: written"
     again = typed(folder, "accept", "train", "-y")
     assert (again.returncode, again.stdout.split(";")[0]) == (0, "golden.ipynb: unchanged")
@@ -134,7 +134,7 @@ def test_a_notebook_is_valid_if_it_shows_what_it_was_saved_with(folder: Path) ->
     done = typed(folder, "validate", "saved.ipynb", "-o", "json", "--quiet")
     (run,) = json.loads(done.stdout)["items"]
     assert (done.returncode, run["kind"], run["error_category"]) == (1, "NotebookRun", "golden_comparison_failed")
-    assert [each["cellIndex"] for each in run["comparison"]["diffs"]] == [3]
+    assert [diff["cellIndex"] for diff in run["comparison"]["diffs"]] == [3]
     assert "next: if this is intended: argosy notebook accept saved --cells 3" in done.stderr
 
 
@@ -191,14 +191,14 @@ def test_parameters_are_listed(folder: Path) -> None:
 
 def _processes_below(folder: Path) -> list[str]:
     """Of kernels that work in this folder."""
-    found = []
+    commands = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and os.readlink(entry / "cwd") == str(folder):
-                found.append((entry / "cmdline").read_text().replace("\0", " "))
+                commands.append((entry / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return [each for each in found if "ipykernel" in each or "runner" in each]
+    return [command for command in commands if "ipykernel" in command or "runner" in command]
 
 
 @contextmanager
@@ -218,7 +218,7 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
         assert running.stdout.readline().split()[0] == "1/3"
         wait_until((tmp_path / "begun").exists, "cell 2 runs")
         running.send_signal(signal.SIGINT)
-        told, said = running.communicate(timeout=HANG_SECONDS)
+        stdout, stderr = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 130
     (executed,) = (tmp_path / ".argosy" / "runs").glob("*.ipynb")
     cells = nbformat.read(executed, as_version=4).cells
@@ -226,8 +226,8 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
     assert cells[3].outputs == []
     assert executed.with_suffix(".html").exists() and executed.with_suffix(".xml").exists()
     assert "Interrupted" in (tmp_path / "mine.html").read_text()
-    assert str(executed.relative_to(tmp_path)) in told
-    assert said.splitlines() == [
+    assert str(executed.relative_to(tmp_path)) in stdout
+    assert stderr.splitlines() == [
         "argosy: long.ipynb was interrupted; partial results were saved",
         "why: cell 2: Interrupted: the run was stopped while this cell ran",
         "next: see mine.html; a new run starts with the first cell",
@@ -247,16 +247,16 @@ def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp
             assert running.poll() is None
         wait_until((tmp_path / "begun").exists, "cell 2 runs")
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=HANG_SECONDS)
+        _, stderr = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 130
-    assert "argosy: long.ipynb was interrupted; partial results were saved" in said.splitlines()
+    assert "argosy: long.ipynb was interrupted; partial results were saved" in stderr.splitlines()
     assert len(list((tmp_path / ".argosy" / "runs").glob("*.html"))) == 2
     assert len(ElementTree.parse(tmp_path / "j.xml").findall(".//testsuite")) == 2
 
 
 @pytest.mark.tier("all")
-@pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
-def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
+@pytest.mark.parametrize(("signal_name", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
+def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, signal_name: str, code: int) -> None:
     write(tmp_path / "long.ipynb", "x = 1", RUN_FOREVER)
     command = [ARGOSY, "notebook", "run", "long.ipynb"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -264,11 +264,11 @@ def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, aske
         assert running.stdout.readline().split()[0] == "1/2"
         wait_until((tmp_path / "begun").exists, "cell 2 runs")
         assert _processes_below(tmp_path.resolve())
-        running.send_signal(getattr(signal, f"SIG{asked}"))
-        _, said = running.communicate(timeout=HANG_SECONDS)
+        running.send_signal(getattr(signal, f"SIG{signal_name}"))
+        _, stderr = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == code
-    if asked == "INT":
-        assert "argosy: long.ipynb was interrupted; partial results were saved" in said.splitlines()
-    if asked == "KILL":  # nobody waits for it then
+    if signal_name == "INT":
+        assert "argosy: long.ipynb was interrupted; partial results were saved" in stderr.splitlines()
+    if signal_name == "KILL":  # nobody waits for it then
         wait_until(lambda: not _processes_below(tmp_path.resolve()), "the kernel ends")
     assert _processes_below(tmp_path.resolve()) == []

@@ -31,12 +31,12 @@ OPENSHIFT = {
 
 @pytest.fixture(scope="module", params=["plain", "openshift"])
 def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0", "--argocd", request.param) as shown:
-        found = Reader(shown)
-        shutil.copytree(ROOT / "examples", found.home / "examples")
-        found.places[PAGE] = found.home
-        found.words = {} if request.param == "plain" else OPENSHIFT
-        yield found
+    with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0", "--argocd", request.param) as running_demo:
+        guide_reader = Reader(running_demo)
+        shutil.copytree(ROOT / "examples", guide_reader.home / "examples")
+        guide_reader.places[PAGE] = guide_reader.home
+        guide_reader.words = {} if request.param == "plain" else OPENSHIFT
+        yield guide_reader
 
 
 def read(block: Block, reader: Reader) -> str:
@@ -48,7 +48,7 @@ def read(block: Block, reader: Reader) -> str:
 
 
 @pytest.mark.tier("all")
-@pytest.mark.parametrize("block", NOTEBOOK_BLOCKS, ids=lambda each: each.id)
+@pytest.mark.parametrize("block", NOTEBOOK_BLOCKS, ids=lambda guide_block: guide_block.id)
 def test_a_block_of_the_page_does_what_it_says(reader: Reader, block: Block) -> None:
     if "jq " in read(block, reader) and shutil.which("jq") is None:
         pytest.skip("jq: there is none, and this block needs it")
@@ -61,7 +61,13 @@ def test_a_block_of_the_page_does_what_it_says(reader: Reader, block: Block) -> 
 
 
 def test_every_block_of_the_page_has_a_verdict_and_a_row() -> None:
-    assert [text_of(each, NOTEBOOK_BLOCKS, blocks_of(PAGE)) for each in NOTEBOOK_BLOCKS] == blocks_of(PAGE)
+    assert [text_of(guide_block, NOTEBOOK_BLOCKS, blocks_of(PAGE)) for guide_block in NOTEBOOK_BLOCKS] == blocks_of(
+        PAGE
+    )
     rows = SCENARIOS.read_text()
-    missing = [row for each in NOTEBOOK_BLOCKS if (row := f"| {each.id} | {each.told} | {TEST} |") not in rows]
+    missing = [
+        row
+        for guide_block in NOTEBOOK_BLOCKS
+        if (row := f"| {guide_block.id} | {guide_block.told} | {TEST} |") not in rows
+    ]
     assert missing == []

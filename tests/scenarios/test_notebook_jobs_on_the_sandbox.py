@@ -54,24 +54,24 @@ def two_now(texts: list[str], names: list[str]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    made = Repository(tmp_path_factory.mktemp("git") / "notebooks")
-    made.commit({
+    new_repository = Repository(tmp_path_factory.mktemp("git") / "notebooks")
+    new_repository.commit({
         "train.ipynb": notebook(("rate = 1", ["parameters"]), TRAIN),
         "broken.ipynb": notebook("print('before')", "import not_here_at_all", "print('after')"),
     })  # fmt: skip
-    return made
+    return new_repository
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, repository: Repository) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("jobs")
-    with sandbox(folder / "data", "--port", "0", "--addons", "notebooks") as found:
+    with sandbox(folder / "data", "--port", "0", "--addons", "notebooks") as running_sandbox:
         settings = {"source.mirrors": f"{URL} file://{repository.folder}\n"}
         for namespace in ("argocd", "ml-platform"):
-            assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
+            assert kubectl(running_sandbox.kubeconfig, "create", "namespace", namespace).code == 0
         argosy_cm = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": "argocd"}}
-        assert apply(found, {**argosy_cm, "data": settings}).code == 0
-        yield found
+        assert apply(running_sandbox, {**argosy_cm, "data": settings}).code == 0
+        yield running_sandbox
 
 
 def apply(server: Sandbox, manifest: Any, *flags: str) -> Finished:
@@ -80,17 +80,20 @@ def apply(server: Sandbox, manifest: Any, *flags: str) -> Finished:
 
 
 def stored(server: Sandbox, name: str, namespace: str = "default") -> dict[str, Any]:
-    found = kubectl(server.kubeconfig, "get", "nvj", name, "-n", namespace, "-o", "json")
-    assert found.code == 0, found.err
-    manifest: dict[str, Any] = json.loads(found.out)
+    result = kubectl(server.kubeconfig, "get", "nvj", name, "-n", namespace, "-o", "json")
+    assert result.code == 0, result.err
+    manifest: dict[str, Any] = json.loads(result.out)
     return manifest
 
 
 def job(name: str, path: str, **spec: Any) -> dict[str, Any]:
-    wanted = {"notebook": {"git": {"url": URL, "ref": "main"}, "path": path}, "podConfig": {"containerImage": "a:1"}}
+    default_spec = {
+        "notebook": {"git": {"url": URL, "ref": "main"}, "path": path},
+        "podConfig": {"containerImage": "a:1"},
+    }
     metadata = {"name": name, "namespace": "default"}
     kind = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob"}
-    return {**kind, "metadata": metadata, "spec": {**wanted, **spec}}
+    return {**kind, "metadata": metadata, "spec": {**default_spec, **spec}}
 
 
 def claim(name: str) -> dict[str, Any]:
@@ -133,9 +136,9 @@ def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_
         "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}],
     }
     apply(server, claim("models"))
-    wanted = job("train", "train.ipynb", podConfig=pod, parameters={"rate": 0.5})
-    wanted["spec"]["notebook"]["git"]["ref"] = commit
-    done = apply(server, wanted)
+    notebook_job = job("train", "train.ipynb", podConfig=pod, parameters={"rate": 0.5})
+    notebook_job["spec"]["notebook"]["git"]["ref"] = commit
+    done = apply(server, notebook_job)
     assert (done.code, done.err) == (0, "")
     waited = kubectl(server.kubeconfig, "wait", "--for=condition=Ready", "nvj/train", PATIENT)
     assert waited.code == 0, (waited.err, stored(server, "train").get("status"))
@@ -144,7 +147,7 @@ def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_
     assert status["message"] == "Validation completed: 2/2 cells succeeded (100.0% success rate)"
     assert status["results"][-1]["output"].strip() == "rate 0.5 me"
     assert status["gitCommit"] == commit
-    assert [each["path"] for each in status["artefacts"]] == ["/mnt/models/model.json"]
+    assert [artefact["path"] for artefact in status["artefacts"]] == ["/mnt/models/model.json"]
     row = kubectl(server.kubeconfig, "get", "nvj", "train").out.splitlines()[1].split()
     assert row[:3] == ["train", "Succeeded", "train.ipynb"]
 
@@ -160,7 +163,7 @@ def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes
     assert waited.code == 0, waited.err
     status = stored(server, "broken")["status"]
     assert (status["message"], status["retryCount"]) == ("Cell execution failed: ModuleNotFoundError", 1)
-    assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
+    assert [result["status"] for result in status["results"]] == ["Success", "Failure", "Skipped"]
     assert status["results"][1]["errorMessage"] == "ModuleNotFoundError: No module named 'not_here_at_all'"
     events = kubectl(server.kubeconfig, "get", "events", "-o", "jsonpath={.items[*].reason}").out.split()
     assert {"ValidationRetrying", "ValidationFailed"} <= set(events)
@@ -168,10 +171,10 @@ def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes
 
 def golden(text: str, *outputs: str) -> str:
     """The notebook, saved with what its cells printed."""
-    found = json.loads(text)
-    for cell, output in zip(found["cells"], outputs):
+    document = json.loads(text)
+    for cell, output in zip(document["cells"], outputs):
         cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": output}] if output else []
-    return json.dumps(found)
+    return json.dumps(document)
 
 
 @pytest.mark.tier("all")
@@ -196,13 +199,15 @@ def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_ex
         assert waited.code == 0, (name, waited.err, stored(server, name).get("status"))
     matched, different = (stored(server, name)["status"]["comparisonResult"] for name in ("near", "far"))
     assert (matched["result"], matched["matchedCells"]) == ("matched", 3)
-    assert [each["actual"].strip() for each in different["diffs"]] == ["accuracy 0.9401"]
+    assert [diff["actual"].strip() for diff in different["diffs"]] == ["accuracy 0.9401"]
     message = "Validation failed: golden notebook comparison failed (2/3 cells matched)"
     assert stored(server, "far")["status"]["message"] == message
     status = stored(server, "short")["status"]
     assert status["message"] == "Validation failed: cell 1: has the shape 3, expected 4"
-    assert [each["status"] for each in status["results"]] == ["Success"] * 3
-    assert {"shape-mismatch", "missing-assertion"} == {each["category"] for each in status["educationalFeedback"]}
+    assert [result["status"] for result in status["results"]] == ["Success"] * 3
+    assert {"shape-mismatch", "missing-assertion"} == {
+        feedback["category"] for feedback in status["educationalFeedback"]
+    }
 
 
 def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) -> None:
@@ -237,8 +242,8 @@ if not seen.exists():
         apply(killed, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         apply(killed, claim("seen"))
         apply(killed, job("once", "once.ipynb", podConfig=pod, retryPolicy={"backoff": "100ms"}))
-        begun = "jsonpath={.status.results[0].status}=Success"
-        waited = kubectl(killed.kubeconfig, "wait", f"--for={begun}", "nvj/once", PATIENT)
+        condition = "jsonpath={.status.results[0].status}=Success"
+        waited = kubectl(killed.kubeconfig, "wait", f"--for={condition}", "nvj/once", PATIENT)
         assert waited.code == 0, (waited.err, stored(killed, "once"))
         volumes = killed.folder / "volumes" / "default" / "seen" / "it"
         wait_until(volumes.exists, "the second cell is in the middle")
@@ -247,7 +252,7 @@ if not seen.exists():
         waited = kubectl(after.kubeconfig, "wait", "--for=condition=Complete", "nvj/once", PATIENT)
         assert waited.code == 0, (waited.err, stored(after, "once"))
         status = stored(after, "once")["status"]
-    assert [each["phase"] for each in status["attempts"]] == ["Failed", "Succeeded"]
+    assert [attempt["phase"] for attempt in status["attempts"]] == ["Failed", "Succeeded"]
     assert status["attempts"][0]["reason"] == "PodFailed"
 
 
@@ -255,8 +260,8 @@ if not seen.exists():
 def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, repository: Repository) -> None:
     repository.commit({"long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)")})
     apply(server, job("long", "long.ipynb"))
-    begun = "jsonpath={.status.results[0].status}=Success"
-    waited = kubectl(server.kubeconfig, "wait", f"--for={begun}", "nvj/long", PATIENT)
+    condition = "jsonpath={.status.results[0].status}=Success"
+    waited = kubectl(server.kubeconfig, "wait", f"--for={condition}", "nvj/long", PATIENT)
     assert waited.code == 0, waited.err
     assert kubectl(server.kubeconfig, "delete", "nvj", "long").code == 0
     runs = server.folder / "runs" / "default" / "long"
@@ -267,23 +272,23 @@ def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, rep
 def test_jobs_are_listed_shown_and_run_again_by_a_command(server: Sandbox, repository: Repository) -> None:
     repository.commit({"again.ipynb": notebook(("rate = 1", ["parameters"]), "print('one')", "1 / (2 - rate)")})
     apply(server, job("again", "again.ipynb"))
-    first = argosy("notebook", "logs", "again", "-f", *at(server), home=server.folder.parent)
+    first = argosy("notebook", "logs", "again", "-f", *build_kubeconfig_args(server), home=server.folder.parent)
     assert (first.code, first.err.splitlines()[-1][:10]) == (0, "Succeeded:"), first.err
     heads = [rf"-- cell {number}  Success  \S+\n" for number in range(3)]
     assert re.fullmatch(rf"{heads[0]}{heads[1]}one\n{heads[2]}1.0\n", first.out)
-    again = argosy("notebook", "trigger", "again", "--wait", *at(server), home=server.folder.parent)
+    again = argosy("notebook", "trigger", "again", "--wait", *build_kubeconfig_args(server), home=server.folder.parent)
     assert again.out.splitlines()[0] == "default/again runs again" and "-- cell 2  Success" in again.out, again.err
     attempts = stored(server, "again")["status"]["attempts"]
-    assert [each["number"] for each in attempts] == [1, 2], attempts
-    listed = argosy("notebook", "list", *at(server), home=server.folder.parent)
+    assert [attempt["number"] for attempt in attempts] == [1, 2], attempts
+    listed = argosy("notebook", "list", *build_kubeconfig_args(server), home=server.folder.parent)
     assert re.search(r"^again +default +Succeeded +3/3 +[0-9a-f]{7} ", listed.out, re.MULTILINE)
-    shown = argosy("notebook", "get", "default/again", *at(server), home=server.folder.parent)
-    assert re.search(r"^run #2 +Succeeded at ", shown.out, re.MULTILINE)
-    cells = argosy("notebook", "cells", "again", *at(server), home=server.folder.parent)
+    result = argosy("notebook", "get", "default/again", *build_kubeconfig_args(server), home=server.folder.parent)
+    assert re.search(r"^run #2 +Succeeded at ", result.out, re.MULTILINE)
+    cells = argosy("notebook", "cells", "again", *build_kubeconfig_args(server), home=server.folder.parent)
     assert re.search(r"^1 +Success +\S+ +one$", cells.out, re.MULTILINE)
-    wrong = argosy("notebook", "get", "agan", *at(server), home=server.folder.parent)
+    wrong = argosy("notebook", "get", "agan", *build_kubeconfig_args(server), home=server.folder.parent)
     assert wrong.code == 2 and "did you mean again?" in wrong.err
 
 
-def at(server: Sandbox) -> tuple[str, str]:
+def build_kubeconfig_args(server: Sandbox) -> tuple[str, str]:
     return "--kubeconfig", str(server.kubeconfig)

@@ -39,28 +39,28 @@ TRAIN = "import pathlib\npathlib.Path('/mnt/models/model').write_text(str(rate))
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    made = Repository(tmp_path_factory.mktemp("hosted") / "notebooks.git")
-    made.commit({
+    new_repository = Repository(tmp_path_factory.mktemp("hosted") / "notebooks.git")
+    new_repository.commit({
         "train.ipynb": notebook(("rate = 1", ["parameters"]), "import os\nWHO = os.environ['WHO']", TRAIN),
         "broken.ipynb": notebook("print('before')", "1 / 0", "print('after')"),
         "long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)"),
     })  # fmt: skip
-    return made
+    return new_repository
 
 
 @pytest.fixture(scope="module")
 def host(repository: Repository) -> Iterator[GitHost]:
-    with git_host(repository.folder.parent) as found:
-        found.wanted = "Basic " + base64.b64encode(b"robot:s3cret-word").decode()
-        yield found
+    with git_host(repository.folder.parent) as opened_host:
+        opened_host.wanted = "Basic " + base64.b64encode(b"robot:s3cret-word").decode()
+        yield opened_host
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, host: GitHost) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("operator")
-    with sandbox(folder / "data", "--port", "0", "--rbac", "--addons", "simulators") as found:
+    with sandbox(folder / "data", "--port", "0", "--rbac", "--addons", "simulators") as running_sandbox:
         for namespace in ("argocd", "ml"):
-            assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
+            assert kubectl(running_sandbox.kubeconfig, "create", "namespace", namespace).code == 0
         port = host.url.rpartition(":")[2]
         for words in (
             ("configmap", "argosy-cm", "-n", "argocd", f"--from-literal=notebooks.network={port}"),
@@ -71,18 +71,18 @@ def server(tmp_path_factory: pytest.TempPathFactory, host: GitHost) -> Iterator[
              "--resource-name=long-validation"),
             ("rolebinding", "progress", "-n", "ml", "--role=progress", "--serviceaccount=ml:trainer"),
         ):  # fmt: skip
-            done = kubectl(found.kubeconfig, "create", *words)
+            done = kubectl(running_sandbox.kubeconfig, "create", *words)
             assert done.code == 0, done.err
-        assert apply(found, *installed()).code == 0
-        yield found
+        assert apply(running_sandbox, *installed()).code == 0
+        yield running_sandbox
 
 
 def installed() -> list[dict[str, Any]]:
     """As it is shipped, but for the program, which is the one under test, run beside the sandbox."""
     done = kubectl(Path("/dev/null"), "kustomize", SHIPPED)
     assert done.code == 0, done.err
-    manifests = [dict(each) for each in read_yaml_documents(done.out)]
-    (deployment,) = [each for each in manifests if each["kind"] == "Deployment"]
+    manifests = [dict(document) for document in read_yaml_documents(done.out)]
+    (deployment,) = [manifest for manifest in manifests if manifest["kind"] == "Deployment"]
     template = deployment["spec"]["template"]
     template["metadata"]["annotations"] = {"sandbox.argosy.dev/run": "process"}
     (container,) = template["spec"]["containers"]
@@ -108,10 +108,10 @@ def job(host: GitHost, name: str, path: str, **pod: Any) -> dict[str, Any]:
     return {**kind, "metadata": metadata, "spec": spec | ({"parameters": {"rate": 2}} if path == "train.ipynb" else {})}
 
 
-def stored(server: Sandbox, what: str, name: str) -> dict[str, Any]:
-    found = kubectl(server.kubeconfig, "get", what, name, "-n", "ml", "-o", "json", "--ignore-not-found")
-    assert found.code == 0, found.err
-    return dict(json.loads(found.out)) if found.out else {}
+def stored(server: Sandbox, resource: str, name: str) -> dict[str, Any]:
+    result = kubectl(server.kubeconfig, "get", resource, name, "-n", "ml", "-o", "json", "--ignore-not-found")
+    assert result.code == 0, result.err
+    return dict(json.loads(result.out)) if result.out else {}
 
 
 def becomes(server: Sandbox, name: str, is_so: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def test_a_notebook_of_a_private_repository_runs_in_a_pod_and_leaves_its_model(
     assert status["results"][-1]["output"].strip() == "rate 2 me"
     assert status["validationPodName"] == "train-validation"
     assert len(status["gitCommit"]) == 40
-    assert [each["path"] for each in status["artefacts"]] == ["/mnt/models/model"]
+    assert [artefact["path"] for artefact in status["artefacts"]] == ["/mnt/models/model"]
     pod = stored(server, "pod", "train-validation")
     assert "s3cret" not in json.dumps(pod)
     log = kubectl(server.kubeconfig, "logs", "train-validation", "-n", "ml", "-c", "validator").out
@@ -161,9 +161,9 @@ def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: 
     """The original reads results only of Pods that succeeded."""
     assert apply(server, job(host, "broken", "broken.ipynb")).code == 0
     status = becomes(server, "broken", has_ended)
-    said = "Cell execution failed: ZeroDivisionError: division by zero"
-    assert (status["phase"], status["message"]) == ("Failed", said)
-    assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
+    message = "Cell execution failed: ZeroDivisionError: division by zero"
+    assert (status["phase"], status["message"]) == ("Failed", message)
+    assert [result["status"] for result in status["results"]] == ["Success", "Failure", "Skipped"]
 
 
 def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(server: Sandbox, host: GitHost) -> None:
@@ -172,8 +172,8 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
     status = becomes(server, "long", lambda status: status.get("results"))
     assert status["phase"] == "ValidationRunning"
     assert status["results"][-1]["output"] == "begun\n"
-    said = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out
-    assert ("Running add-ons on" in said, complaints(said)) == (True, [])
+    log = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out
+    assert ("Running add-ons on" in log, complaints(log)) == (True, [])
     uid = stored(server, "pod", "long-validation")["metadata"]["uid"]
     done = kubectl(server.kubeconfig, "delete", "pod", "-l", "control-plane=controller-manager", "-n", SYSTEM)
     assert done.code == 0, done.err
@@ -183,7 +183,7 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
     assert len(stored(server, "nvj", "long")["status"]["attempts"]) == 1
     assert kubectl(server.kubeconfig, "delete", "nvj", "long", "-n", "ml").code == 0
     left = [("pod", "long-validation"), ("configmap", "long-validation")]
-    wait_until(lambda: not any(stored(server, *each) for each in left), "nothing of it is left")
+    wait_until(lambda: not any(stored(server, *reference) for reference in left), "nothing of it is left")
 
 
 def test_the_operator_is_refused_nothing_that_it_tries(server: Sandbox) -> None:

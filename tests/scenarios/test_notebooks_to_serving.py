@@ -40,8 +40,8 @@ TRAINING = "notebooks-to-serving/notebooks/02-train-model.ipynb"
 
 def files() -> dict[str, str]:
     """As a reader copies the folder to the repository."""
-    found = (each for each in sorted(FOLDER.rglob("*")) if each.suffix in (".yaml", ".ipynb"))
-    return {f"{FOLDER.name}/{each.relative_to(FOLDER)}": each.read_text() for each in found}
+    paths = (path for path in sorted(FOLDER.rglob("*")) if path.suffix in (".yaml", ".ipynb"))
+    return {f"{FOLDER.name}/{path.relative_to(FOLDER)}": path.read_text() for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +55,19 @@ async def room(
 ) -> AsyncIterator[Room]:
     """Where the example has been pushed, and its Application applied: all else happens by itself."""
     folder = tmp_path_factory.mktemp("story")
-    place = folder / "data"
-    place.mkdir()
+    data_folder = folder / "data"
+    data_folder.mkdir()
     is_real = request.param == "real"
     server = request.getfixturevalue("real_server") if is_real else None
-    async with engine_room(folder, flavour=request.param, server=server) as found:
+    async with engine_room(folder, flavour=request.param, server=server) as opened_room:
         [app] = read_manifests((FOLDER / "application.yaml").read_bytes(), where="application.yaml")
         url = app["spec"]["source"]["repoURL"]
-        await found.configure({"source.mirrors": f"{url} {found.repository.url}\n"}, "argosy-cm")
-        found.repository.push(files())
+        await opened_room.configure({"source.mirrors": f"{url} {opened_room.repository.url}\n"}, "argosy-cm")
+        opened_room.repository.push(files())
         addons = [make_simulators(BESIDE if is_real else ""), make_notebooks("")]
-        async with run_addons(addons, found.cluster, on_failure=lambda: None, folder=place):
-            await found.cluster.create({**app, "metadata": {**app["metadata"], "namespace": CONTROL}})
-            yield found
+        async with run_addons(addons, opened_room.cluster, on_failure=lambda: None, folder=data_folder):
+            await opened_room.cluster.create({**app, "metadata": {**app["metadata"], "namespace": CONTROL}})
+            yield opened_room
 
 
 def words(status: dict[str, Any]) -> tuple[str, str]:
@@ -81,9 +81,11 @@ async def status_of(room: Room, job: str) -> dict[str, Any]:
 async def answer(room: Room, *instance: float) -> dict[str, Any]:
     """Of the model that is served."""
     url = (await room.get(SERVICE, MODEL, SPACE) or {})["status"]["url"]
-    asked = await asyncio.to_thread(send_plain_request, f"{url}/v1/models/{MODEL}:predict", {"instances": [instance]})
-    found: dict[str, Any] = asked.read_json()["predictions"][0]
-    return found
+    response = await asyncio.to_thread(
+        send_plain_request, f"{url}/v1/models/{MODEL}:predict", {"instances": [instance]}
+    )
+    prediction: dict[str, Any] = response.read_json()["predictions"][0]
+    return prediction
 
 
 async def until_answers(room: Room, version: str) -> None:
@@ -91,10 +93,10 @@ async def until_answers(room: Room, version: str) -> None:
     async with asyncio.timeout(HANG_SECONDS):
         while True:
             try:
-                found = await answer(room, 3.0, 1, 1)
+                prediction = await answer(room, 3.0, 1, 1)
             except TransientError:
-                found = await answer(room, 3.0, 1, 1)
-            if found["version"] == version:
+                prediction = await answer(room, 3.0, 1, 1)
+            if prediction["version"] == version:
                 return
             await asyncio.sleep(0.1)
 
@@ -102,8 +104,8 @@ async def until_answers(room: Room, version: str) -> None:
 async def origin(room: Room) -> tuple[tuple[str, ...], set[str], bool]:
     """Which jobs' runs made what is served, of which commits, and whether it is what they made."""
     desk = ApplicationService(room.cluster, "here", "argocd", "argocd")
-    [found] = (await Tracer(desk).trace_object(f"isvc/{MODEL}")).lineages
-    return tuple(each.job for each in found.runs), {each.commit for each in found.runs}, found.is_current
+    [lineage] = (await Tracer(desk).trace_object(f"isvc/{MODEL}")).lineages
+    return tuple(run.job for run in lineage.runs), {run.commit for run in lineage.runs}, lineage.is_current
 
 
 def retrained(version: str) -> dict[str, str]:
@@ -117,8 +119,8 @@ async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> N
     app = await room.until(lambda status: words(status) == ("Synced", "Healthy"), APP)
     assert app["status"]["operationState"]["phase"] == "Succeeded"
     done = [await status_of(room, job) for job in JOBS]
-    assert [each["phase"] for each in done] == ["Succeeded"] * 3
-    assert {each["gitCommit"] for each in done} == {room.repository.head}
+    assert [job_status["phase"] for job_status in done] == ["Succeeded"] * 3
+    assert {job_status["gitCommit"] for job_status in done} == {room.repository.head}
     for before, after in itertools.pairwise(done):
         assert before["completionTime"] <= after["startTime"]
     assert await answer(room, 3.0, 1, 1) == {"fraud": True, "score": 1.0, "version": "1"}
@@ -132,7 +134,11 @@ async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
     await until_answers(room, "2")
     app = await room.until_synced(commit, APP)
     assert app["status"]["operationState"]["phase"] == "Succeeded"
-    [trigger] = [each for each in (await status_of(room, JOBS[-1]))["triggers"] if each["generation"] == 2]
+    [trigger] = [
+        trigger_entry
+        for trigger_entry in (await status_of(room, JOBS[-1]))["triggers"]
+        if trigger_entry["generation"] == 2
+    ]
     assert (trigger["kind"], trigger["action"]) == ("InferenceService", "restart")
     assert await origin(room) == (JOBS[1:], {commit}, True)
 
@@ -146,8 +152,8 @@ async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> 
     failed = await status_of(room, JOBS[-1])
     assert failed["phase"] == "Failed" and failed["message"].startswith("Cell execution failed: AssertionError: ")
     assert failed["message"].endswith("% are right, and 90% are asked for")
-    said = next(each["errorMessage"] for each in failed["results"] if each["status"] == "Failure")
-    assert said.startswith("AssertionError: ") and said.endswith("% are right, and 90% are asked for")
+    error_message = next(result["errorMessage"] for result in failed["results"] if result["status"] == "Failure")
+    assert error_message.startswith("AssertionError: ") and error_message.endswith("% are right, and 90% are asked for")
     await room.until(lambda status: status["health"]["status"] == "Degraded", APP)
     assert await answer(room, 0.5, 1, 0) == served
     assert served["version"] == "2"

@@ -99,7 +99,7 @@ def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
         assert nobody.returncode == 1 and "to nobody" in nobody.stdout and "webhook" not in nobody.stdout
         assert "on-deployed has no subscribers, so nothing is sent" in nobody.stderr
         data = typed(running, "notifications", "test", "on-deployed", "wine", "-o", "json")
-        assert [each["to"] for each in json.loads(data.stdout)["messages"]] == [""]
+        assert [message["to"] for message in json.loads(data.stdout)["messages"]] == [""]
         absent = typed(running, "notifications", "test", "on-health-degraded", "wine")
         assert absent.returncode == 2 and "service absent not found" in absent.stderr
         named = typed(running, "notifications", "test", "on-health-degraded", "wine", "--to", "slack:later")
@@ -111,7 +111,7 @@ def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
 
 
 def history_rows(letters: list[Letter]) -> list[tuple[str, str, str]]:
-    return [(each.method, each.path, each.headers["authorization"]) for each in letters]
+    return [(letter.method, letter.path, letter.headers["authorization"]) for letter in letters]
 
 
 @pytest.mark.tier("all")
@@ -138,8 +138,8 @@ def test_a_message_is_not_sent_twice_by_a_process_that_was_killed_while_it_sent(
             load(running, home, APPLICATION.replace("INBOX", inbox.url), dies=True)
             running.process.wait(HANG_SECONDS)
         with sandbox(data, "--port", "0", "--addons", "notifications") as again:
-            found = again.request("GET", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/wine").json()
-            annotations = found["metadata"]["annotations"]
+            application = again.request("GET", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/wine").json()
+            annotations = application["metadata"]["annotations"]
             assert "notified.notifications.argoproj.io" in annotations
             assert "argosy.dev/notifying" in annotations
             load(again, home, APPLICATION.replace("INBOX", inbox.url).replace("revision: abc", "revision: def"))

@@ -69,8 +69,8 @@ async def test_the_rights_of_the_reference_are_enough_and_no_more_are_used(home:
             try:
                 async with addon.background(home), asyncio.timeout(HANG_SECONDS):
                     while not [
-                        each for each in (await admin.list(GroupKind("", "Event"))).items
-                        if each["reason"] == "NotificationSent"
+                        event for event in (await admin.list(GroupKind("", "Event"))).items
+                        if event["reason"] == "NotificationSent"
                     ]:  # fmt: skip
                         await asyncio.sleep(0.05)
             finally:
@@ -78,4 +78,4 @@ async def test_the_rights_of_the_reference_are_enough_and_no_more_are_used(home:
                 await asyncio.gather(work, return_exceptions=True)
         finally:
             await admin.close()
-    assert [each.body for each in inbox.letters] == [b"Application wine has degraded.\n"]
+    assert [letter.body for letter in inbox.letters] == [b"Application wine has degraded.\n"]

@@ -49,10 +49,10 @@ class Operated:
 
     def until(self, holds: Callable[[], Any]) -> Any:
         end = time.monotonic() + HANG_SECONDS
-        while not (found := holds()):
+        while not (value := holds()):
             assert time.monotonic() < end, f"{self.ask('/healthz')}\n{self.work.controllers[0].log()[-2000:]}"
             time.sleep(0.1)
-        return found
+        return value
 
     def until_ill(self, reason: str) -> str:
         """What it says of itself, as soon as that has this in it."""
@@ -68,8 +68,8 @@ class Operated:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -81,44 +81,46 @@ def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
 
 def test_every_line_about_an_application_says_which_and_at_which_revision(operated: Operated) -> None:
     lines = operated.lines()
-    (member,) = (each["spec"]["holderIdentity"] for each in operated.work.members())
-    assert any(each.get("member") == member for each in lines)
-    assert all(each["level"] in ("info", "warning") and each["msg"] for each in lines)
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", each["time"]) for each in lines)
+    (member,) = (lease["spec"]["holderIdentity"] for lease in operated.work.members())
+    assert any(line.get("member") == member for line in lines)
+    assert all(line["level"] in ("info", "warning") and line["msg"] for line in lines)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]) for line in lines)
     head = operated.work.repository.head
     for app in operated.work.apps:
-        own = [each for each in lines if each.get("application") == f"{CONTROL}/{app}"]
-        done = [each for each in own if "OperationCompleted" in each["msg"]]
-        rendered = [each for each in own if each["msg"].startswith("manifests generated")]
+        own = [line for line in lines if line.get("application") == f"{CONTROL}/{app}"]
+        done = [line for line in own if "OperationCompleted" in line["msg"]]
+        rendered = [line for line in own if line["msg"].startswith("manifests generated")]
         assert done and rendered
-        for each in (*done, *rendered):
-            assert (each["project"], each["revision"], each["member"]) == ("default", head, member)
-        assert not [each for each in lines if f"/{app}:" in each["msg"] and each not in own]
+        for log_line in (*done, *rendered):
+            assert (log_line["project"], log_line["revision"], log_line["member"]) == ("default", head, member)
+        assert not [line for line in lines if f"/{app}:" in line["msg"] and line not in own]
 
 
 def test_what_it_counts_is_what_happened(operated: Operated) -> None:
     work, one = operated.work, prometheus_text.one
-    found = operated.metrics()
+    metrics = operated.metrics()
     here = "https://kubernetes.default.svc"
-    assert one(found, "argosy_shard_applications") == one(found, "argosy_applications") == len(work.apps)
-    assert len(prometheus_text.some(found, "argocd_app_info")) == len(work.apps)
+    assert one(metrics, "argosy_shard_applications") == one(metrics, "argosy_applications") == len(work.apps)
+    assert len(prometheus_text.some(metrics, "argocd_app_info")) == len(work.apps)
     for app in work.apps:
-        assert one(found, "argocd_app_info", name=app, sync_status="Synced", dest_server=here, namespace=CONTROL) == 1
-        assert one(found, "argocd_app_sync_total", name=app, phase="Succeeded", dry_run="false", project="default") == 1
-    assert one(found, "argocd_app_reconcile_count", namespace=CONTROL, dest_server=here) >= len(work.apps)
-    patches = prometheus_text.some(found, "argocd_app_k8s_request_total", verb="patch", resource_kind="Application")
-    assert sum(each.value for each in patches) >= len(work.apps)
-    assert {each.labels["server"] for each in patches} == {here}
-    assert one(found, "argocd_git_request_total", repo=str(work.repository.path), request_type="fetch") >= 1
-    asked = {"repo": str(work.repository.path), "request_type": "ls-remote"}
-    assert one(found, "argocd_git_request_duration_seconds_count", **asked) >= 1
-    assert one(found, "argocd_cluster_connection_status", server=here) == 1
-    assert one(found, "argocd_cluster_api_resource_objects", server=here) > len(work.apps)
-    assert 0 <= one(found, "argocd_cluster_cache_age_seconds", server=here) < 180
-    assert one(found, "argocd_cluster_events_total", server=here) > len(work.apps)
-    assert one(found, "workqueue_depth", name="app_reconciliation_queue") == 0
-    assert one(found, "argosy_workers") == 2 * 6 and one(found, "argosy_members") == 1
-    (member,) = prometheus_text.some(found, "argosy_member")
+        assert one(metrics, "argocd_app_info", name=app, sync_status="Synced", dest_server=here, namespace=CONTROL) == 1
+        assert (
+            one(metrics, "argocd_app_sync_total", name=app, phase="Succeeded", dry_run="false", project="default") == 1
+        )
+    assert one(metrics, "argocd_app_reconcile_count", namespace=CONTROL, dest_server=here) >= len(work.apps)
+    patches = prometheus_text.some(metrics, "argocd_app_k8s_request_total", verb="patch", resource_kind="Application")
+    assert sum(sample.value for sample in patches) >= len(work.apps)
+    assert {sample.labels["server"] for sample in patches} == {here}
+    assert one(metrics, "argocd_git_request_total", repo=str(work.repository.path), request_type="fetch") >= 1
+    labels = {"repo": str(work.repository.path), "request_type": "ls-remote"}
+    assert one(metrics, "argocd_git_request_duration_seconds_count", **labels) >= 1
+    assert one(metrics, "argocd_cluster_connection_status", server=here) == 1
+    assert one(metrics, "argocd_cluster_api_resource_objects", server=here) > len(work.apps)
+    assert 0 <= one(metrics, "argocd_cluster_cache_age_seconds", server=here) < 180
+    assert one(metrics, "argocd_cluster_events_total", server=here) > len(work.apps)
+    assert one(metrics, "workqueue_depth", name="app_reconciliation_queue") == 0
+    assert one(metrics, "argosy_workers") == 2 * 6 and one(metrics, "argosy_members") == 1
+    (member,) = prometheus_text.some(metrics, "argosy_member")
     assert member.value == 1 and member.labels["member"] == work.members()[0]["spec"]["holderIdentity"]
     assert operated.ask("/healthz") == operated.ask("/readyz") == (200, "ok\n")
 
@@ -126,14 +128,19 @@ def test_what_it_counts_is_what_happened(operated: Operated) -> None:
 def test_one_that_comes_later_and_is_paused_is_counted_too(operated: Operated) -> None:
     """Nobody works on it, so nobody claims it: it has its place all the same."""
     work, one = operated.work, prometheus_text.one
-    made = work.listed()[0]
+    template = work.listed()[0]
     metadata = {"name": "paused", "annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
-    app = {"apiVersion": made["apiVersion"], "kind": made["kind"], "metadata": metadata, "spec": made["spec"]}
+    app = {
+        "apiVersion": template["apiVersion"],
+        "kind": template["kind"],
+        "metadata": metadata,
+        "spec": template["spec"],
+    }
     assert work.running.request("POST", APPS, app).code == 201
     operated.until(lambda: one(operated.metrics(), "argosy_applications") > len(work.apps))
-    found = operated.metrics()
-    assert one(found, "argosy_shard_applications") == one(found, "argosy_applications")
-    assert one(found, "argocd_app_info", name="paused") == 1
+    metrics = operated.metrics()
+    assert one(metrics, "argosy_shard_applications") == one(metrics, "argosy_applications")
+    assert one(metrics, "argocd_app_info", name="paused") == 1
     assert work.running.request("DELETE", f"{APPS}/paused").code == 200
     operated.until(lambda: one(operated.metrics(), "argosy_applications") == len(work.apps))
 
@@ -155,10 +162,10 @@ def test_no_line_has_a_password_that_the_controller_works_with(operated: Operate
         app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "spec": spec}
         assert work.running.request("POST", APPS, {**app, "metadata": {"name": name}}).code == 201
     for name in ("one", "two"):
-        operated.until(lambda of=f"{CONTROL}/{name}": of in [each.get("application") for each in operated.lines()])
+        operated.until(lambda of=f"{CONTROL}/{name}": of in [line.get("application") for line in operated.lines()])
         assert work.running.request("DELETE", f"{APPS}/{name}").code == 200
-    told = work.controllers[0].log() + operated.ask("/metrics")[1]
-    assert host in told and not [each for each in canaries if each in told]
+    output = work.controllers[0].log() + operated.ask("/metrics")[1]
+    assert host in output and not [canary for canary in canaries if canary in output]
 
 
 @contextmanager
@@ -174,8 +181,8 @@ def asleep(pid: int) -> Iterator[None]:
 def test_it_is_not_well_while_the_api_server_sleeps(operated: Operated) -> None:
     operated.until_well()
     with asleep(operated.work.running.process.pid):
-        said = operated.until_ill("its Lease as")
-        assert "without renewal" in said
+        message = operated.until_ill("its Lease as")
+        assert "without renewal" in message
         assert prometheus_text.one(operated.metrics(), "argosy_member") == 0
         assert operated.ask("/readyz") == operated.ask("/livez") == (200, "ok\n")
     operated.until_well()
@@ -188,8 +195,8 @@ def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) 
     app, work = operated.work.apps[0], operated.work
     with asleep(renderer_of(work.controllers[0].process.pid)):
         work.repository.push({f"{app}/settings.yaml": config_map(app, value="held up")})
-        said = operated.until_ill("has been reconciling for")
-        assert f"Application {CONTROL}/{app} has been reconciling for" in said
+        message = operated.until_ill("has been reconciling for")
+        assert f"Application {CONTROL}/{app} has been reconciling for" in message
         assert operated.ask("/livez")[0] == 503
         assert prometheus_text.one(operated.metrics(), "workqueue_longest_running_processor_seconds") > 2
     operated.until_well()
@@ -215,12 +222,12 @@ def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Ope
 
 def renderer_of(pid: int) -> int:
     """The process below that renders: the one whose command says so."""
-    for each in Path("/proc").glob("[0-9]*"):
+    for process_folder in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (each / "cmdline").read_bytes().decode()
+            parent = int((process_folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (process_folder / "cmdline").read_bytes().decode()
         except (OSError, ValueError):
             continue
         if parent == pid and "git" not in Path(command.split("\0")[0]).name:
-            return int(each.name)
+            return int(process_folder.name)
     raise AssertionError("nothing renders")

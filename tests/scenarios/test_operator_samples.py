@@ -34,13 +34,13 @@ pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"there is no check
 
 
 def jobs() -> list[Manifest]:
-    found = [
+    manifests = [
         document
         for file in sorted(SAMPLES.rglob("*.yaml"))
         for document in read_yaml_documents(file.read_bytes(), where=str(file))
         if isinstance(document, dict) and document.get("kind") == "NotebookValidationJob"
     ]
-    return [{**job, "metadata": {"namespace": "default", **job["metadata"]}} for job in found]
+    return [{**job, "metadata": {"namespace": "default", **job["metadata"]}} for job in manifests]
 
 
 JOBS = jobs() if SAMPLES.is_dir() else []
@@ -56,7 +56,10 @@ async def stored(definition: Path) -> AsyncIterator[EmbeddedCluster]:
             crd = await cluster.get(CRD)
             conditions = ((crd or {}).get("status") or {}).get("conditions") or ()
             return {"type": "Established", "status": "True"}.items() <= {
-                key: value for each in conditions if each["type"] == "Established" for key, value in each.items()
+                key: value
+                for condition in conditions
+                if condition["type"] == "Established"
+                for key, value in condition.items()
             }.items()
 
         await wait_until_async(is_served)
@@ -67,26 +70,26 @@ async def stored(definition: Path) -> AsyncIterator[EmbeddedCluster]:
 
 async def specs(definition: Path) -> dict[str, Any]:
     """By name: the spec as it is stored, defaults included and unknown fields dropped, or why it is refused."""
-    found: dict[str, Any] = {}
+    stored_specs: dict[str, Any] = {}
     async for cluster in stored(definition):
         for job in JOBS:
             try:
-                found[job["metadata"]["name"]] = (await cluster.create(job))["spec"]
+                stored_specs[job["metadata"]["name"]] = (await cluster.create(job))["spec"]
             except ArgosyError as error:
-                found[job["metadata"]["name"]] = str(error)
-    return found
+                stored_specs[job["metadata"]["name"]] = str(error)
+    return stored_specs
 
 
-def without_additions(ours: Any, theirs: Any) -> Any:
+def without_additions(ours: Any, upstream: Any) -> Any:
     """What is stored here, without fields that the operator's own definition drops, such as `spec.retryPolicy`."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        return {name: without_additions(value, theirs[name]) for name, value in ours.items() if name in theirs}
+    if isinstance(ours, dict) and isinstance(upstream, dict):
+        return {name: without_additions(value, upstream[name]) for name, value in ours.items() if name in upstream}
     return ours
 
 
 async def test_every_sample_that_its_own_definition_accepts_is_accepted_and_loses_no_field() -> None:
-    theirs = await specs(BASES / "mlops.mlops.dev_notebookvalidationjobs.yaml")
-    accepted = {name: spec for name, spec in theirs.items() if not isinstance(spec, str)}
+    upstream_specs = await specs(BASES / "mlops.mlops.dev_notebookvalidationjobs.yaml")
+    accepted = {name: spec for name, spec in upstream_specs.items() if not isinstance(spec, str)}
     ours = await specs(OURS)
     assert len(accepted) > 30
     assert {name: without_additions(ours[name], spec) for name, spec in accepted.items()} == accepted
@@ -112,17 +115,17 @@ def needs(job: Manifest) -> Iterator[tuple[str, str]]:
 
 def keys(job: Manifest) -> dict[tuple[str, str], dict[str, str]]:
     """By kind and name: keys of Secrets and ConfigMaps that variables or volumes of a job name."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    keys_by_object: dict[tuple[str, str], dict[str, str]] = {}
     config: Mapping[str, Any] = job["spec"].get("podConfig") or {}
     for variable in config.get("env") or ():
         for field, ref in (variable.get("valueFrom") or {}).items():
             kind = "ConfigMap" if field == "configMapKeyRef" else "Secret"
-            found.setdefault((kind, ref["name"]), {})[ref["key"]] = "stand-in"
+            keys_by_object.setdefault((kind, ref["name"]), {})[ref["key"]] = "stand-in"
     for volume in config.get("volumes") or ():
         for field, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
             for item in (volume.get(field) or {}).get("items") or ():
-                found.setdefault((kind, volume[field][name]), {})[item["key"]] = "stand-in"
-    return found
+                keys_by_object.setdefault((kind, volume[field][name]), {})[item["key"]] = "stand-in"
+    return keys_by_object
 
 
 def is_runnable(job: Manifest) -> bool:
@@ -135,41 +138,48 @@ def is_runnable(job: Manifest) -> bool:
 
 def provided(job: Manifest) -> Iterator[Manifest]:
     """What the job needs, with stand-ins for all values."""
-    known = keys(job)
-    for kind, name in dict.fromkeys([*needs(job), *known]):
+    referenced_keys = keys(job)
+    for kind, name in dict.fromkeys([*needs(job), *referenced_keys]):
         metadata = {"name": name, "namespace": job["metadata"]["namespace"]}
         if kind == "PersistentVolumeClaim":
             spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
             yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
         elif kind == "ConfigMap":
-            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": known.get((kind, name), {"a": "b"})}
+            yield {
+                "apiVersion": "v1",
+                "kind": kind,
+                "metadata": metadata,
+                "data": referenced_keys.get((kind, name), {"a": "b"}),
+            }
         else:
-            data = {"username": "robot", "password": "stand-in", **known.get((kind, name), {})}
+            data = {"username": "robot", "password": "stand-in", **referenced_keys.get((kind, name), {})}
             yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "stringData": data}
 
 
 def stand_in() -> str:
     """A notebook that was saved with what it prints, so that it is its own golden notebook."""
-    found = json.loads(notebook("print('stand-in')"))
-    found["cells"][0]["execution_count"] = 1
-    found["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "stand-in\n"}]
-    return json.dumps(found)
+    document = json.loads(notebook("print('stand-in')"))
+    document["cells"][0]["execution_count"] = 1
+    document["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "stand-in\n"}]
+    return json.dumps(document)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     named = [job["spec"][field] for job in JOBS for field in ("notebook", "goldenNotebook") if field in job["spec"]]
     repository = Repository(tmp_path_factory.mktemp("git") / "notebooks")
-    repository.commit({each["path"]: stand_in() for each in named})
-    addresses = dict.fromkeys(each["git"]["url"] for each in named)
+    repository.commit({notebook_source["path"]: stand_in() for notebook_source in named})
+    addresses = dict.fromkeys(notebook_source["git"]["url"] for notebook_source in named)
     mirrors = "".join(f"{address} file://{repository.folder}\n" for address in addresses)
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": "argocd"}}
-    with sandbox(tmp_path_factory.mktemp("samples") / "data", "--port", "0", "--addons", "notebooks") as found:
+    with sandbox(
+        tmp_path_factory.mktemp("samples") / "data", "--port", "0", "--addons", "notebooks"
+    ) as running_sandbox:
         for namespace in {"argocd", *(job["metadata"]["namespace"] for job in JOBS)} - {"default"}:
-            assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
+            assert kubectl(running_sandbox.kubeconfig, "create", "namespace", namespace).code == 0
         text = dump_yaml({**settings, "data": {"source.mirrors": mirrors}})
-        assert kubectl(found.kubeconfig, "apply", "-f", "-", input=text).code == 0
-        yield found
+        assert kubectl(running_sandbox.kubeconfig, "apply", "-f", "-", input=text).code == 0
+        yield running_sandbox
 
 
 @pytest.mark.tier("all")
@@ -185,9 +195,9 @@ def test_a_sample_runs_with_a_mirror_of_the_repository_that_it_names(server: San
 
     def status() -> dict[str, Any]:
         name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
-        said = kubectl(server.kubeconfig, "get", "notebookvalidationjob", name, "-n", namespace, "-o", "json").out
-        found: dict[str, Any] = json.loads(said).get("status") or {}
-        return found
+        output = kubectl(server.kubeconfig, "get", "notebookvalidationjob", name, "-n", namespace, "-o", "json").out
+        job_status: dict[str, Any] = json.loads(output).get("status") or {}
+        return job_status
 
     wait_until(lambda: status().get("phase") in ("Succeeded", "Failed"), "the job ends")
     assert (status()["phase"], status()["message"].partition(":")[0]) == ("Succeeded", "Validation completed")

@@ -49,11 +49,11 @@ def data(started: Sandbox, namespace: str = "openshift-gitops") -> Any:
 
 
 def test_the_first_argocd_resource_is_available_and_says_that_it_is_simulated(openshift: Sandbox) -> None:
-    found = json.loads(out(openshift, *GITOPS, "get", "argocds.v1beta1.argoproj.io", "openshift-gitops", "-o", "json"))
-    assert found["apiVersion"] == "argoproj.io/v1beta1"
-    assert found["status"]["conditions"][0]["message"] == "simulated by argosy"
+    argocd = json.loads(out(openshift, *GITOPS, "get", "argocds.v1beta1.argoproj.io", "openshift-gitops", "-o", "json"))
+    assert argocd["apiVersion"] == "argoproj.io/v1beta1"
+    assert argocd["status"]["conditions"][0]["message"] == "simulated by argosy"
     assert (
-        "tekton.dev" in found["spec"]["resourceExclusions"] and "tekton.dev" in data(openshift)["resource.exclusions"]
+        "tekton.dev" in argocd["spec"]["resourceExclusions"] and "tekton.dev" in data(openshift)["resource.exclusions"]
     )
 
 
@@ -119,28 +119,28 @@ def test_a_log_of_a_pod_that_stands_for_nothing_is_refused_with_a_sentence(opens
 @pytest.mark.tier("all")
 def test_a_restart_keeps_the_password_and_the_settings(home: Path) -> None:
     secret = (*GITOPS, "get", "secret", "openshift-gitops-cluster", "-o", r"jsonpath={.data.admin\.password}")
-    found = []
+    observations = []
     for _ in range(2):
         with sandbox(home / "data", "--port", "0", "--addons", "argocd_operator") as started:
             ready(started)
             version = out(started, *GITOPS, *SETTINGS, "-o", "jsonpath={.metadata.resourceVersion}")
-            found.append((base64.b64decode(out(started, *secret)), version))
+            observations.append((base64.b64decode(out(started, *secret)), version))
             started.end()
-    assert found[0] == found[1] and len(found[0][0]) >= 24
+    assert observations[0] == observations[1] and len(observations[0][0]) >= 24
 
 
 @pytest.mark.tier("all")
 def test_an_argo_cd_without_an_operator_leaves_an_edit_alone(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--addons", "argocd_operator=plain") as started:
-        place = ("-n", "argocd")
+        namespace_args = ("-n", "argocd")
         patch = json.dumps({"data": {"written.by.hand": "yes"}})
-        out(started, *place, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
-        out(started, *place, "rollout", "restart", "deployment", "argocd-server")
-        out(started, *place, "rollout", "status", "deployment", "argocd-server", PATIENT)
+        out(started, *namespace_args, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
+        out(started, *namespace_args, "rollout", "restart", "deployment", "argocd-server")
+        out(started, *namespace_args, "rollout", "status", "deployment", "argocd-server", PATIENT)
         assert data(started, "argocd") == {"written.by.hand": "yes"}
-        owner = out(started, *place, *SETTINGS, "-o", "jsonpath={.metadata.ownerReferences}")
+        owner = out(started, *namespace_args, *SETTINGS, "-o", "jsonpath={.metadata.ownerReferences}")
         assert owner == "", "no operator owns it"
-        assert "Running" in out(started, *place, "get", "pods", "-l", "app.kubernetes.io/name=argocd-server")
+        assert "Running" in out(started, *namespace_args, "get", "pods", "-l", "app.kubernetes.io/name=argocd-server")
         assert run(started, "get", "argocd", "-A").code == 1, "the kind is not there"
 
 

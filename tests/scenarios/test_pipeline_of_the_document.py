@@ -52,47 +52,52 @@ NOTEBOOKS = {
 def block(name: str) -> str:
     """The first YAML block of the document that holds an object of this name."""
     [text] = [file.read_text() for file in sorted(DOCUMENTS.glob("002*.txt"))]
-    return next(each for each in FENCE.findall(text) if re.search(rf"^  name: {name}$", each, re.MULTILINE))
+    return next(
+        yaml_block for yaml_block in FENCE.findall(text) if re.search(rf"^  name: {name}$", yaml_block, re.MULTILINE)
+    )
 
 
 async def until_ready(room: Room) -> Manifest:
     async with asyncio.timeout(HANG_SECONDS):
         while True:
-            found = await room.get(SERVICE, MODEL, SPACE) or {}
-            conditions = {each["type"]: each["status"] for each in (found.get("status") or {}).get("conditions") or ()}
+            service = await room.get(SERVICE, MODEL, SPACE) or {}
+            conditions = {
+                condition["type"]: condition["status"]
+                for condition in (service.get("status") or {}).get("conditions") or ()
+            }
             if conditions.get("Ready") == "True":
-                return found
+                return service
             await asyncio.sleep(0.02)
 
 
 @pytest.mark.tier("all")
 async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path) -> None:
     application, _, training = block(APP).partition("---\n")
-    place = tmp_path / "data"
-    place.mkdir()
+    data_folder = tmp_path / "data"
+    data_folder.mkdir()
     async with engine_room(tmp_path) as room:
         await furnish(room.cluster, SPACE)
-        lines = "".join(f"{each} {room.repository.url}\n" for each in HOSTS)
+        lines = "".join(f"{host} {room.repository.url}\n" for host in HOSTS)
         await room.configure({"source.mirrors": lines}, "argosy-cm")
         pipeline = {"manifests/training.yaml": training, "manifests/pipeline.yaml": block("data-preprocessing")}
         room.repository.push({**NOTEBOOKS, **pipeline})
         addons = [make_simulators(""), make_notebooks("")]
-        async with run_addons(addons, room.cluster, on_failure=lambda: None, folder=place):
+        async with run_addons(addons, room.cluster, on_failure=lambda: None, folder=data_folder):
             [app] = read_manifests(application.encode(), where="document")
             assert app["metadata"]["namespace"] == CONTROL
             await room.cluster.create(app)
-            seen: list[str] = []
+            health_statuses: list[str] = []
 
             def is_well(status: dict[str, Any]) -> bool:
-                seen.append(status["health"]["status"])
+                health_statuses.append(status["health"]["status"])
                 over = (status.get("operationState") or {}).get("phase") == "Succeeded"
-                return over and seen[-1] == "Healthy"
+                return over and health_statuses[-1] == "Healthy"
 
-            found = await room.until(is_well, APP)
-            assert "Progressing" in seen
+            final_app = await room.until(is_well, APP)
+            assert "Progressing" in health_statuses
             done = [(await room.get(KIND, name, SPACE) or {})["status"] for name in IN_ORDER]
-            assert [each["phase"] for each in done] == ["Succeeded"] * 3
-            times = [each[name] for each in done for name in ("startTime", "completionTime")]
+            assert [job_status["phase"] for job_status in done] == ["Succeeded"] * 3
+            times = [job_status[name] for job_status in done for name in ("startTime", "completionTime")]
             service = await until_ready(room)
             assert service["status"]["clusterServingRuntimeName"] == "kserve-sklearnserver"
             times.append(service["metadata"]["creationTimestamp"])
@@ -101,5 +106,7 @@ async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path
             answered = await asyncio.to_thread(send_plain_request, address, {"instances": [[1, 1], [0, 0]]})
             assert answered.read_json() == {"predictions": [True, False]}
             # kserve: its webhook writes `model` for `sklearn`, so that this one never agrees with Git
-            differs = [each["kind"] for each in found["status"]["resources"] if each["status"] == "OutOfSync"]
+            differs = [
+                resource["kind"] for resource in final_app["status"]["resources"] if resource["status"] == "OutOfSync"
+            ]
             assert set(differs) <= {"InferenceService"}

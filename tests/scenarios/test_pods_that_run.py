@@ -43,8 +43,8 @@ def namespace(cluster: Sandbox, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def run(cluster: Sandbox, namespace: str) -> Run:
-    def runs(*words: object, given: Any = None, code: int = 0) -> str:
-        text = given if given is None or isinstance(given, str) else json.dumps(given)
+    def runs(*words: object, stdin: Any = None, code: int = 0) -> str:
+        text = stdin if stdin is None or isinstance(stdin, str) else json.dumps(stdin)
         done: Finished = kubectl(cluster.kubeconfig, "-n", namespace, *words, input=text)
         assert done.code == code, done.out + done.err
         return done.out + done.err
@@ -53,10 +53,10 @@ def run(cluster: Sandbox, namespace: str) -> Run:
 
 
 def pod(name: str, script: str, *, policy: str = "Never", spec: Any = None, **container: Any) -> dict[str, Any]:
-    made = {"name": "main", "image": "example:1", "command": ["/bin/sh", "-c", script], **container}
+    main_container = {"name": "main", "image": "example:1", "command": ["/bin/sh", "-c", script], **container}
     return {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": ASKED},
-        "spec": {"restartPolicy": policy, "containers": [made], **(spec or {})},
+        "spec": {"restartPolicy": policy, "containers": [main_container], **(spec or {})},
     }  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_a_command_runs_with_its_environment_and_its_exit_code_is_told(run: Run)
         {"name": "BOTH", "value": "$(ME) $(GREETING) $$x"},
     ]
     script = 'echo "$BOTH, $1"; echo "$KEY" >&2; echo "${PYTHONPATH:-none} $HOSTNAME"; exit 3'
-    run("apply", "-f", "-", given=pod("one", script, env=env, args=["sh", "$(ME)"]))
+    run("apply", "-f", "-", stdin=pod("one", script, env=env, args=["sh", "$(ME)"]))
     assert ended(run, "one", "Failed").splitlines() == ["one good morning $x, one", "sesame", "none one"]
     status = json.loads(run("get", "pod", "one", "-o", "json"))["status"]
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
@@ -88,10 +88,10 @@ def test_a_hook_job_runs_its_real_script_until_its_image_is_built(run: Run, name
     flags = ["--name", "model", "--image-tag", "model:latest", "--namespace", namespace, "--with-rbac"]
     times = ["--timeout", f"{HANG_SECONDS:.0f}", "--interval", "1"]
     command = [sys.executable, "-m", "argosy", "generate", "wait-for-image", *flags, *times]
-    made = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_SECONDS).stdout
+    manifest = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_SECONDS).stdout
     job = "job/wait-for-model-image"
-    made = run("annotate", "--local", "-f", "-", "sandbox.argosy.dev/run=process", "-o", "yaml", given=made)
-    run("apply", "-f", "-", given=made)
+    job_manifest = run("annotate", "--local", "-f", "-", "sandbox.argosy.dev/run=process", "-o", "yaml", stdin=manifest)
+    run("apply", "-f", "-", stdin=job_manifest)
     stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": {"name": "model"}}
     config = {
         "apiVersion": "build.openshift.io/v1", "kind": "BuildConfig",
@@ -103,25 +103,25 @@ def test_a_hook_job_runs_its_real_script_until_its_image_is_built(run: Run, name
         },
     }  # fmt: skip
     listed = {"apiVersion": "v1", "kind": "List", "items": [stream, config]}
-    run("apply", "-f", "-", given=listed)
+    run("apply", "-f", "-", stdin=listed)
     run("wait", job, "--for=condition=Complete", PATIENT)
-    said = run("logs", job)
-    assert "waiting for image stream tag model:latest" in said
-    assert "image stream tag model:latest is there after" in said
+    log = run("logs", job)
+    assert "waiting for image stream tag model:latest" in log
+    assert "image stream tag model:latest is there after" in log
 
 
 def last_words(run: Run, name: str) -> str:
-    found = json.loads(run("get", "pod", name, "-o", "json"))["status"]["containerStatuses"][0]["state"]
-    return str(found["terminated"]["message"])
+    state = json.loads(run("get", "pod", name, "-o", "json"))["status"]["containerStatuses"][0]["state"]
+    return str(state["terminated"]["message"])
 
 
 @pytest.mark.tier("all")
 def test_the_last_words_of_a_container_are_the_message_of_its_end(run: Run) -> None:
-    run("apply", "-f", "-", given=pod("own", "printf 'the model is bad' > /dev/termination-log; exit 1"))
-    run("apply", "-f", "-", given=pod("long", "yes | head -c 9999 > /tmp/why", terminationMessagePath="/tmp/why"))
+    run("apply", "-f", "-", stdin=pod("own", "printf 'the model is bad' > /dev/termination-log; exit 1"))
+    run("apply", "-f", "-", stdin=pod("long", "yes | head -c 9999 > /tmp/why", terminationMessagePath="/tmp/why"))
     logged = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-    run("apply", "-f", "-", given=pod("logged", "echo no such file; exit 2", **logged))
-    run("apply", "-f", "-", given=pod("linked", "rm -f /tmp/why; exit 0", terminationMessagePath="/tmp/why"))
+    run("apply", "-f", "-", stdin=pod("logged", "echo no such file; exit 2", **logged))
+    run("apply", "-f", "-", stdin=pod("linked", "rm -f /tmp/why; exit 0", terminationMessagePath="/tmp/why"))
     ended(run, "own", "Failed")
     ended(run, "logged", "Failed")
     ended(run, "long", "Succeeded")
@@ -134,7 +134,7 @@ def test_the_last_words_of_a_container_are_the_message_of_its_end(run: Run) -> N
 
 @pytest.mark.tier("all")
 def test_what_is_printed_can_be_followed(run: Run) -> None:
-    run("apply", "-f", "-", given=pod("talk", "for i in 1 2 3 4; do echo line $i; sleep 0.3; done"))
+    run("apply", "-f", "-", stdin=pod("talk", "for i in 1 2 3 4; do echo line $i; sleep 0.3; done"))
     wait_until(lambda: "line" in run("logs", "talk") if "Running" in run("get", "pod", "talk") else "")
     assert run("logs", "talk", "-f").splitlines() == [f"line {number}" for number in range(1, 5)]
     assert run("logs", "talk", "--tail=1") == "line 4\n"
@@ -149,22 +149,22 @@ def test_a_process_is_asked_to_end_and_then_ended(run: Run) -> None:
     }  # fmt: skip
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     mounts = [{"name": "data", "mountPath": "/data"}]
-    run("apply", "-f", "-", given=claim)
-    run("apply", "-f", "-", given=pod("good", obeys, policy="Always", spec={"volumes": volumes}, volumeMounts=mounts))
-    run("apply", "-f", "-", given=pod("deaf", "trap '' TERM; while :; do sleep 0.05; done"))
+    run("apply", "-f", "-", stdin=claim)
+    run("apply", "-f", "-", stdin=pod("good", obeys, policy="Always", spec={"volumes": volumes}, volumeMounts=mounts))
+    run("apply", "-f", "-", stdin=pod("deaf", "trap '' TERM; while :; do sleep 0.05; done"))
     run("wait", "pod/good", "pod/deaf", "--for=condition=Ready", PATIENT)
     run("delete", "pod", "good")
     run("delete", "pod", "deaf", "--grace-period=1")
-    run("apply", "-f", "-", given=pod("heir", "cat /data/said", spec={"volumes": volumes}, volumeMounts=mounts))
+    run("apply", "-f", "-", stdin=pod("heir", "cat /data/said", spec={"volumes": volumes}, volumeMounts=mounts))
     assert ended(run, "heir", "Succeeded") == "bye\n"
 
 
 @pytest.mark.tier("all")
 def test_a_command_that_fails_is_started_again(run: Run) -> None:
     script = "read n 2>/dev/null </d/n; echo life ${n:-0}; echo $((${n:-0} + 1)) >/d/n; exit 1"
-    kept = {"volumes": [{"name": "d", "emptyDir": {}}]}
+    pod_spec = {"volumes": [{"name": "d", "emptyDir": {}}]}
     mounts = [{"name": "d", "mountPath": "/d"}]
-    run("apply", "-f", "-", given=pod("again", script, policy="OnFailure", spec=kept, volumeMounts=mounts))
+    run("apply", "-f", "-", stdin=pod("again", script, policy="OnFailure", spec=pod_spec, volumeMounts=mounts))
     path = "jsonpath={.status.containerStatuses[0].restartCount}"
     reason = "jsonpath={.status.containerStatuses[0].state.waiting.reason}"
     wait_until(lambda: run("get", "pod", "again", "-o", path) == "1" and run("get", "pod", "again", "-o", reason) != "")
@@ -178,7 +178,7 @@ def test_init_containers_come_first_and_missing_settings_are_waited_for(run: Run
     mount = [{"name": "shared", "mountPath": "/shared"}, {"name": "late", "mountPath": "/etc/late"}]
     volumes = [{"name": "shared", "emptyDir": {}}, {"name": "late", "configMap": {"name": "late"}}]
     spec = {"initContainers": [{**first, "volumeMounts": mount[:1]}], "volumes": volumes}
-    run("apply", "-f", "-", given=pod("two", "cat /shared/flag /etc/late/x", spec=spec, volumeMounts=mount))
+    run("apply", "-f", "-", stdin=pod("two", "cat /shared/flag /etc/late/x", spec=spec, volumeMounts=mount))
     path = "jsonpath={.status.initContainerStatuses[0].state.waiting.message}"
     wait_until(lambda: 'configmap "late" not found' in run("get", "pod", "two", "-o", path))
     run("create", "configmap", "late", "--from-literal=x=here")
@@ -192,10 +192,10 @@ def test_a_pod_acts_with_the_rights_of_its_account_and_no_more(run: Run, namespa
     run("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={namespace}:reader")
     script = "oc whoami; kubectl get cm kube-root-ca.crt -o name; oc get secrets 2>&1; cat $SA/namespace"
     env = [{"name": "SA", "value": "/var/run/secrets/kubernetes.io/serviceaccount"}]
-    run("apply", "-f", "-", given=pod("acts", script, spec={"serviceAccountName": "reader"}, env=env))
-    said = ended(run, "acts", "Succeeded").splitlines()
-    assert said[:2] == [f"system:serviceaccount:{namespace}:reader", "configmap/kube-root-ca.crt"]
-    assert "forbidden" in said[2] and said[-1] == namespace
+    run("apply", "-f", "-", stdin=pod("acts", script, spec={"serviceAccountName": "reader"}, env=env))
+    lines = ended(run, "acts", "Succeeded").splitlines()
+    assert lines[:2] == [f"system:serviceaccount:{namespace}:reader", "configmap/kube-root-ca.crt"]
+    assert "forbidden" in lines[2] and lines[-1] == namespace
 
 
 def test_a_process_reads_neither_our_secrets_nor_calls_other_ports(run: Run, cluster: Sandbox) -> None:
@@ -203,17 +203,17 @@ def test_a_process_reads_neither_our_secrets_nor_calls_other_ports(run: Run, clu
         pytest.skip("landlock: this kernel has none, and confinement depends on the user alone")
     folder = cluster.kubeconfig.parent
     files = [folder / "secret.key", folder / "kubeconfig", folder / "argosy.db", Path(__file__)]
-    assert all(each.exists() for each in files)
+    assert all(file.exists() for file in files)
     script = f"""
 for file in {" ".join(map(str, files))}; do cat "$file" 2>/dev/null && echo READ; done
 touch /usr/bin/planted {folder}/planted 2>/dev/null && echo WRITTEN
 echo done"""
-    run("apply", "-f", "-", given=pod("thief", script))
+    run("apply", "-f", "-", stdin=pod("thief", script))
     assert ended(run, "thief", "Succeeded") == "done\n"
     if landlock.find_abi_version() >= 4:
         code = "import socket\ntry: socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as e: print(e.errno)"
         caller = pod("caller", "", command=[sys.executable, "-I", "-c", code])
-        run("apply", "-f", "-", given=caller)
+        run("apply", "-f", "-", stdin=caller)
         assert ended(run, "caller", "Succeeded") == "13\n"
 
 
@@ -221,13 +221,13 @@ echo done"""
 def test_a_process_that_takes_too_much_memory_is_ended(run: Run) -> None:
     code = "x = []\nwhile True: x.append(bytearray(1 << 20))"
     greedy = pod("greedy", "", command=[sys.executable, "-I", "-c", code], resources={"limits": {"memory": "96Mi"}})
-    run("apply", "-f", "-", given=greedy)
+    run("apply", "-f", "-", stdin=greedy)
     run("wait", "pod/greedy", "--for=jsonpath={.status.phase}=Failed", PATIENT)
 
 
 @pytest.mark.tier("all")
 def test_a_pod_without_a_command_says_what_it_needs(run: Run) -> None:
-    run("apply", "-f", "-", given=pod("mute", "", command=[]))
+    run("apply", "-f", "-", stdin=pod("mute", "", command=[]))
     path = "jsonpath={.status.containerStatuses[0].state.waiting.message}"
     assert "needs a command" in wait_until(lambda: run("get", "pod", "mute", "-o", path))
 
@@ -238,8 +238,8 @@ def test_no_process_outlives_the_sandbox(tmp_path: Path, number: int) -> None:
     mark = f"{os.getpid()}{number}"
     script = f"sleep 9{mark} & setsid sleep 8{mark} & sleep 7{mark}"
     with sandbox(tmp_path / "data", "--port", "0", "--addons", "simulators") as started:
-        given = json.dumps(pod("stays", script, policy="Always"))
-        assert kubectl(started.kubeconfig, "apply", "-f", "-", input=given).code == 0
+        manifest = json.dumps(pod("stays", script, policy="Always"))
+        assert kubectl(started.kubeconfig, "apply", "-f", "-", input=manifest).code == 0
         wait_until(lambda: len(_alive(mark)) >= 3)
         started.process.send_signal(number)
         started.process.wait(HANG_SECONDS)
@@ -247,12 +247,12 @@ def test_no_process_outlives_the_sandbox(tmp_path: Path, number: int) -> None:
 
 
 def _alive(mark: str) -> list[str]:
-    found = []
+    pids = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if words[0].endswith(b"sleep") and words[1][1:] == mark.encode():
-            found.append(name)
-    return found
+            pids.append(name)
+    return pids

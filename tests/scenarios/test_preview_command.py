@@ -20,10 +20,10 @@ from support.preview_repository import Repo, application, config, deployment, tw
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Repo:
     for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
         monkeypatch.delenv(name, raising=False)
-    made = Repo(tmp_path / "models", capsys)
-    made.begin(two_environments())
-    monkeypatch.chdir(made.root)
-    return made
+    new_repo = Repo(tmp_path / "models", capsys)
+    new_repo.begin(two_environments())
+    monkeypatch.chdir(new_repo.root)
+    return new_repo
 
 
 # -- what is compared --
@@ -35,23 +35,23 @@ def test_edits_that_are_not_committed_are_seen_with_the_line_to_edit(repo: Repo)
         "resources:",
         "images: [{name: registry.example/front, newTag: v2}]\nresources:",
     )
-    said = repo.preview()
-    assert said.code == EXIT_OK
+    result = repo.preview()
+    assert result.code == EXIT_OK
     assert (
-        said.impact
+        result.impact
         == "1 app changes · restarts 1 Deployment (rolling) · CPU ±0 · GPU ±0 · no deletions · production untouched"
     )
-    assert "registry.example/front:v1 → registry.example/front:v2   overlays/dev/kustomization.yaml:3" in said.out
-    assert "1 of 2 rendered" in said.out
+    assert "registry.example/front:v1 → registry.example/front:v2   overlays/dev/kustomization.yaml:3" in result.out
+    assert "1 of 2 rendered" in result.out
 
 
 def test_a_change_of_the_base_reaches_all_overlays_and_production_is_named(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "replicas: 2", "replicas: 3")
-    said = repo.preview()
-    assert "2 apps change" in said.impact
-    assert "CPU +1 · memory +2Gi · GPU +2" in said.impact
-    assert "production touched (fraud-prod)" in said.impact
-    assert "replicas 2 → 3" in said.out
+    result = repo.preview()
+    assert "2 apps change" in result.impact
+    assert "CPU +1 · memory +2Gi · GPU +2" in result.impact
+    assert "production touched (fraud-prod)" in result.impact
+    assert "replicas 2 → 3" in result.out
 
 
 @pytest.mark.tier("all")
@@ -74,8 +74,8 @@ def test_ignored_files_are_no_change_and_new_files_are(repo: Repo) -> None:
     repo.write({"plain/a.yaml": config(), "apps/plain.yaml": application("plain", "plain")})
     repo.commit("Add plain files")
     repo.write({"plain/secret.local.yaml": config(name="ignored"), "plain/b.yaml": config(name="fresh")})
-    said = repo.preview()
-    assert "+ ConfigMap/fresh" in said.out and "ignored" not in said.out
+    result = repo.preview()
+    assert "+ ConfigMap/fresh" in result.out and "ignored" not in result.out
 
 
 def test_only_applications_whose_files_changed_are_rendered(repo: Repo) -> None:
@@ -91,8 +91,8 @@ def test_only_applications_whose_files_changed_are_rendered(repo: Repo) -> None:
 @pytest.mark.tier("all")
 def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
-    said = repo.preview("fraud-dev")
-    assert "1 app changes" in said.impact and "\nfraud-prod" not in said.out
+    result = repo.preview("fraud-dev")
+    assert "1 app changes" in result.impact and "\nfraud-prod" not in result.out
     assert "1 app changes" in repo.preview("HEAD", "-o", "text", "fraud-prod").impact
     wrong = repo.preview("fraud-dew")
     assert wrong.code == EXIT_ERROR and "did you mean fraud-dev?" in wrong.err
@@ -106,9 +106,9 @@ def test_from_a_folder_below_the_whole_repository_is_seen(repo: Repo, monkeypatc
 
 
 def test_nothing_changed_says_so_and_what_to_type(repo: Repo) -> None:
-    said = repo.preview()
-    assert (said.code, said.impact) == (EXIT_OK, "nothing changes")
-    assert "next: argosy preview HEAD~1" in said.err
+    result = repo.preview()
+    assert (result.code, result.impact) == (EXIT_OK, "nothing changes")
+    assert "next: argosy preview HEAD~1" in result.err
 
 
 @pytest.mark.tier("all")
@@ -123,8 +123,8 @@ def test_an_application_that_follows_a_tag_changes_only_with_its_tag(repo: Repo)
     assert "production untouched" in repo.preview("HEAD").impact
     repo.git("checkout", "-q", ".")
     repo.edit("apps/prod.yaml", "targetRevision: v1", "targetRevision: v2")
-    said = repo.preview("HEAD")
-    assert "front:v1 → registry.example/front:v2" in said.out and "production touched" in said.impact
+    result = repo.preview("HEAD")
+    assert "front:v1 → registry.example/front:v2" in result.out and "production touched" in result.impact
 
 
 def test_the_target_that_ci_names_is_the_base(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,50 +140,50 @@ def test_the_target_that_ci_names_is_the_base(repo: Repo, monkeypatch: pytest.Mo
 
 def test_a_field_that_cannot_change_is_refused_with_exit_code_1(repo: Repo) -> None:
     repo.write({"base/deployment.yaml": deployment(label="other")})
-    said = repo.preview()
-    assert said.code == EXIT_NEGATIVE
-    assert "2 objects cannot be updated in place, so a sync fails" in said.impact
-    assert "spec.selector cannot change on an existing object" in said.out
-    assert "next: argosy explain AGY111" in said.err
+    result = repo.preview()
+    assert result.code == EXIT_NEGATIVE
+    assert "2 objects cannot be updated in place, so a sync fails" in result.impact
+    assert "spec.selector cannot change on an existing object" in result.out
+    assert "next: argosy explain AGY111" in result.err
 
 
 def test_what_goes_from_git_is_deleted_as_far_as_it_is_pruned(repo: Repo) -> None:
     repo.write({"base/kustomization.yaml": "resources: [deployment.yaml, config.yaml]\n"})
-    said = repo.preview()
-    assert "deletes 2 objects (2 with data)" in said.impact
-    assert "is deleted by the next sync, with its data" in said.out  # dev prunes by itself
-    assert "is deleted by a sync with --prune, with its data" in said.out
+    result = repo.preview()
+    assert "deletes 2 objects (2 with data)" in result.impact
+    assert "is deleted by the next sync, with its data" in result.out  # dev prunes by itself
+    assert "is deleted by a sync with --prune, with its data" in result.out
 
 
 @pytest.mark.tier("all")
 def test_an_application_that_goes_takes_its_objects_along_or_leaves_them(repo: Repo) -> None:
     (repo.root / "apps/dev.yaml").unlink()
-    said = repo.preview()
-    assert "no deletions" in said.impact and "its Application has no finalizer" in said.out
+    result = repo.preview()
+    assert "no deletions" in result.impact and "its Application has no finalizer" in result.out
     repo.git("checkout", "-q", ".")
     name = "metadata: {name: fraud-dev, namespace: argocd"
     repo.edit("apps/dev.yaml", name, f"{name}, finalizers: [resources-finalizer.argocd.argoproj.io]")
     repo.commit("Add a finalizer")
     (repo.root / "apps/dev.yaml").unlink()
-    said = repo.preview("HEAD")
-    assert "deletes 3 objects (1 with data)" in said.impact and "removed from Git" in said.out
+    preview_result = repo.preview("HEAD")
+    assert "deletes 3 objects (1 with data)" in preview_result.impact and "removed from Git" in preview_result.out
 
 
 def test_a_new_application_asks_for_all_that_it_requests(repo: Repo) -> None:
     repo.write({"apps/test.yaml": application("fraud-test", "overlays/test")})
     repo.write({"overlays/test/kustomization.yaml": "namespace: test\nresources: [../../base]\n"})
-    said = repo.preview()
-    assert "CPU +1 · memory +2Gi · GPU +2" in said.impact and "is new" in said.out
+    result = repo.preview()
+    assert "CPU +1 · memory +2Gi · GPU +2" in result.impact and "is new" in result.out
 
 
 @pytest.mark.tier("all")
 def test_a_setting_that_is_read_once_is_told_to_be_stale(repo: Repo) -> None:
     repo.edit("base/config.yaml", "a: '1'", "a: '2'")
-    said = repo.preview()
-    assert "no restarts" in said.impact
+    result = repo.preview()
+    assert "no restarts" in result.impact
     assert (
-        "ConfigMap/dev-settings" in said.out
-        and "Deployment/dev-front keeps the old values until it restarts" in said.out
+        "ConfigMap/dev-settings" in result.out
+        and "Deployment/dev-front keeps the old values until it restarts" in result.out
     )
 
 
@@ -193,9 +193,9 @@ def test_a_generated_name_is_one_change_and_restarts_what_reads_it(repo: Repo) -
     repo.write({"base/kustomization.yaml": generator})
     repo.commit("Generate the settings")
     repo.edit("base/kustomization.yaml", "a=1", "a=2")
-    said = repo.preview("HEAD", "fraud-dev")
-    assert "restarts 1 Deployment (rolling)" in said.impact and "no deletions" in said.impact
-    assert "fraud-dev   dev           auto   0   2   0" in said.out
+    result = repo.preview("HEAD", "fraud-dev")
+    assert "restarts 1 Deployment (rolling)" in result.impact and "no deletions" in result.impact
+    assert "fraud-dev   dev           auto   0   2   0" in result.out
 
 
 @pytest.mark.tier("all")
@@ -204,11 +204,14 @@ def test_children_of_an_application_of_applications_are_found_behind_kustomize(r
     repo.write({"root.yaml": application("root", "apps")})
     repo.commit("Add a root")
     repo.edit("overlays/dev/kustomization.yaml", "resources:", "replicas: [{name: front, count: 5}]\nresources:")
-    said = repo.preview("HEAD")
-    assert "eu-fraud-dev" in said.out and "replicas 2 → 5" in said.out
+    result = repo.preview("HEAD")
+    assert "eu-fraud-dev" in result.out and "replicas 2 → 5" in result.out
     repo.edit("apps/dev.yaml", "overlays/dev", "overlays/prod")
-    said = repo.preview("HEAD")
-    assert ".spec.source.path   overlays/dev → overlays/prod" in said.out and "eu-fraud-dev" in said.out
+    preview_result = repo.preview("HEAD")
+    assert (
+        ".spec.source.path   overlays/dev → overlays/prod" in preview_result.out
+        and "eu-fraud-dev" in preview_result.out
+    )
 
 
 @pytest.mark.tier("all")
@@ -230,9 +233,9 @@ def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -
     repo.write({"teams.yaml": sets, "teams/blue/a.yaml": config(), "teams/red/a.yaml": config()})
     repo.commit("Add teams")
     (repo.root / "teams/red/a.yaml").unlink()
-    said = repo.preview("HEAD")
-    assert "deletes 1 Application of ApplicationSets" in said.impact
-    assert "ApplicationSet/teams would delete 1 Application (team-red) and everything they deployed" in said.err
+    result = repo.preview("HEAD")
+    assert "deletes 1 Application of ApplicationSets" in result.impact
+    assert "ApplicationSet/teams would delete 1 Application (team-red) and everything they deployed" in result.err
 
 
 # -- forms --
@@ -271,9 +274,9 @@ def test_names_of_manifests_neither_mention_anybody_nor_leave_their_line(repo: R
     head = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {named}}}\ndata: {{a: b}}\n"
     repo.write({"plain/a.yaml": head, "apps/plain.yaml": application("plain", "plain")})
     comment = repo.preview("-o", "md").out
-    shown = [line for line in comment.splitlines() if not line.startswith(("+", "-"))]
-    assert "tracker.example" in comment and not any(line.startswith(("# H", "![")) for line in shown)
-    assert not any("@boss" in line for line in shown)
+    text_lines = [line for line in comment.splitlines() if not line.startswith(("+", "-"))]
+    assert "tracker.example" in comment and not any(line.startswith(("# H", "![")) for line in text_lines)
+    assert not any("@boss" in line for line in text_lines)
 
 
 def test_values_of_secrets_are_in_no_form(repo: Repo) -> None:
@@ -282,8 +285,8 @@ def test_values_of_secrets_are_in_no_form(repo: Repo) -> None:
     repo.commit("Add a secret")
     repo.write({"plain/a.yaml": secret % "new-hunter2"})
     for words in ((), ("--diff",), ("-o", "md"), ("-o", "html"), ("-o", "json"), ("-o", "yaml")):
-        said = repo.preview("HEAD", *words)
-        assert "hunter2" not in said.out + said.err and "++++++++" in said.out
+        result = repo.preview("HEAD", *words)
+        assert "hunter2" not in result.out + result.err and "++++++++" in result.out
 
 
 def test_json_has_the_sentence_the_amounts_and_each_field(repo: Repo) -> None:
@@ -303,11 +306,15 @@ def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
 ) -> None:
     empty = Repo(tmp_path / "empty", capsys)
     monkeypatch.chdir(empty.root)
-    said = empty.preview()
-    assert said.code == EXIT_ERROR and "not in a Git repository" in said.err
+    result = empty.preview()
+    assert result.code == EXIT_ERROR and "not in a Git repository" in result.err
     empty.git("init", "-q", "-b", "main")
-    said = empty.preview()
-    assert said.code == EXIT_ERROR and "has no commit yet" in said.err and "commit first" in said.err
+    preview_result = empty.preview()
+    assert (
+        preview_result.code == EXIT_ERROR
+        and "has no commit yet" in preview_result.err
+        and "commit first" in preview_result.err
+    )
 
 
 @pytest.mark.tier("all")
@@ -332,9 +339,11 @@ def test_a_shallow_clone_says_how_to_get_the_common_commit(
     clone.git("clone", "-q", "--depth", "1", "--no-single-branch", f"file://{repo.root}", ".")
     clone.git("switch", "-q", "feature")
     monkeypatch.chdir(clone.root)
-    said = clone.preview()
+    result = clone.preview()
     assert (
-        said.code == EXIT_ERROR and "no common commit in this clone" in said.err and "git fetch --unshallow" in said.err
+        result.code == EXIT_ERROR
+        and "no common commit in this clone" in result.err
+        and "git fetch --unshallow" in result.err
     )
     assert clone.preview("origin/main..").code == EXIT_OK
     assert main(["check"]) in (EXIT_OK, EXIT_NEGATIVE)  # and the rules that need a history are silent
@@ -343,13 +352,13 @@ def test_a_shallow_clone_says_how_to_get_the_common_commit(
 def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: Repo) -> None:
     repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
     repo.edit("overlays/prod/kustomization.yaml", "resources:", "replicas: [{name: front, count: 9}]\nresources:")
-    said = repo.preview()
-    assert said.code == EXIT_NEGATIVE and "fraud-dev cannot be rendered" in said.impact
-    assert "replicas 2 → 9" in said.out and "next: argosy check" in said.err
+    result = repo.preview()
+    assert result.code == EXIT_NEGATIVE and "fraud-dev cannot be rendered" in result.impact
+    assert "replicas 2 → 9" in result.out and "next: argosy check" in result.err
     repo.commit("Break it")
     repo.edit("overlays/dev/kustomization.yaml", "../../bass", "../../base")
-    said = repo.preview("HEAD")
-    assert said.code == EXIT_OK and "could not be rendered before, can be now" in said.out
+    preview_result = repo.preview("HEAD")
+    assert preview_result.code == EXIT_OK and "could not be rendered before, can be now" in preview_result.out
 
 
 @pytest.mark.tier("all")
@@ -367,8 +376,8 @@ def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> N
     )
     repo.write({"base/big.yaml": config("x" * 200_000, "big")})
     repo.edit("base/kustomization.yaml", "claim.yaml", "claim.yaml, big.yaml")
-    said = repo.preview()
-    assert said.code == EXIT_OK and "+ ConfigMap/dev-big" in said.out
+    result = repo.preview()
+    assert result.code == EXIT_OK and "+ ConfigMap/dev-big" in result.out
     assert len(repo.preview("-o", "md").out) <= 65_536
 
 
@@ -423,8 +432,8 @@ def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_understood(repo: Re
     (repo.root / "plain/a").rmdir()
     (repo.root / "plain/b").unlink()
     repo.write({"plain/a": "text", "plain/b/y.yaml": config(name="new")})
-    said = repo.preview("HEAD")
-    assert "+ ConfigMap/new" in said.out and "- ConfigMap/old" in said.out
+    result = repo.preview("HEAD")
+    assert "+ ConfigMap/new" in result.out and "- ConfigMap/old" in result.out
 
 
 def test_nothing_is_written_to_the_repository(repo: Repo) -> None:
@@ -439,20 +448,20 @@ def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> 
     repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
     repo.commit("Break it")
     repo.edit("overlays/dev/kustomization.yaml", "resources:", "# later\nresources:")
-    said = repo.preview("HEAD")
-    assert said.code == EXIT_OK and said.impact == "nothing changes"
-    assert "fraud-dev: cannot be rendered on either side" in said.err
+    result = repo.preview("HEAD")
+    assert result.code == EXIT_OK and result.impact == "nothing changes"
+    assert "fraud-dev: cannot be rendered on either side" in result.err
 
 
 @pytest.mark.tier("all")
 def test_applications_of_one_name_are_told_apart_by_their_files(repo: Repo) -> None:
-    for place in ("one", "two"):
-        repo.write({f"{place}/app.yaml": application("same", "manifests"), f"{place}/manifests/a.yaml": config()})
+    for folder in ("one", "two"):
+        repo.write({f"{folder}/app.yaml": application("same", "manifests"), f"{folder}/manifests/a.yaml": config()})
     repo.commit("Add examples")
-    for place in ("one", "two"):
-        repo.write({f"{place}/manifests/a.yaml": config("2")})
-    said = repo.preview("HEAD")
-    assert "same (one/app.yaml)" in said.out and "same (two/app.yaml)" in said.out
+    for folder in ("one", "two"):
+        repo.write({f"{folder}/manifests/a.yaml": config("2")})
+    result = repo.preview("HEAD")
+    assert "same (one/app.yaml)" in result.out and "same (two/app.yaml)" in result.out
 
 
 @pytest.mark.tier("all")
@@ -467,8 +476,8 @@ def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo)
     repo.write({"apps/chart.yaml": source})
     repo.commit("Add a chart")
     repo.write({"values/dev.yaml": "a: z\n"})
-    said = repo.preview("HEAD")
-    assert ".data.a   x → z" in said.out, said
+    result = repo.preview("HEAD")
+    assert ".data.a   x → z" in result.out, result
 
 
 @pytest.mark.tier("all")
@@ -481,8 +490,8 @@ def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) ->
     repo.commit("Other")
     with pytest.raises(subprocess.CalledProcessError):
         repo.git("merge", "-q", "feature")
-    said = repo.preview("HEAD")
-    assert said.code == EXIT_NEGATIVE and "fraud-dev, fraud-prod cannot be rendered" in said.impact
+    result = repo.preview("HEAD")
+    assert result.code == EXIT_NEGATIVE and "fraud-dev, fraud-prod cannot be rendered" in result.impact
 
 
 @pytest.mark.tier("all")
@@ -496,16 +505,16 @@ def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
     with open(folder + b"/\xff.yaml", "wb") as file:
         file.write(config("2", name="odd").encode())
     for form in ("text", "md", "html", "json", "yaml"):
-        said = repo.preview("HEAD", "-o", form)
-        assert said.code == EXIT_OK and "odd" in said.out, said
+        result = repo.preview("HEAD", "-o", form)
+        assert result.code == EXIT_OK and "odd" in result.out, result
 
 
 @pytest.mark.tier("all")
 def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_BASE_REF", "release")
-    said = repo.preview()
-    assert said.code == EXIT_ERROR and "release: the target branch is not in this clone" in said.err
-    assert "fetch-depth: 0" in said.err
+    result = repo.preview()
+    assert result.code == EXIT_ERROR and "release: the target branch is not in this clone" in result.err
+    assert "fetch-depth: 0" in result.err
 
 
 @pytest.mark.tier("all")
@@ -516,8 +525,8 @@ def test_a_partial_clone_says_what_is_missing(
     clone = Repo(tmp_path / "partial", capsys)
     clone.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo.root}", ".")
     monkeypatch.chdir(clone.root)
-    said = clone.preview()
-    assert said.code == EXIT_ERROR and "git fetch --refetch" in said.err
+    result = clone.preview()
+    assert result.code == EXIT_ERROR and "git fetch --refetch" in result.err
     assert main(["check", "--fail-on", "error"]) == EXIT_ERROR
     assert "no Application" in capsys.readouterr().err  # nothing is checked out
 
@@ -536,12 +545,12 @@ def test_the_guide_shows_what_is_printed(
 ) -> None:
     monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
     root = Path(__file__).parents[2]
-    made = Repo(tmp_path / "copy", capsys)
-    shutil.copytree(root / "llmops-via-argocd", made.root, dirs_exist_ok=True)
-    for file in (made.root / "argocd-apps").glob("*.yaml"):
-        made.edit(f"argocd-apps/{file.name}", "path: llmops-via-argocd/", "path: ")
-    made.begin({})
-    monkeypatch.chdir(made.root)
+    copied_repo = Repo(tmp_path / "copy", capsys)
+    shutil.copytree(root / "llmops-via-argocd", copied_repo.root, dirs_exist_ok=True)
+    for file in (copied_repo.root / "argocd-apps").glob("*.yaml"):
+        copied_repo.edit(f"argocd-apps/{file.name}", "path: llmops-via-argocd/", "path: ")
+    copied_repo.begin({})
+    monkeypatch.chdir(copied_repo.root)
     blocks = re.findall(r"```(\w+)\n(.*?)```", (root / "docs/guides/previewing.md").read_text(), re.S)
     for line in blocks[0][1].splitlines()[:2]:
         subprocess.run(line.removeprefix("$ "), shell=True, check=True, capture_output=True)
@@ -549,22 +558,22 @@ def test_the_guide_shows_what_is_printed(
     def same(text: str) -> str:
         return re.sub(r"[0-9.]+ s,", "T s,", re.sub(r"\b[0-9a-f]{7}\b", "COMMIT", text)).strip()
 
-    assert same(made.preview().out) == same(blocks[1][1])
+    assert same(copied_repo.preview().out) == same(blocks[1][1])
 
 
 @pytest.mark.tier("all")
 def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
     repo.edit("apps/dev.yaml", "https://kubernetes.default.svc", "https://other.example.com:6443")
     repo.write({"base/deployment.yaml": deployment(label="other")})
-    said = repo.preview("fraud-dev")
-    assert said.code == EXIT_OK and "moves to another cluster; its objects in the old cluster stay" in said.out
-    assert "fraud-dev   dev           auto   3   0   0" in said.out
+    result = repo.preview("fraud-dev")
+    assert result.code == EXIT_OK and "moves to another cluster; its objects in the old cluster stay" in result.out
+    assert "fraud-dev   dev           auto   3   0   0" in result.out
 
 
 @pytest.mark.tier("all")
 def test_a_folder_in_the_place_of_a_name_is_told_where_to_put_it(repo: Repo) -> None:
-    said = repo.preview("overlays")
-    assert said.code == EXIT_ERROR and "for a folder, use --repo overlays" in said.err
+    result = repo.preview("overlays")
+    assert result.code == EXIT_ERROR and "for a folder, use --repo overlays" in result.err
 
 
 @pytest.mark.tier("all")
@@ -576,5 +585,5 @@ def test_children_that_a_chart_makes_are_found(repo: Repo) -> None:
     repo.write({"root/templates/child.yaml": child, "plain/a.yaml": config(), "apps/root.yaml": root})
     repo.commit("Add a chart of Applications")
     repo.write({"plain/a.yaml": config("2")})
-    said = repo.preview("HEAD")
-    assert "\neu\n" in said.out and ".data.a   1 → 2   plain/a.yaml:4" in said.out, said
+    result = repo.preview("HEAD")
+    assert "\neu\n" in result.out and ".data.a   1 → 2   plain/a.yaml:4" in result.out, result

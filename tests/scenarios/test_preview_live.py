@@ -32,17 +32,17 @@ def written(url: str, path: str = "app", name: str = "models") -> Manifest:
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
-        repository = found.repository
+    async with scene(tmp_path) as opened_scene:
+        repository = opened_scene.repository
         repository.push(
             {"app/settings.yaml": config_map(a="one", b="two"), "apps/models.yaml": written(repository.url)}, "Begin"
         )
-        await found.deliver()
-        await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", HANG)
-        assert said.code == 0, said.err
+        await opened_scene.deliver()
+        await opened_scene.until(lambda status: bool(status.get("sync")))
+        result = await opened_scene.argosy("app", "sync", "models", "--timeout", HANG)
+        assert result.code == 0, result.err
         monkeypatch.chdir(repository.path)
-        yield found
+        yield opened_scene
 
 
 async def test_the_head_is_compared_with_what_lives_drift_included(desk: Scene) -> None:
@@ -61,9 +61,9 @@ async def test_what_goes_and_what_is_new_is_told_against_live(desk: Scene) -> No
     more = config_map(c="new")
     more["metadata"]["name"] = "more"
     (desk.repository.path / "app/more.yaml").write_text(dump_yaml(more))
-    said = await desk.argosy("preview", "--live")
-    assert "+ ConfigMap/more -n ml" in said.out and "- ConfigMap/settings -n ml" in said.out
-    assert "deletes 1 object" in said.out
+    result = await desk.argosy("preview", "--live")
+    assert "+ ConfigMap/more -n ml" in result.out and "- ConfigMap/settings -n ml" in result.out
+    assert "deletes 1 object" in result.out
     (desk.repository.path / "apps/second.yaml").write_text(dump_yaml(written(desk.repository.url, name="second")))
-    said = await desk.argosy("preview", "--live")
-    assert "second: Application not found in the cluster" in said.err
+    preview_result = await desk.argosy("preview", "--live")
+    assert "second: Application not found in the cluster" in preview_result.err

@@ -49,12 +49,12 @@ def test_the_picture_shows_each_environment_and_what_comes_next(web: Shelf) -> N
 
 
 def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None:
-    said = web.argosy("plan", "--to", "staging")
-    assert "image  Deployment/staging-web  web:1.0 → web:1.1" in said.out
-    assert "in staging/kustomization.yaml" in said.out
-    assert "replicas 2" in said.out and "prefix staging-" in said.out
-    assert "afterwards: production requires approval by leads (ann@example.com)" in said.out
-    assert said.err.strip() == "next: argosy promote run --to staging"
+    result = web.argosy("plan", "--to", "staging")
+    assert "image  Deployment/staging-web  web:1.0 → web:1.1" in result.out
+    assert "in staging/kustomization.yaml" in result.out
+    assert "replicas 2" in result.out and "prefix staging-" in result.out
+    assert "afterwards: production requires approval by leads (ann@example.com)" in result.out
+    assert result.err.strip() == "next: argosy promote run --to staging"
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
             self.width = 80
 
     monkeypatch.setattr("argosy.features.promote.read_cli.TerminalOutput", Narrow)
-    shown = web.argosy(*words).out
-    assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
-    assert {each for each in whole.split() if "─" not in each} - {"MESSAGE"} <= set(shown.split())
+    output = web.argosy(*words).out
+    assert max(map(len, output.splitlines())) <= 80 and "…" not in output
+    assert {word for word in whole.split() if "─" not in word} - {"MESSAGE"} <= set(output.split())
 
 
 def test_a_plan_and_the_status_are_documents_too(web: Shelf) -> None:
@@ -88,7 +88,7 @@ def test_a_plan_and_the_status_are_documents_too(web: Shelf) -> None:
     assert plan["kind"] == "PromotionPlan" and plan["ready"] is True
     assert plan["moves"][0]["to"] == "example.com/web:1.1"
     status = yaml.safe_load(web.argosy("status", "-o", "yaml").out)
-    assert [each["name"] for each in status["environments"]] == ["dev", "staging", "production"]
+    assert [environment["name"] for environment in status["environments"]] == ["dev", "staging", "production"]
     assert status["environments"][1]["next"]["release"]["name"] == "r2"
 
 
@@ -101,15 +101,15 @@ def test_environments_are_found_by_convention_where_no_file_tells_them(web: Shel
         app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": f"web-{name}"}}
         web.write(f"apps/{name}.yaml", yaml.safe_dump({**app, "spec": spec}))
     web.commit("no file")
-    said = web.argosy("plan", "--to", "staging", code=1)
-    assert "web:1.0 → web:1.1" in said.out and "✖ healthy" in said.out
+    result = web.argosy("plan", "--to", "staging", code=1)
+    assert "web:1.0 → web:1.1" in result.out and "✖ healthy" in result.out
 
 
 def test_gates_that_need_a_cluster_say_so_and_are_closed(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("after: dev}", "after: dev, gates: [{healthy: 10m}]}"))
     web.commit("a gate")
-    said = web.argosy("plan", "--to", "staging", code=1)
-    assert "✖ healthy 10m  unknown: the cluster was not contacted" in said.out
+    result = web.argosy("plan", "--to", "staging", code=1)
+    assert "✖ healthy 10m  unknown: the cluster was not contacted" in result.out
     refused = web.argosy("run", "--to", "staging", code=1)
     assert "r2 is not promoted to staging" in refused.err and web.git("log", "--oneline").count("\n") == 2
 
@@ -123,8 +123,8 @@ def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> No
     web.write("base/broken.yaml", broken)
     web.write("base/kustomization.yaml", "resources: [web.yaml, broken.yaml]\n")
     web.commit("broken")
-    said = web.argosy("plan", "--to", "staging", code=1)
-    assert "✖ check" in said.out and "AGY" in said.out and said.err.endswith("next: argosy check\n")
+    result = web.argosy("plan", "--to", "staging", code=1)
+    assert "✖ check" in result.out and "AGY" in result.out and result.err.endswith("next: argosy check\n")
 
 
 @pytest.mark.tier("all")
@@ -133,8 +133,8 @@ def test_what_cannot_be_written_is_told_with_the_values_and_nothing_is_written(w
     web.write("staging/setter.yaml", IMAGE_SETTER)
     web.write("staging/kustomization.yaml", f"{text}transformers: [setter.yaml]\n")
     before = web.commit("staging's image is set by a transformer, after all else")
-    said = web.argosy("plan", "--to", "staging", code=1)
-    assert "web:1.0 → web:1.1" in said.out and "✖ files" in said.out and "edit them by hand" in said.out
+    result = web.argosy("plan", "--to", "staging", code=1)
+    assert "web:1.0 → web:1.1" in result.out and "✖ files" in result.out and "edit them by hand" in result.out
     web.argosy("run", "--to", "staging", code=1)
     assert web.git("rev-parse", "HEAD") == before
 
@@ -178,8 +178,8 @@ def test_a_run_is_one_commit_with_the_results_of_the_gates_in_its_message(web: S
 
 def test_a_run_on_a_branch_leaves_the_current_one_alone_and_is_repeatable(web: Shelf) -> None:
     before = web.git("rev-parse", "HEAD")
-    said = web.argosy("run", "--to", "staging", "--branch", "promote-r2")
-    assert "git push -u origin promote-r2" in said.err
+    result = web.argosy("run", "--to", "staging", "--branch", "promote-r2")
+    assert "git push -u origin promote-r2" in result.err
     assert web.git("rev-parse", "main") == before == web.git("rev-parse", "promote-r2~1")
     assert "1.1" in web.images("staging", "promote-r2") and "1.1" not in web.images("staging")
     assert "was committed before" in web.argosy("run", "--to", "staging", "--branch", "promote-r2").err
@@ -204,8 +204,8 @@ def test_a_skip_with_a_reason_still_passes_the_gates_and_is_told_in_the_history(
     web.commit("no gate")
     web.argosy("run", "--to", "production", "--skip", "staging", "--reason", "fire")
     assert "1.1" in web.images("production") and "1.1" not in web.images("staging")
-    told = web.argosy("history", "production").out
-    assert "skipped staging" in told and "fire" in told
+    history = web.argosy("history", "production").out
+    assert "skipped staging" in history and "fire" in history
     assert "Argosy-Skipped: staging" in web.git("log", "-1", "--format=%B")
 
 
@@ -253,9 +253,9 @@ def test_a_hold_is_remembered_until_it_is_resumed(web: Shelf) -> None:
 def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Shelf) -> None:
     before = web.images("staging")
     web.argosy("run", "--to", "staging")
-    said = web.argosy("rollback", "staging", "--reason", "wrong answers")
-    assert "roll back r1" in said.out and "web:1.1 → web:1.0" in said.out
-    assert "stays as it is in staging: all else" in said.out
+    result = web.argosy("rollback", "staging", "--reason", "wrong answers")
+    assert "roll back r1" in result.out and "web:1.1 → web:1.0" in result.out
+    assert "stays as it is in staging: all else" in result.out
     assert 'newTag: "1.0"' in web.images("staging") or web.images("staging") == before
     refused = web.argosy("run", "--to", "staging", code=1)
     assert "rolled back: from r2, by ann@example.com: wrong answers" in refused.err
@@ -330,18 +330,18 @@ def test_a_detached_head_is_refused_and_a_branch_of_its_own_is_not(web: Shelf) -
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         pytest.param("after: dev", "after: production", "it comes after itself", marks=IN_TEST_ALL),
         ("after: dev", "after: dve", "did you mean dev?"),
         pytest.param("kind: Delivery", "kind: [", "argosy.yaml", marks=IN_TEST_ALL),
     ],
 )
-def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old: str, new: str, told: str) -> None:
+def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old: str, new: str, message: str) -> None:
     web.write("argosy.yaml", DELIVERY.replace(old, new))
     before = web.commit("bad")
     for words in (("status",), ("plan", "--to", "staging"), ("run", "--to", "staging")):
-        assert told in web.argosy(*words, code=2).err
+        assert message in web.argosy(*words, code=2).err
     assert web.git("rev-parse", "HEAD") == before
 
 
@@ -349,9 +349,9 @@ def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old:
 def test_an_environment_that_cannot_be_built_is_told_and_the_others_are_shown(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("path: production", "path: prodution"))
     web.commit("bad")
-    said = web.argosy("status", code=1)
-    assert "✖ cannot be built" in said.out and "promote r2 → staging (ready)" in said.out
-    assert "problem: production cannot be built" in said.err and "its path in argosy.yaml" in said.err
+    result = web.argosy("status", code=1)
+    assert "✖ cannot be built" in result.out and "promote r2 → staging (ready)" in result.out
+    assert "problem: production cannot be built" in result.err and "its path in argosy.yaml" in result.err
     documents = json.loads(web.argosy("status", "-o", "json", code=1).out)["environments"]
     assert "cannot be built" in documents[2]["problem"] and documents[1]["next"]["ready"]
     assert "production cannot be built" in web.argosy("plan", "--to", "production", code=2).err
@@ -362,8 +362,8 @@ def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "empty").mkdir()
     with chdir(tmp_path / "empty"):
-        said = typed("promote", "status", "--offline", code=2)
-    assert "the current folder is not in a Git repository" in said.err and "argosy demo" in said.err
+        result = typed("promote", "status", "--offline", code=2)
+    assert "the current folder is not in a Git repository" in result.err and "argosy demo" in result.err
 
 
 @pytest.mark.tier("all")
@@ -383,14 +383,14 @@ class Killed(BaseException):
 
 def steps_of(web: Shelf, monkeypatch: pytest.MonkeyPatch, at: int, *, after: bool) -> int:
     """Runs a promotion that dies before or after its git call of this number; how many it made."""
-    made, run = [0], plumbing.subprocess.run
+    call_count, run = [0], plumbing.subprocess.run
 
     def counted(*words: Any, **options: Any) -> Any:
-        made[0] += 1
-        if made[0] == at and not after:
+        call_count[0] += 1
+        if call_count[0] == at and not after:
             raise Killed
         done = run(*words, **options)
-        if made[0] == at and after:
+        if call_count[0] == at and after:
             raise Killed
         return done
 
@@ -400,7 +400,7 @@ def steps_of(web: Shelf, monkeypatch: pytest.MonkeyPatch, at: int, *, after: boo
             web.argosy("run", "--to", "staging", code=None)
         except Killed:
             pass
-    return made[0]
+    return call_count[0]
 
 
 def is_whole(web: Shelf, before: str) -> None:
@@ -455,21 +455,21 @@ def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: 
         opened = open_session(
             web.folder, build_service_opener(TargetOptions()), lambda: None, is_offline=True, log=lambda _: None
         )
-        with opened as found:
-            assert found.snapshot.head
+        with opened as session:
+            assert session.snapshot.head
             start.wait()
-            with found.snapshot.repository.lock_promotions():
-                found.reload_if_moved()
-                plan = found.plan(PromotionRequest("staging"))
+            with session.snapshot.repository.lock_promotions():
+                session.reload_if_moved()
+                plan = session.plan(PromotionRequest("staging"))
                 moved.append(len(plan.changes.moves))
                 if plan.changes.moves:
-                    commit_promotion(found.snapshot, plan, found.actor)
+                    commit_promotion(session.snapshot, plan, session.actor)
 
     both = [threading.Thread(target=run) for _ in range(2)]
-    for each in both:
-        each.start()
-    for each in both:
-        each.join()
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
     assert sorted(moved) == [0, 1] and web.git("rev-parse", "HEAD~1") == before
 
 
@@ -504,10 +504,10 @@ def test_a_commit_of_somebody_else_meanwhile_is_not_lost(web: Shelf, monkeypatch
     stage = plumbing.GitRepository.create_commit
 
     def slow(self: plumbing.GitRepository, *words: Any) -> str:
-        made = stage(self, *words)
+        staged = stage(self, *words)
         web.write("notes.txt", "quick")
         web.commit("somebody was quicker")
-        return made
+        return staged
 
     monkeypatch.setattr(plumbing.GitRepository, "create_commit", slow)
     refused = web.argosy("run", "--to", "staging", code=2)

@@ -26,9 +26,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 def plan(shown: Demo, environment: str) -> dict[str, object]:
     """The exit code says whether it is open; the document does, too."""
     done = run(("promote", "plan", "--to", environment, "-o", "json"), env=own(shown.home), timeout=HANG_SECONDS)
-    found: dict[str, object] = json.loads(done.stdout)
-    assert done.returncode == (0 if found["ready"] or not found["moves"] else 1)
-    return found
+    promotion_plan: dict[str, object] = json.loads(done.stdout)
+    assert done.returncode == (0 if promotion_plan["ready"] or not promotion_plan["moves"] else 1)
+    return promotion_plan
 
 
 def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_one_commit(shown: Demo) -> None:
@@ -36,8 +36,8 @@ def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_o
     picture = shown.argosy("promote", "status")
     assert "promote r4 → staging (ready)" in picture and "✔ Healthy" in picture
     shown.argosy("promote", "run", "--to", "staging")
-    made = shown.git("--git-dir", shown.where["repository"], "rev-parse", "main").strip()
-    shown.until(lambda: shown.apps()["llmops-staging"]["status"]["sync"]["revision"] == made)
+    commit = shown.git("--git-dir", shown.where["repository"], "rev-parse", "main").strip()
+    shown.until(lambda: shown.apps()["llmops-staging"]["status"]["sync"]["revision"] == commit)
     shown.argosy("app", "sync", "llmops-staging")
     image = "{.spec.containers[0].image}"
     runtime = ("servingruntime/staging-qwen25-05b-instruct", "-n", "llmops-staging")
@@ -47,7 +47,7 @@ def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_o
 
 @pytest.mark.tier("all")
 def test_production_waits_for_staging_and_for_somebody_who_has_the_role(shown: Demo) -> None:
-    gates = {each["gate"]: each for each in plan(shown, "production")["gates"]}  # type: ignore[attr-defined]
+    gates = {gate["gate"]: gate for gate in plan(shown, "production")["gates"]}  # type: ignore[attr-defined]
     assert gates["approval (release-managers)"]["who"] == "carol@example.com, system:masters"
     assert not gates["approval (release-managers)"]["open"]
     shown.argosy("app", "hold", "llmops-production", "--reason", "not today")
@@ -57,6 +57,6 @@ def test_production_waits_for_staging_and_for_somebody_who_has_the_role(shown: D
     shown.until(lambda: plan(shown, "production")["ready"])
     shown.argosy("promote", "run", "--to", "production")
     shown.argosy("app", "sync", "llmops-production")
-    told = shown.argosy("promote", "history")
-    assert [line.split()[3] for line in told.splitlines()[1:]] == ["promote", "approve", "promote"]
-    assert "admin (cluster)" in told
+    history = shown.argosy("promote", "history")
+    assert [line.split()[3] for line in history.splitlines()[1:]] == ["promote", "approve", "promote"]
+    assert "admin (cluster)" in history

@@ -60,8 +60,8 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     shelf.write("argosy.yaml", DELIVERY.replace(old.strip(), GATED).replace("path: dev,", "path: dev, namespace: dev,"))
     shelf.commit("a gate")
     revision = shelf.pin("dev", "1.1")
-    async with served(tmp_path / "plane") as found:
-        cluster = EmbeddedCluster(found.plane)
+    async with served(tmp_path / "plane") as api_server:
+        cluster = EmbeddedCluster(api_server.plane)
         for kind in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
             await cluster.create(load_definition(kind))
         for namespace in (CONTROL, "dev"):
@@ -80,19 +80,19 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
             metadata={"name": "eval", "namespace": "dev"},
             spec={"notebook": {"git": git, "path": "eval.ipynb"}, "podConfig": {"containerImage": "python:3.12"}},
         )  # fmt: skip
-        write_kubeconfig(tmp_path / "kubeconfig", found)
+        write_kubeconfig(tmp_path / "kubeconfig", api_server)
         yield Site(cluster, shelf, tmp_path / "kubeconfig")
 
 
 async def test_a_notebook_opens_its_gate_only_when_it_succeeded_since_the_release_was_made(site: Site) -> None:
-    said = await site.plan(code=1)
-    assert "✖ notebook eval" in said.out and "NotebookValidationJob/eval in dev has not run yet" in said.out
+    result = await site.plan(code=1)
+    assert "✖ notebook eval" in result.out and "NotebookValidationJob/eval in dev has not run yet" in result.out
     await site.ended("Failed", timedelta(minutes=1), "accuracy is 0.4")
     assert "is Failed: accuracy is 0.4" in (await site.plan(code=1)).out
     await site.ended("Succeeded", timedelta(hours=-1))
-    said = await site.plan(code=1)
-    assert "succeeded before this release was committed" in said.out
-    assert f"argosy --kubeconfig {site.kubeconfig} notebook trigger eval -n dev" in said.out + said.err
+    plan_result = await site.plan(code=1)
+    assert "succeeded before this release was committed" in plan_result.out
+    assert f"argosy --kubeconfig {site.kubeconfig} notebook trigger eval -n dev" in plan_result.out + plan_result.err
     await site.ended("Succeeded", timedelta(seconds=1))
     assert "✔ notebook eval" in (await site.plan(code=0)).out
     site.shelf.pin("dev", "1.2")

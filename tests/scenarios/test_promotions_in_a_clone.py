@@ -60,8 +60,8 @@ def test_in_a_shallow_clone_nothing_is_written_and_the_status_says_why(origin: S
     shelf = cloned(origin, tmp_path / "clone", "--depth", "1")
     before = shelf.git("rev-parse", "HEAD")
     for words in (("run", "--to", "production"), *WRITING[2:]):
-        said = shelf.argosy(*words, code=1).err
-        assert "this clone is shallow" in said and "next: git fetch --unshallow" in said
+        stderr = shelf.argosy(*words, code=1).err
+        assert "this clone is shallow" in stderr and "next: git fetch --unshallow" in stderr
     assert shelf.git("rev-parse", "HEAD") == before
     assert "✖ clone" in shelf.argosy("plan", "--to", "production", code=1).out
     assert "note: this clone is shallow" in shelf.argosy("status").err
@@ -75,8 +75,8 @@ def test_on_a_branch_that_is_behind_nothing_is_written(clone: Shelf) -> None:
     clone.git("reset", "-q", "--hard", "HEAD~1")
     before = clone.git("rev-parse", "HEAD")
     for words in WRITING:
-        said = clone.argosy(*words, code=1).err
-        assert "this branch is 1 commit behind origin/main" in said and "next: git pull" in said
+        stderr = clone.argosy(*words, code=1).err
+        assert "this branch is 1 commit behind origin/main" in stderr and "next: git pull" in stderr
     assert clone.git("rev-parse", "HEAD") == before
     assert "note: this branch is 1 commit behind origin/main; git pull" in clone.argosy("status").err
     clone.git("pull", "-q")
@@ -97,9 +97,9 @@ def test_what_is_not_pushed_and_not_committed_is_noted_in_the_status(clone: Shel
     assert "note: not committed" not in clone.argosy("status").err
     clone.argosy("hold", "staging")
     clone.write("argosy.yaml", "kind: [")
-    said = clone.argosy("status").err
-    assert "note: 1 commit not pushed to origin/main, so not deployed; git push" in said
-    assert "note: ignored, because not committed: argosy.yaml" in said
+    stderr = clone.argosy("status").err
+    assert "note: 1 commit not pushed to origin/main, so not deployed; git push" in stderr
+    assert "note: ignored, because not committed: argosy.yaml" in stderr
 
 
 # -- what runs, where a cluster tells --
@@ -108,15 +108,19 @@ ENVIRONMENTS = ("dev", "staging", "production")
 
 
 @contextlib.contextmanager
-def told(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.PromotionSession]:
+def open_promotion_session(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.PromotionSession]:
     """Where a cluster says that all environments run a commit, Synced but for those that are named."""
     reach = build_service_opener(TargetOptions())
     opened = sessions.open_session(shelf.folder, reach, lambda: None, is_offline=True, log=lambda _: None)
-    with opened as found:
-        found.__dict__["cluster_state"] = EnvironmentClusterState(
-            "here", {each: app(each, revision, states.get(each, "Synced")) for each in ENVIRONMENTS}
+    with opened as session:
+        session.__dict__["cluster_state"] = EnvironmentClusterState(
+            "here",
+            {
+                environment: app(environment, revision, states.get(environment, "Synced"))
+                for environment in ENVIRONMENTS
+            },
         )
-        yield found
+        yield session
 
 
 def app(name: str, revision: str, sync: str) -> dict[str, Any]:
@@ -138,10 +142,10 @@ def drawn(session: sessions.PromotionSession) -> dict[str, list[str]]:
 
 def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_push(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
-    with told(clone, tip) as session:
+    with open_promotion_session(clone, tip) as session:
         assert "runs" not in drawn(session)
     clone.argosy("run", "--to", "staging")
-    with told(clone, tip) as session:
+    with open_promotion_session(clone, tip) as session:
         rows = drawn(session)
         assert rows["release"][1].startswith("r4 ") and rows["runs"][1].startswith("r2 ")
         assert rows["next"][1] == "push, then sync"
@@ -152,10 +156,10 @@ def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_p
 
 def attempted(name: str, deployed: str, attempt: str, phase: str, sync: str = "Synced") -> dict[str, Any]:
     """An Application that deployed a commit, and whose sync of the next one came to `phase`."""
-    found = app(name, deployed, sync)
-    found["status"]["sync"]["revision"] = attempt
-    found["status"]["operationState"] = {"phase": phase, "syncResult": {"revision": attempt}}
-    return found
+    application = app(name, deployed, sync)
+    application["status"]["sync"]["revision"] = attempt
+    application["status"]["operationState"] = {"phase": phase, "syncResult": {"revision": attempt}}
+    return application
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Error", "Running", "Terminating"])
@@ -163,7 +167,7 @@ def test_a_release_whose_sync_did_not_succeed_is_not_what_runs(clone: Shelf, pha
     """All its objects are applied and so Synced, but a notebook failed, or is still at work."""
     deployed = clone.git("rev-parse", "HEAD")
     attempt = clone.pin("dev", "9.9")
-    with told(clone, attempt) as session:
+    with open_promotion_session(clone, attempt) as session:
         session.cluster_state.apps["dev"] = attempted("dev", deployed, attempt, phase)
         rows = drawn(session)
         document = status_to_wire(session)["environments"][0]
@@ -179,7 +183,7 @@ def test_a_release_that_nothing_had_to_be_synced_for_runs(clone: Shelf) -> None:
     file = clone.folder / "dev" / "kustomization.yaml"
     file.write_text(f"# another comment\n{file.read_text()}")
     newer = clone.commit("dev: a comment")
-    with told(clone, newer) as session:
+    with open_promotion_session(clone, newer) as session:
         session.cluster_state.apps["dev"] = attempted("dev", deployed, deployed, "Succeeded")
         session.cluster_state.apps["dev"]["status"]["sync"]["revision"] = newer
         assert "runs" not in drawn(session)
@@ -194,14 +198,14 @@ def test_a_notebook_vouches_only_for_a_release_that_was_deployed(clone: Shelf, s
     clone.write("argosy.yaml", text.replace("path: staging, after: dev}", f"path: staging, {gates}"))
     deployed = clone.commit("a gate")
     attempt = clone.pin("dev", "9.9")
-    with told(clone, attempt) as session:
-        found = attempted("dev", deployed, attempt, phase, sync)
+    with open_promotion_session(clone, attempt) as session:
+        application = attempted("dev", deployed, attempt, phase, sync)
         if sync == "OutOfSync":
-            found["status"]["operationState"]["syncResult"]["revision"] = deployed
-        session.cluster_state.apps["dev"] = found
+            application["status"]["operationState"]["syncResult"]["revision"] = deployed
+        session.cluster_state.apps["dev"] = application
         session.cluster_state.notebooks["dev", "eval"] = NotebookRun("Succeeded", datetime.now(UTC))
         closed = session.plan(PromotionRequest("staging")).closed_gates
-    assert [(each.kind, each.reason) for each in closed] == [
+    assert [(gate.kind, gate.reason) for gate in closed] == [
         (kind, "web-dev does not run this release: not pushed yet") for kind in ("notebook", "healthy")
     ]
 
@@ -213,7 +217,7 @@ def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
     clone.write("argosy.yaml", text.replace("- approval: leads", "- healthy: 1m"))
     clone.commit("another gate")
     clone.argosy("run", "--to", "staging")
-    with told(clone, tip) as session:
+    with open_promotion_session(clone, tip) as session:
         (closed,) = session.plan(PromotionRequest("production")).closed_gates
     assert closed.reason == "web-staging does not run this release: not pushed yet"
     assert closed.next_command == "git push; then: argosy app sync web-staging"
@@ -223,11 +227,11 @@ def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
 def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf, clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     clone.git("reset", "-q", "--hard", "HEAD~2")
-    with told(clone, tip) as session:
+    with open_promotion_session(clone, tip) as session:
         rows = drawn(session)
     assert rows["release"][0].startswith("r2 ") and rows["runs"][0].startswith("r4 ")
     assert rows["release"][1].startswith("r1 ") and rows["runs"][1].startswith("r2 ")
-    with told(clone, "f" * 40) as session:
+    with open_promotion_session(clone, "f" * 40) as session:
         assert drawn(session)["runs"][0] == "fffffff, not in this clone"
         assert session.planner.get_next_step(session.find_environment("dev")).command == "git pull"  # type: ignore[union-attr]
 
@@ -235,7 +239,7 @@ def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf,
 @pytest.mark.tier("all")
 def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
-    with told(clone, tip, production="OutOfSync") as session:
+    with open_promotion_session(clone, tip, production="OutOfSync") as session:
         assert session.planner.get_next_step(session.find_environment("staging")) is None
         step = session.planner.get_next_step(session.find_environment("production"))
     assert step is not None and step.command == "argosy app sync web-production"
@@ -246,8 +250,8 @@ def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
     clone.git("reset", "-q", "--hard", "HEAD~1")
     clone.git("branch", "-q", "--unset-upstream")
     clone.argosy("hold", "staging", "--reason", "quarter end")
-    said = clone.argosy("status")
-    lines = said.out.splitlines()
+    result = clone.argosy("status")
+    lines = result.out.splitlines()
     assert "✖ hold" in next(line for line in lines if line.startswith("gates"))
     assert "held" in next(line for line in lines if line.startswith("next"))
 
@@ -287,8 +291,8 @@ def test_gates_that_ask_a_cluster_are_not_waited_for_offline(clone: Shelf) -> No
 
 
 def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_nothing_to_do(clone: Shelf) -> None:
-    said = clone.argosy("run", "--to", "staging")
-    assert "next: git push; then: argosy app sync web-staging" in said.err
+    result = clone.argosy("run", "--to", "staging")
+    assert "next: git push; then: argosy app sync web-staging" in result.err
     assert "nothing to do: staging has all of r4" in clone.argosy("run", "--to", "staging").err
 
 

@@ -33,7 +33,7 @@ def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     return copy_of(begun, tmp_path, monkeypatch)
 
 
-def told(shelf: Shelf, asked: PromotionRequest, runs: str, path: str = "dev") -> PromotionPlan:
+def plan_promotion(shelf: Shelf, request: PromotionRequest, runs: str, path: str = "dev") -> PromotionPlan:
     """The plan where a cluster says that dev runs a commit, and is well for long."""
     source: dict[str, Any] = {"repoURL": "https://example.com/web.git", "path": path}
     status = {
@@ -47,7 +47,7 @@ def told(shelf: Shelf, asked: PromotionRequest, runs: str, path: str = "dev") ->
     assert repository is not None
     survey = RepositorySnapshot(repository, lambda _: None)
     try:
-        return PromotionPlanner(survey, EnvironmentClusterState("here", {"dev": app}, notebooks), NOW).plan(asked)
+        return PromotionPlanner(survey, EnvironmentClusterState("here", {"dev": app}, notebooks), NOW).plan(request)
     finally:
         survey.close()
 
@@ -56,11 +56,11 @@ def told(shelf: Shelf, asked: PromotionRequest, runs: str, path: str = "dev") ->
 def test_what_runs_there_now_does_not_vouch_for_an_older_release(web: Shelf) -> None:
     web.write("argosy.yaml", GATED)
     old = web.commit("gates")
-    assert told(web, PromotionRequest("staging"), old).is_open
+    assert plan_promotion(web, PromotionRequest("staging"), old).is_open
     new = web.pin("dev", "1.2")
-    assert told(web, PromotionRequest("staging"), new).is_open
-    plan = told(web, PromotionRequest("staging", "r2"), new)
-    assert [each.kind for each in plan.closed_gates] == ["healthy", "soak", "notebook"]
+    assert plan_promotion(web, PromotionRequest("staging"), new).is_open
+    plan = plan_promotion(web, PromotionRequest("staging", "r2"), new)
+    assert [gate.kind for gate in plan.closed_gates] == ["healthy", "soak", "notebook"]
     assert "web-dev runs a different release now" in plan.closed_gates[0].reason
 
 
@@ -69,7 +69,7 @@ def test_a_commit_that_changes_nothing_there_does_not_close_a_gate(web: Shelf) -
     web.write("argosy.yaml", GATED)
     web.commit("gates")
     web.write("README.md", "words")
-    assert told(web, PromotionRequest("staging"), web.commit("words")).is_open
+    assert plan_promotion(web, PromotionRequest("staging"), web.commit("words")).is_open
 
 
 def argued(web: Shelf, environment: str, value: str) -> None:
@@ -136,11 +136,11 @@ def test_what_was_rolled_back_needs_another_yes_by_whatever_way(web: Shelf) -> N
     web.argosy("run", "--to", "production")
     web.argosy("rollback", "production", "--reason", "wrong answers")
     web.argosy("resume", "production")
-    told = "not approved since it was rolled back"
-    assert told in web.argosy("run", "--to", "production", code=1).err
+    reason = "not approved since it was rolled back"
+    assert reason in web.argosy("run", "--to", "production", code=1).err
     web.pin("dev", "1.2")
     web.argosy("run", "--to", "staging")
-    assert told in web.argosy("run", "r2", "--to", "production", code=1).err
+    assert reason in web.argosy("run", "r2", "--to", "production", code=1).err
     web.argosy("approve", "r2", "--to", "production")
     web.argosy("run", "r2", "--to", "production")
     assert "1.1" in web.images("production")
@@ -212,10 +212,10 @@ def test_a_variable_that_holds_a_secret_is_told_by_its_name_alone(web: Shelf) ->
     keyed("dev", "hunter2")
     web.argosy("run", "--to", "staging")
     keyed("dev", "hunter3")
-    said = [web.argosy("plan", "--to", "staging", *form) for form in ((), ("-o", "json"))]
-    said.append(web.argosy("run", "--to", "staging"))
-    told = "".join(each.out + each.err for each in said) + web.git("log", "-1", "--format=%B")
-    assert "API_TOKEN" in told and "--db-password=++++++++" in told and "hunter" not in told
+    results = [web.argosy("plan", "--to", "staging", *form) for form in ((), ("-o", "json"))]
+    results.append(web.argosy("run", "--to", "staging"))
+    output = "".join(result.out + result.err for result in results) + web.git("log", "-1", "--format=%B")
+    assert "API_TOKEN" in output and "--db-password=++++++++" in output and "hunter" not in output
     assert web.images("staging").count("hunter3") == 2
 
 
@@ -241,12 +241,12 @@ def test_by_convention_a_file_that_cannot_be_read_does_not_make_an_environment_v
 
 def test_what_was_decided_upstream_and_is_not_pulled_keeps_it_closed(web: Shelf, tmp_path: Path) -> None:
     web.git("clone", "-q", str(web.folder), str(tmp_path / "mine"))
-    mine = Shelf(tmp_path / "mine")
+    own_clone = Shelf(tmp_path / "mine")
     for name, value in (("user.name", "Ann"), ("user.email", "ann@example.com")):
-        mine.git("config", name, value)
+        own_clone.git("config", name, value)
     web.argosy("hold", "staging", "--reason", "quarter end")
-    mine.git("fetch", "-q")
-    assert "newer entry for staging that is not pulled" in mine.argosy("plan", "--to", "staging", code=1).out
-    assert "next: git pull" in mine.argosy("run", "--to", "staging", code=1).err
-    mine.git("pull", "-q")
-    assert "held by" in mine.argosy("run", "--to", "staging", code=1).err
+    own_clone.git("fetch", "-q")
+    assert "newer entry for staging that is not pulled" in own_clone.argosy("plan", "--to", "staging", code=1).out
+    assert "next: git pull" in own_clone.argosy("run", "--to", "staging", code=1).err
+    own_clone.git("pull", "-q")
+    assert "held by" in own_clone.argosy("run", "--to", "staging", code=1).err

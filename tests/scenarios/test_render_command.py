@@ -76,11 +76,11 @@ def test_a_folder_prints_as_kubectl_prints_it(desk: Desk, models: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip(f"kubectl 1.32: there is none at {KUBECTL} (make install)")
     done = desk.render(models, "overlays/dev")
-    theirs = subprocess.run(
+    kubectl_result = subprocess.run(
         [KUBECTL, "kustomize", "overlays/dev"], cwd=models, capture_output=True, text=True, check=True
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == theirs.stdout
+    assert done.stdout == kubectl_result.stdout
 
 
 @pytest.mark.tier("all")
@@ -109,7 +109,7 @@ def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path)
     assert names(done) == ["prod-model", "settings", "dev-model"]
     listed = json.loads(desk.render(models, "overlays/prod", "plain", "-o", "json").stdout)
     assert listed["kind"] == "List"
-    assert [each["metadata"]["name"] for each in listed["items"]] == ["prod-model", "settings"]
+    assert [manifest["metadata"]["name"] for manifest in listed["items"]] == ["prod-model", "settings"]
     assert desk.render(models, "overlays/prod", "-o", "name", "plain").stdout == (
         "deployment.apps/prod-model\nconfigmap/settings\n"
     )
@@ -149,7 +149,7 @@ def test_an_application_is_rendered_from_the_working_tree(desk: Desk, models: Pa
     assert image(done) == "model:v7"
     assert "replicas: 5" in done.stdout
     assert done.stderr == f"{ADDRESS} is read from the working tree in {models}\n"
-    piped = desk.render(models, "-f", "-", "-o", "name", given=APPLICATION)
+    piped = desk.render(models, "-f", "-", "-o", "name", stdin=APPLICATION)
     assert piped.stdout == "deployment.apps/dev-model\n"
 
 

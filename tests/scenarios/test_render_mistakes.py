@@ -81,10 +81,10 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
     done = desk.render(models, "-f", "app.yaml")
     line = text.splitlines().index("      nameprefix: x-") + 1
     assert done.returncode == 0 and names(done) == ["dev-model"]
-    said = (
+    warning = (
         f"warning: app.yaml:{line}: spec.source.kustomize.nameprefix is not a known field and is ignored; did you mean"
     )
-    assert f"{said} namePrefix?" in done.stderr
+    assert f"{warning} namePrefix?" in done.stderr
     assert "did you mean images?" in done.stderr
     (models / "overlays/dev/.argocd-source.yaml").write_text("path: other\nkustomize: {nameSufix: -y}\n")
     beside = desk.render(models, "overlays/dev")
@@ -134,8 +134,8 @@ def test_a_working_tree_in_the_place_of_another_revision_is_told(desk: Desk, mod
     desk.git(models, "tag", "v1.0.0")
     for ref, is_told in (("v1.0.0", False), ("v0.9", True), ("main", False), ("HEAD", False), ("other", True)):
         (models / "app.yaml").write_text(application(path="overlays/dev", targetRevision=ref))
-        said = desk.render(models, "-f", "app.yaml").stderr
-        assert (f"instead of {ref}; for that: --revision {ref}" in said) is is_told, (ref, said)
+        stderr = desk.render(models, "-f", "app.yaml").stderr
+        assert (f"instead of {ref}; for that: --revision {ref}" in stderr) is is_told, (ref, stderr)
     empty = desk.render(models, "overlays/dev", "--revision", "")
     assert empty.returncode == 2 and "--revision: is empty" in empty.stderr
 
@@ -215,8 +215,8 @@ def test_lines_of_applications_say_which(desk: Desk, models: Path) -> None:
         ("dev", "apps/dev.yaml", "overlays/dev", True),
     ]
     assert lines[0]["error"]["file"] == "overlays/broken/kustomization.yaml"
-    told = desk.render(models / "apps", "-f", "broken.yaml").stderr
-    assert "argosy: broken (broken.yaml): ../overlays/broken/kustomization.yaml:3: " in told
+    stderr = desk.render(models / "apps", "-f", "broken.yaml").stderr
+    assert "argosy: broken (broken.yaml): ../overlays/broken/kustomization.yaml:3: " in stderr
 
 
 def test_a_file_is_named_as_it_is_seen_from_the_current_folder(desk: Desk, models: Path) -> None:

@@ -30,14 +30,14 @@ def bench():
 
 def test_a_commit_renders_the_applications_that_it_touches_and_no_others(bench, tmp_path: Path) -> None:
     rows = asyncio.run(bench.measure(tmp_path, 60))
-    assert [(what, found) for what, _, found, _, _ in rows] == [
+    assert [(description, rendered_count) for description, _, rendered_count, _, _ in rows] == [
         ("the first time", 60),
         ("a commit that touches one", 1),
         ("one that touches a base of 10", 10),
         ("one that touches none", 0),
         ("after a new start", 0),
     ]
-    assert all(expected == found for _, expected, found, _, _ in rows)
+    assert all(expected == rendered_count for _, expected, rendered_count, _, _ in rows)
 
 
 def test_files_that_appear_where_they_were_looked_for_and_folders_that_move_are_noticed(bench, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_files_that_appear_where_they_were_looked_for_and_folders_that_move_are_
         served.commit(files, is_first=True)
         repositories = Repositories(tmp_path / "mirrors", SourceSettings(local_roots=(tmp_path,)))
         desk = bench.Desk(bench.applications(20, str(served.path)))
-        found = []
+        rendered_names = []
         for change in (
             {},
             {"apps/app-0003/overlays/production/.argocd-source.yaml": "kustomize: {nameSuffix: -x}\n"},
@@ -60,9 +60,9 @@ def test_files_that_appear_where_they_were_looked_for_and_folders_that_move_are_
             checkout = await repositories.checkout(str(served.path), "main")
             stale = desk.stale(checkout)
             desk.render(stale, checkout)
-            found.append([app.name for app in stale])
+            rendered_names.append([app.name for app in stale])
         repositories.close()
-        return found
+        return rendered_names
 
     first, override, rebased, shared, none = asyncio.run(scene())
     assert len(first) == 20
@@ -82,10 +82,10 @@ def test_a_crew_renders_the_same_from_a_mirror_as_this_process(bench, tmp_path: 
         crew = ProcessPool(workers=2)
         try:
             apps = bench.applications(6, str(served.path))
-            theirs = await asyncio.gather(
+            crew_results = await asyncio.gather(
                 *(crew.run(render, checkout, app, app.sources[0], bench.SETTINGS) for app in apps)
             )
-            for app, rendered in zip(apps, theirs, strict=True):
+            for app, rendered in zip(apps, crew_results, strict=True):
                 ours = render(checkout, app, app.sources[0], bench.SETTINGS)
                 assert rendered.manifests == ours.manifests and rendered.inputs == ours.inputs
                 assert [manifest["metadata"]["name"] for manifest in rendered.manifests] == [

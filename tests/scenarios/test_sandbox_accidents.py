@@ -99,7 +99,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         damage_head,
         lose_key,
-        *(pytest.param(each, marks=IN_TEST_ALL) for each in (damage_pages, cut_short, shorten_key, damage_certificate)),
+        *(
+            pytest.param(damage, marks=IN_TEST_ALL)
+            for damage in (damage_pages, cut_short, shorten_key, damage_certificate)
+        ),
     ],
 )
 def test_a_damaged_data_folder_is_named_and_told_what_to_do(whole: Path, home: Path, damage: object) -> None:
@@ -161,8 +164,8 @@ def test_rbac_stays_on_after_a_restart_without_the_flag(home: Path) -> None:
 @pytest.mark.tier("all")
 def test_a_sandbox_elsewhere_is_found_while_it_is_the_only_one(home: Path) -> None:
     with sandbox(home / "elsewhere", "--port", "0") as started:
-        told = json.loads(argosy("sandbox", "status", "-o", "json", home=home).out)
-        assert told["dataDir"] == str(home / "elsewhere")
+        status = json.loads(argosy("sandbox", "status", "-o", "json", home=home).out)
+        assert status["dataDir"] == str(home / "elsewhere")
         started.end()
     assert argosy("sandbox", "status", home=home).code == 1
 

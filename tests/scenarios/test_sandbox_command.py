@@ -54,9 +54,9 @@ def test_the_first_command_that_start_prints_works(shared: Sandbox) -> None:
 
 def test_only_the_owner_can_read_what_the_data_folder_holds(shared: Sandbox) -> None:
     shared.request("POST", CONFIGMAPS, configmap("one"))
-    found = {file: mode(file) for file in (shared.folder, *shared.folder.rglob("*"))}
-    assert {file.name for file in found} >= {"kubeconfig", "argosy.db", "argosy.db-wal", "secret.key", "server.key"}
-    wrong = {file: oct(mode) for file, mode in found.items() if mode != (0o700 if file.is_dir() else 0o600)}
+    modes = {file: mode(file) for file in (shared.folder, *shared.folder.rglob("*"))}
+    assert {file.name for file in modes} >= {"kubeconfig", "argosy.db", "argosy.db-wal", "secret.key", "server.key"}
+    wrong = {file: oct(mode) for file, mode in modes.items() if mode != (0o700 if file.is_dir() else 0o600)}
     assert not wrong
 
 
@@ -146,16 +146,16 @@ def test_a_state_folder_that_cannot_be_written_is_named(home: Path) -> None:
 
 @pytest.mark.tier("all")
 def test_an_ephemeral_sandbox_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = home / "tmp"
-    places.mkdir()
-    monkeypatch.setenv("TMPDIR", str(places))
+    temp_folder = home / "tmp"
+    temp_folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temp_folder))
     with sandbox(home / "unused", "--ephemeral", "--port", "0") as started:
         assert started.request("POST", CONFIGMAPS, configmap("short-lived")).code == 201
-        assert started.kubeconfig.is_relative_to(places)
-        assert not list(places.rglob("argosy.db")), "nothing of the objects is written"
+        assert started.kubeconfig.is_relative_to(temp_folder)
+        assert not list(temp_folder.rglob("argosy.db")), "nothing of the objects is written"
         started.end()
     assert "its data was deleted" in started.log()
-    assert not list(places.iterdir()) and not (home / "unused").exists()
+    assert not list(temp_folder.iterdir()) and not (home / "unused").exists()
     assert not [file for file in (home / "state").rglob("*") if file.is_file()]
 
 
@@ -182,7 +182,7 @@ def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None
             assert started.request("GET", "/readyz").code == 200
             started.end()
     merged = yaml.safe_load(file.read_text())
-    assert [each["name"] for each in merged["contexts"]] == ["work", "argosy-data"]
+    assert [context["name"] for context in merged["contexts"]] == ["work", "argosy-data"]
     assert merged["current-context"] == "work", "nobody asked for another current context"
     assert merged["users"][0] == OTHERS["users"][0] and merged["clusters"][0] == OTHERS["clusters"][0]
     assert merged["extensions"] == OTHERS["extensions"]
@@ -316,14 +316,14 @@ def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, ho
 def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kept: bool) -> None:
     (home / "data").mkdir()
     (home / "data/argosy.db").write_text("precious")
-    ours, theirs = pty.openpty()
+    ours, terminal = pty.openpty()
     command = [str(ARGOSY), "sandbox", "reset", "--data-dir", str(home / "data")]
     os.write(ours, reply.encode())
     done = subprocess.run(
-        command, stdin=theirs, capture_output=True, env=environment(home), timeout=HANG_SECONDS, check=False
+        command, stdin=terminal, capture_output=True, env=environment(home), timeout=HANG_SECONDS, check=False
     )
     os.close(ours)
-    os.close(theirs)
+    os.close(terminal)
     assert done.returncode == code and b"[y/N]" in done.stderr
     assert (home / "data/argosy.db").exists() == kept
 
@@ -388,6 +388,6 @@ def test_help_goes_to_stdout(home: Path, arguments: tuple[str, ...]) -> None:
 def test_version_tells_what_is_simulated(home: Path) -> None:
     done = argosy("version", home=home)
     assert done.code == 0 and done.out.startswith("argosy ") and "not run: no scheduler" in done.out
-    told = json.loads(argosy("version", "-o", "json", home=home).out)
-    assert told["kind"] == "Version" and told["sandbox"]
-    assert argosy("--version", home=home).out == f"argosy {told['version']}\n"
+    version_info = json.loads(argosy("version", "-o", "json", home=home).out)
+    assert version_info["kind"] == "Version" and version_info["sandbox"]
+    assert argosy("--version", home=home).out == f"argosy {version_info['version']}\n"

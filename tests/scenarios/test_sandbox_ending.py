@@ -72,27 +72,27 @@ def test_a_signal_under_load_ends_it_cleanly_and_loses_nothing(home: Path, numbe
             stream.close()
     with sandbox(home / "data") as second:
         listed = second.request("GET", CONFIGMAPS).json()["items"]
-        found = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed}
-        assert {name: found.get(name) for name in writers.acked} == writers.acked
+        versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed}
+        assert {name: versions.get(name) for name in writers.acked} == writers.acked
 
 
 def test_clients_that_never_finish_do_not_hold_it_up(running: Sandbox) -> None:
     """Half a header, half a body, a handshake that was never begun, and a watch that nobody reads."""
-    endpoint, kept = running.endpoint, list[socket.socket]()
+    endpoint, connections = running.endpoint, list[socket.socket]()
     head = f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {endpoint.token}\r\n"
     for text in (head, head + "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", ""):
         plain = socket.create_connection((endpoint.host, endpoint.port))
         stalled = endpoint.tls.wrap_socket(plain, server_hostname=endpoint.host)
         stalled.sendall(text.encode())
-        kept.append(stalled)
-    kept.append(socket.create_connection((endpoint.host, endpoint.port)))
+        connections.append(stalled)
+    connections.append(socket.create_connection((endpoint.host, endpoint.port)))
     streams = open_watches(endpoint, 1)
     for number in range(5):
         running.request("POST", CONFIGMAPS, configmap(f"big{number}", {"a": "x" * 900_000}))
     running.end()
     assert running.process.returncode == 0 and "Traceback" not in running.log()
-    for each in (*kept, *streams):
-        each.close()
+    for connection in (*connections, *streams):
+        connection.close()
 
 
 @pytest.mark.tier("all")

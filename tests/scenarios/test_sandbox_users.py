@@ -101,9 +101,7 @@ def test_no_token_is_in_the_data_folder_but_the_administrators(shared: Sandbox) 
     frank = Endpoint.of_kubeconfig(add(shared, "frank"))
     assert frank.request("GET", CONFIGMAPS).code == 200
     holding = [
-        file.name
-        for file in shared.folder.rglob("*")
-        if file.is_file() and frank.token.encode() in file.read_bytes()
+        file.name for file in shared.folder.rglob("*") if file.is_file() and frank.token.encode() in file.read_bytes()
     ]
     assert holding == []
 
@@ -141,9 +139,9 @@ def test_nobody_gets_in_without_a_right_token(shared: Sandbox, header: str) -> N
 
 def test_what_anybody_may_ask_is_four_paths(shared: Sandbox) -> None:
     stranger = Endpoint(shared.address, (shared.folder / "tls/ca.crt").read_text(), "")
-    asked = ["/", "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/openid/v1/jwks",
+    paths = ["/", "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/openid/v1/jwks",
              "/readyz", "/version", "/.well-known/openid-configuration", "/nope", "/healthz/ping"]  # fmt: skip
-    assert [path for path in asked if stranger.request("GET", path).code != 401] == [
+    assert [path for path in paths if stranger.request("GET", path).code != 401] == [
         "/healthz", "/livez", "/readyz", "/version",
     ]  # fmt: skip
 

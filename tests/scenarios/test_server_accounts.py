@@ -53,7 +53,9 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
             await world.site.authenticator.account_store.set_password(name, PASSWORD)
         await world.seen("argoproj.io", "Application", "other")
         await world.seen("", "ConfigMap", "argocd-rbac-cm")
-        await world.until(lambda: all(each.password_hash for each in world.site.authenticator.state.accounts.values()))
+        await world.until(
+            lambda: all(account.password_hash for account in world.site.authenticator.state.accounts.values())
+        )
         yield world
 
 
@@ -65,7 +67,7 @@ async def test_everybody_sees_themselves_and_who_may_sees_all(world: World) -> N
     ann, bob, cid = [await token(world, name) for name in ("ann", "bob", "cid")]
     for who, names in ((ann, ["admin", *NAMES]), (bob, ["bob"]), (cid, ["admin", *NAMES])):
         got = await world.ask(who, "GET", ACCOUNT)
-        assert [each["name"] for each in got.json()["items"]] == names
+        assert [account["name"] for account in got.json()["items"]] == names
         assert b"$2" not in got.body  # no hash
     assert (await world.ask(bob, "GET", f"{ACCOUNT}/bob")).json()["capabilities"] == ["apiKey", "login"]
     for name in ("ann", "absent"):
@@ -85,8 +87,8 @@ async def test_one_can_ask_what_one_may(world: World) -> None:
 
 async def test_a_token_works_until_it_is_taken_back(world: World) -> None:
     bob = await token(world, "bob")
-    made = await world.ask(bob, "POST", f"{ACCOUNT}/bob/token", {"id": "ci", "expiresIn": 3600})
-    key = made.json()["token"]
+    response = await world.ask(bob, "POST", f"{ACCOUNT}/bob/token", {"id": "ci", "expiresIn": 3600})
+    key = response.json()["token"]
     (mark,) = (await world.ask(key, "GET", f"{ACCOUNT}/bob")).json()["tokens"]
     assert mark["id"] == "ci" and int(mark["expiresAt"]) - int(mark["issuedAt"]) == 3600
     assert (await world.ask(bob, "POST", f"{ACCOUNT}/bob/token", {"id": "ci"})).code == 400
@@ -125,11 +127,11 @@ async def test_a_password_is_changed_by_who_knows_their_own(world: World) -> Non
 
 async def test_a_role_of_a_project_has_tokens_of_its_own(world: World) -> None:
     ann, bob = await token(world, "ann"), await token(world, "bob")
-    made = await world.ask(ann, "POST", ROLE, {"id": "pipeline", "expiresIn": "600"})
-    key = made.json()["token"]
+    response = await world.ask(ann, "POST", ROLE, {"id": "pipeline", "expiresIn": "600"})
+    key = response.json()["token"]
     await world.until(lambda: bool(world.site.authenticator.state.find_role_tokens("team", "ci")))
-    seen = (await world.ask(key, "GET", "/api/v1/applications?fields=items.metadata.name")).json()
-    assert seen["items"] == [{"metadata": {"name": "models"}}]
+    listing = (await world.ask(key, "GET", "/api/v1/applications?fields=items.metadata.name")).json()
+    assert listing["items"] == [{"metadata": {"name": "models"}}]
     assert (await world.ask(key, "GET", "/api/v1/applications/other")).body == DENIED
     for method, path in (("POST", ROLE), ("DELETE", f"{ROLE}/1"), ("POST", ROLE.replace("team", "absent"))):
         assert (await world.ask(bob, method, path, {})).body == DENIED

@@ -43,13 +43,13 @@ def of_pods(resource: str, action: str, thing: str) -> bool:
 @pytest.fixture(scope="module")
 async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
     allowed = {"tim": of_team, "rea": reader, "cre": creator, "pod": of_pods}
-    async with api_scene(tmp_path_factory.mktemp("api"), allowed) as found:
-        found.room.repository.push(a_folder(), "the first commit\n\nwith a body")
-        await found.room.project("team", destinations=[{"server": "*", "namespace": "ml"}])
-        await found.room.deliver(syncPolicy={"automated": {"prune": True}})
-        await found.room.until_synced()
-        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
-        yield found
+    async with api_scene(tmp_path_factory.mktemp("api"), allowed) as opened_scene:
+        opened_scene.room.repository.push(a_folder(), "the first commit\n\nwith a body")
+        await opened_scene.room.project("team", destinations=[{"server": "*", "namespace": "ml"}])
+        await opened_scene.room.deliver(syncPolicy={"automated": {"prune": True}})
+        await opened_scene.room.until_synced()
+        await opened_scene.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
+        yield opened_scene
 
 
 def fresh(project: str = "default", **spec: Any) -> dict[str, Any]:
@@ -65,11 +65,11 @@ def fresh(project: str = "default", **spec: Any) -> dict[str, Any]:
     }
 
 
-async def made(api: ApiScene, who: str = "ann", **spec: Any) -> str:
+async def create_application(api: ApiScene, who: str = "ann", **spec: Any) -> str:
     application = fresh(**spec)
     name: str = application["metadata"]["name"]
-    found = await api.ask("POST", AT, application, who)
-    assert found.code == 200, found
+    response = await api.ask("POST", AT, application, who)
+    assert response.code == 200, response
     return name
 
 
@@ -77,16 +77,16 @@ async def made(api: ApiScene, who: str = "ann", **spec: Any) -> str:
 
 
 async def test_a_list_is_filtered_paged_and_cut_to_fields(api: ApiScene) -> None:
-    name = await made(api, project="team")
-    names = [each["metadata"]["name"] for each in (await api.get(AT))["items"]]
+    name = await create_application(api, project="team")
+    names = [app["metadata"]["name"] for app in (await api.get(AT))["items"]]
     assert {"models", name} <= set(names) and names == sorted(names)
-    assert [each["metadata"]["name"] for each in (await api.get(f"{AT}?projects=team&name={name}"))["items"]] == [name]
+    assert [app["metadata"]["name"] for app in (await api.get(f"{AT}?projects=team&name={name}"))["items"]] == [name]
     fields = "items.metadata.name,items.status.sync.status"
     same_repository = (await api.get(f"{AT}?repo={api.room.repository.url}&fields={fields}"))["items"]
     assert {"metadata": {"name": "models"}, "status": {"sync": {"status": "Synced"}}} in same_repository
-    assert name not in [each["metadata"]["name"] for each in same_repository]
+    assert name not in [app["metadata"]["name"] for app in same_repository]
     page = await api.get(f"{AT}?limit=1&offset=1")
-    assert [each["metadata"]["name"] for each in page["items"]] == names[1:2]
+    assert [app["metadata"]["name"] for app in page["items"]] == names[1:2]
     assert page["metadata"].get("remainingItemCount", 0) == len(names) - 2
     assert (await api.get(f"{AT}?selector=env%3Dnone"))["items"] == []
     assert (await api.get(f"{AT}?appNamespace=ml"))["items"] == []
@@ -94,9 +94,9 @@ async def test_a_list_is_filtered_paged_and_cut_to_fields(api: ApiScene) -> None
 
 
 async def test_a_list_has_what_its_reader_may_see_and_nothing_else(api: ApiScene) -> None:
-    name = await made(api, project="team")
-    theirs = [each["metadata"]["name"] for each in (await api.get(AT, "tim"))["items"]]
-    assert name in theirs and "models" not in theirs
+    name = await create_application(api, project="team")
+    visible_names = [app["metadata"]["name"] for app in (await api.get(AT, "tim"))["items"]]
+    assert name in visible_names and "models" not in visible_names
     assert (await api.get(AT, "bob"))["items"] == []
 
 
@@ -110,19 +110,19 @@ async def test_a_refresh_is_taken_up_by_the_engine_before_it_is_answered(api: Ap
 
 
 async def test_what_is_read_tells_how_each_object_fares(api: ApiScene) -> None:
-    found = await api.get("models")
-    stored = found["status"]["resourceHealthSource"]
-    fares = {each["name"]: (each.get("health") or {}).get("status") for each in found["status"]["resources"]}
+    app = await api.get("models")
+    stored = app["status"]["resourceHealthSource"]
+    fares = {resource["name"]: (resource.get("health") or {}).get("status") for resource in app["status"]["resources"]}
     assert stored == "appTree" and fares["web"] in ("Healthy", "Progressing", "Suspended") and fares["hidden"] is None
     listed = (await api.get(f"{AT}?name=models"))["items"][0]
-    assert not any("health" in each for each in listed["status"]["resources"])  # as Argo CD's list
+    assert not any("health" in resource for resource in listed["status"]["resources"])  # as Argo CD's list
 
 
 # -- write ---------------------------------------------------------------------------------------------------------
 
 
 async def test_an_application_is_created_written_anew_patched_and_deleted(api: ApiScene) -> None:
-    name = await made(api)
+    name = await create_application(api)
     events = (await api.get(f"{name}/events"))["items"]
     assert events[0]["message"] == "ann created application" and events[0]["reason"] == "ResourceCreated"
     app = await api.get(name)
@@ -143,12 +143,12 @@ async def test_an_application_is_created_written_anew_patched_and_deleted(api: A
 
 async def test_what_was_written_can_be_read_at_once(api: ApiScene) -> None:
     for _ in range(5):
-        name = await made(api)
+        name = await create_application(api)
         assert (await api.get(name))["metadata"]["name"] == name
         patch = {"patch": '{"metadata": {"labels": {"a": "b"}}}', "patchType": "merge"}
         version = (await api.ask("PATCH", name, patch)).json()["metadata"]["resourceVersion"]
-        seen = (await api.get(name))["metadata"]
-        assert seen["labels"] == {"a": "b"} and int(seen["resourceVersion"]) >= int(version)
+        metadata = (await api.get(name))["metadata"]
+        assert metadata["labels"] == {"a": "b"} and int(metadata["resourceVersion"]) >= int(version)
 
 
 async def test_creating_twice_needs_upsert_and_the_permission_to_update(api: ApiScene) -> None:
@@ -158,8 +158,10 @@ async def test_creating_twice_needs_upsert_and_the_permission_to_update(api: Api
     again = await api.ask("POST", AT, application)
     assert again.code == 200 and again.json()["metadata"]["uid"]
     application["spec"]["source"]["path"] = "other"
-    told = await api.ask("POST", AT, application)
-    assert told.code == 400 and "existing application spec is different, use upsert flag" in told.json()["message"]
+    response = await api.ask("POST", AT, application)
+    assert (
+        response.code == 400 and "existing application spec is different, use upsert flag" in response.json()["message"]
+    )
     assert (await api.ask("POST", f"{AT}?upsert=true", application, "cre")).body == DENIED
     assert (await api.ask("POST", f"{AT}?upsert=true", application)).json()["spec"]["source"]["path"] == "other"
     await api.seen(name, lambda app: app["spec"]["source"]["path"] == "other")
@@ -180,9 +182,9 @@ async def test_a_body_sets_no_status_no_owner_and_no_name_but_its_own(api: ApiSc
     application = fresh()
     application["status"] = {"history": [{"id": 0, "source": {"repoURL": "https://evil.example", "path": "x"}}]}
     application["metadata"] |= {"ownerReferences": [{"uid": "x"}], "uid": "mine", "generation": 7}
-    made = (await api.ask("POST", AT, application)).json()
-    assert "history" not in (made.get("status") or {}) and "ownerReferences" not in made["metadata"]
-    assert made["metadata"]["uid"] != "mine"
+    created = (await api.ask("POST", AT, application)).json()
+    assert "history" not in (created.get("status") or {}) and "ownerReferences" not in created["metadata"]
+    assert created["metadata"]["uid"] != "mine"
     name = application["metadata"]["name"]
     patch = {"patch": json.dumps({"status": {"history": []}, "metadata": {"name": "other"}}), "patchType": "merge"}
     after = (await api.ask("PATCH", name, patch)).json()
@@ -193,8 +195,8 @@ async def test_who_may_create_may_not_sync_by_it(api: ApiScene) -> None:
     application = {**fresh(), "operation": {"sync": {"revision": "main"}}}
     assert (await api.ask("POST", AT, application, "cre")).body == DENIED
     local = {**fresh(), "operation": {"sync": {"manifests": ["{}"]}}}
-    told = await api.ask("POST", AT, local)
-    assert told.code == 400 and "only manifests in Git" in told.json()["message"]
+    response = await api.ask("POST", AT, local)
+    assert response.code == 400 and "only manifests in Git" in response.json()["message"]
     signed = {**fresh(), "operation": {"sync": {}, "initiatedBy": {"username": "somebody-else"}}}
     assert (await api.ask("POST", AT, signed)).code == 200
     name = signed["metadata"]["name"]
@@ -209,13 +211,15 @@ async def test_an_operation_that_comes_with_a_new_one_is_permitted_by_its_projec
     async with asyncio.timeout(HANG_SECONDS):
         while "which does not exist" in (await api.ask("POST", AT, application)).body.decode():
             await asyncio.sleep(0.05)
-    told = await api.ask("POST", AT, application)
-    assert told.code == 400, told
-    assert f"application repo {source['repoURL']} is not permitted in project 'own-source'" in told.json()["message"]
+    response = await api.ask("POST", AT, application)
+    assert response.code == 400, response
+    assert (
+        f"application repo {source['repoURL']} is not permitted in project 'own-source'" in response.json()["message"]
+    )
 
 
 async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene) -> None:
-    name = await made(api, project="team")
+    name = await create_application(api, project="team")
     app = await api.get(name)
     moved = {**app, "spec": {**app["spec"], "project": "default"}}
     assert (await api.ask("PUT", name, moved, "tim")).body == DENIED
@@ -223,8 +227,8 @@ async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene)
     patch = {"patch": '{"spec":{"project":"default"}}', "patchType": "merge"}
     assert (await api.ask("PATCH", name, patch, "tim")).body == DENIED
     elsewhere = {**app["spec"], "destination": {**app["spec"]["destination"], "namespace": "kube-system"}}
-    told = await api.ask("PUT", f"{name}/spec", elsewhere, "tim")
-    assert told.code == 400 and "do not match any of the allowed destinations" in told.json()["message"]
+    response = await api.ask("PUT", f"{name}/spec", elsewhere, "tim")
+    assert response.code == 400 and "do not match any of the allowed destinations" in response.json()["message"]
     assert (await api.ask("PUT", name, moved)).code == 200
 
 
@@ -233,9 +237,9 @@ async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene)
 
 async def test_a_sync_is_signed_by_its_caller_and_a_rollback_goes_back(api: ApiScene) -> None:
     api.room.repository.push({"hand/one.yaml": a_map("hand", a="1")})
-    name = await made(api, source=source(api, "hand"))
-    asked = await api.ask("POST", f"{name}/sync", {"prune": True, "infos": [{"name": "why", "value": "a test"}]})
-    assert asked.code == 200 and asked.json()["operation"]["initiatedBy"] == {"username": "ann"}
+    name = await create_application(api, source=source(api, "hand"))
+    response = await api.ask("POST", f"{name}/sync", {"prune": True, "infos": [{"name": "why", "value": "a test"}]})
+    assert response.code == 200 and response.json()["operation"]["initiatedBy"] == {"username": "ann"}
     done = await api.over(name)
     state = done["status"]["operationState"]
     assert state["phase"] == "Succeeded" and state["operation"]["initiatedBy"] == {"username": "ann"}
@@ -257,14 +261,14 @@ async def test_what_is_in_the_way_of_an_operation_is_told(api: ApiScene) -> None
     assert other.code == 400 and "there is no branch, tag or commit 'v2'" in other.json()["message"]
     idle = await api.ask("DELETE", "models/operation")
     assert idle.code == 400 and "no operation is in progress" in idle.json()["message"]
-    name = await made(api)
+    name = await create_application(api)
     await api.room.patch_app({"operation": {"sync": {}}}, name)
     await api.ask("DELETE", f"{name}/operation")
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
     await api.room.project("shut", syncWindows=[window])
-    shut = await made(api, project="shut")
-    told = await api.ask("POST", f"{shut}/sync", {})
-    assert told.code == 403 and "blocked by sync window" in told.json()["message"]
+    shut = await create_application(api, project="shut")
+    response = await api.ask("POST", f"{shut}/sync", {})
+    assert response.code == 403 and "blocked by sync window" in response.json()["message"]
     windows = await api.get(f"{shut}/syncwindows")
     assert windows["canSync"] is False and windows["activeWindows"] == windows["assignedWindows"] != []
     assert await api.get("models/syncwindows") == {"canSync": True}
@@ -274,21 +278,23 @@ async def test_what_is_in_the_way_of_an_operation_is_told(api: ApiScene) -> None
 
 
 async def test_manifests_managed_resources_and_the_tree_have_argo_cds_shapes(api: ApiScene) -> None:
-    found = await api.get("models/manifests")
-    kinds = sorted(json.loads(each)["kind"] for each in found["manifests"])
+    rendered = await api.get("models/manifests")
+    kinds = sorted(json.loads(manifest)["kind"] for manifest in rendered["manifests"])
     assert kinds == ["ConfigMap", "Deployment", "Pod", "Secret", "Service"]
-    assert found["sourceType"] == "Directory" and found["namespace"] == "ml"
+    assert rendered["sourceType"] == "Directory" and rendered["namespace"] == "ml"
     managed = (await api.get("models/managed-resources"))["items"]
-    one = next(each for each in managed if each["kind"] == "ConfigMap")
+    one = next(resource for resource in managed if resource["kind"] == "ConfigMap")
     assert json.loads(one["liveState"])["data"] == json.loads(one["targetState"])["data"] == {"a": "one"}
     assert {"normalizedLiveState", "predictedLiveState", "resourceVersion"} <= set(one) and "modified" not in one
-    assert [each["name"] for each in (await api.get("models/managed-resources?kind=Pod"))["items"]] == ["one"]
+    assert [resource["name"] for resource in (await api.get("models/managed-resources?kind=Pod"))["items"]] == ["one"]
     tree = await api.get("models/resource-tree")
-    pod = next(each for each in tree["nodes"] if each["kind"] == "Pod")
+    pod = next(node for node in tree["nodes"] if node["kind"] == "Pod")
     assert pod["uid"] and pod["version"] == "v1" and pod["images"] == ["registry.example/web:1"]
     assert tree["orphanedNodes"] == [] and "hosts" in tree
     one = {**source(api, "app"), "directory": {"include": "settings.yaml"}}
-    absent = await made(api, source=one, destination={"server": "https://kubernetes.default.svc", "namespace": "other"})
+    absent = await create_application(
+        api, source=one, destination={"server": "https://kubernetes.default.svc", "namespace": "other"}
+    )
     await api.seen(absent, lambda app: bool(app.get("status", {}).get("resources")))
     (missing,) = (await api.get(f"{absent}/resource-tree"))["nodes"]
     assert (missing["name"], missing["version"], missing["health"]) == ("settings", "v1", {"status": "Missing"})
@@ -299,32 +305,38 @@ async def test_manifests_managed_resources_and_the_tree_have_argo_cds_shapes(api
 async def test_no_answer_shows_a_secret(api: ApiScene) -> None:
     named = "resourceName=hidden&kind=Secret&namespace=ml&version=v1"
     for path in ("models/manifests", "models/managed-resources", "models/server-side-diff", f"models/resource?{named}"):
-        found = await api.ask("GET", path)
-        assert found.code == 200 and SECRET_VALUE.encode() not in found.body and b"super-secret" not in found.body, path
-    shown = json.loads((await api.get(f"models/resource?{named}"))["manifest"])
-    assert shown["data"]["key"].strip("+") == ""
+        response = await api.ask("GET", path)
+        assert (
+            response.code == 200 and SECRET_VALUE.encode() not in response.body and b"super-secret" not in response.body
+        ), path
+    secret = json.loads((await api.get(f"models/resource?{named}"))["manifest"])
+    assert secret["data"]["key"].strip("+") == ""
 
 
 async def test_a_secret_that_differs_is_seen_to_differ_and_not_how(api: ApiScene) -> None:
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}, "data": {"key": SECRET_VALUE}}
     api.room.repository.push({"secrets/one.yaml": other})
-    name = await made(api, source=source(api, "secrets"))
+    name = await create_application(api, source=source(api, "secrets"))
     await api.ask("POST", f"{name}/sync", {})
     await api.over(name)
     api.room.repository.push({"secrets/one.yaml": {**other, "data": {"key": "YW5vdGhlci1zZWNyZXQtdmFsdWU="}}})
-    found = await api.ask("GET", f"{name}/managed-resources")
-    (item,) = found.json()["items"]
+    response = await api.ask("GET", f"{name}/managed-resources")
+    (item,) = response.json()["items"]
     live, desired = (json.loads(item[side])["data"]["key"] for side in ("liveState", "targetState"))
     assert item["modified"] is True and live != desired and not (live + desired).strip("+")
-    assert b"YW5vdGhlci1" not in found.body and SECRET_VALUE.encode() not in found.body
+    assert b"YW5vdGhlci1" not in response.body and SECRET_VALUE.encode() not in response.body
 
 
 async def test_a_commit_tells_of_itself(api: ApiScene) -> None:
     api.room.repository._git("tag", "v1.0.0")
     head = api.room.repository.head
-    told = await api.get(f"models/revisions/{head}/metadata")
-    assert told["author"].startswith("ann@example.com") and told["date"].endswith("Z") and told["message"]
-    assert await api.get(f"models/revisions/{head[:9]}/metadata") == told
+    commit_metadata = await api.get(f"models/revisions/{head}/metadata")
+    assert (
+        commit_metadata["author"].startswith("ann@example.com")
+        and commit_metadata["date"].endswith("Z")
+        and commit_metadata["message"]
+    )
+    assert await api.get(f"models/revisions/{head[:9]}/metadata") == commit_metadata
 
 
 # -- objects -------------------------------------------------------------------------------------------------------
@@ -342,7 +354,7 @@ async def test_an_object_is_read_patched_acted_on_and_deleted(api: ApiScene) -> 
     patch = json.dumps({"metadata": {"labels": {"by": "hand"}}})
     patched = await api.ask("POST", f"models/resource?{web}&patchType=application/merge-patch%2Bjson", patch)
     assert json.loads(patched.json()["manifest"])["metadata"]["labels"]["by"] == "hand"
-    names = [each["name"] for each in (await api.get(f"models/resource/actions?{web}"))["actions"]]
+    names = [action["name"] for action in (await api.get(f"models/resource/actions?{web}"))["actions"]]
     assert "restart" in names and "pause" in names
     assert (await api.ask("POST", f"models/resource/actions?{web}", "restart")).json() == {}
     second = {"action": "pause", "group": "apps", "kind": "Deployment", "namespace": "ml", "resourceName": "web"}
@@ -352,7 +364,7 @@ async def test_an_object_is_read_patched_acted_on_and_deleted(api: ApiScene) -> 
     assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
     assert (await api.ask("DELETE", f"models/resource?{named('Pod', 'one', force='true')}")).json() == {}
     await api.room.until_gone("Pod", "one")
-    reasons = [each["reason"] for each in (await api.get("models/events"))["items"]]
+    reasons = [event["reason"] for event in (await api.get("models/events"))["items"]]
     assert {"ResourceUpdated", "ResourceActionRan", "ResourceDeleted"} <= set(reasons)
     await api.room.sync()
     await api.seen("models", lambda app: "operation" not in app)
@@ -402,15 +414,18 @@ async def test_what_is_not_of_this_application_cannot_be_touched(api: ApiScene) 
         ("GET", "models/events?resourceName=foreign&resourceNamespace=ml", None),
         ("GET", "models/pods/nobody/logs", None),
     ):
-        found = await api.ask(method, path, document)
-        assert found.code == 400 and b"foreign" not in found.body.replace(b"ConfigMap foreign", b""), (path, found)
+        response = await api.ask(method, path, document)
+        assert response.code == 400 and b"foreign" not in response.body.replace(b"ConfigMap foreign", b""), (
+            path,
+            response,
+        )
     assert await api.room.cluster.get(ResourceKey("", "ConfigMap", "ml", "foreign")) is not None
 
 
 async def test_what_its_project_forbids_cannot_be_touched_though_it_is_in_its_tree(api: ApiScene) -> None:
     api.room.repository.push({"narrow/one.yaml": a_map("narrow", a="1")})
     await api.room.project("narrow")
-    name = await made(api, project="narrow", source=source(api, "narrow"))
+    name = await create_application(api, project="narrow", source=source(api, "narrow"))
     await api.ask("POST", f"{name}/sync", {})
     await api.over(name)
     assert (await api.ask("GET", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 200
@@ -437,12 +452,12 @@ async def test_finer_permissions_are_enough_and_nothing_more(api: ApiScene) -> N
 
 async def test_logs_come_as_frames_with_a_last_one(api: ApiScene) -> None:
     for path in ("models/pods/one/logs?namespace=ml", "models/logs?podName=one&container=main"):
-        found = await api.ask("GET", path)
-        assert found.code == 200, found
-        frames = [json.loads(line)["result"] for line in found.body.splitlines()]
-        assert [each["content"] for each in frames] == [*LINES, ""]
-        assert [each["last"] for each in frames] == [False, False, False, True]
-        assert {each["podName"] for each in frames} == {"one"}
+        response = await api.ask("GET", path)
+        assert response.code == 200, response
+        frames = [json.loads(line)["result"] for line in response.body.splitlines()]
+        assert [frame["content"] for frame in frames] == [*LINES, ""]
+        assert [frame["last"] for frame in frames] == [False, False, False, True]
+        assert {frame["podName"] for frame in frames} == {"one"}
     short = await api.ask("GET", "models/logs?podName=one&tailLines=2&filter=warning")
     assert [json.loads(line)["result"]["content"] for line in short.body.splitlines()] == ["Warning: slow", ""]
     assert (await api.ask("GET", "models/logs?podName=one", who="rea")).body == DENIED
@@ -457,9 +472,9 @@ async def test_links_are_made_of_settings_and_only_lead_to_the_web(api: ApiScene
     of_objects = links.replace("app.metadata", "resource.metadata")
     await api.room.configure({"application.links": links, "resource.links": of_objects})
     async with asyncio.timeout(HANG_SECONDS):
-        while not (found := (await api.get("models/links"))["items"]):
+        while not (app_links := (await api.get("models/links"))["items"]):
             await asyncio.sleep(0.05)
-    assert found == [{"url": "https://wiki.example/models", "title": "Wiki"}]
+    assert app_links == [{"url": "https://wiki.example/models", "title": "Wiki"}]
     object_links = await api.get(f"models/resource/links?{named('ConfigMap', 'settings')}")
     assert object_links["items"] == [{"url": "https://wiki.example/settings", "title": "Wiki"}]
 
@@ -518,13 +533,13 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize(("method", "path", "document"), WRONG, ids=[f"{each[0]} {each[1][:60]}" for each in WRONG])
+@pytest.mark.parametrize(("method", "path", "document"), WRONG, ids=[f"{case[0]} {case[1][:60]}" for case in WRONG])
 async def test_what_is_wrong_is_told_with_what_to_do(api: ApiScene, method: str, path: str, document: Any) -> None:
-    found = await api.ask(method, path, document)
-    assert found.code == 400, found
-    told = found.json()
-    assert set(told) == {"error", "code", "message"} and told["code"] in (3, 9)
-    assert len(told["message"]) > 10 and "Traceback" not in told["message"] and not told["message"].startswith("-")
+    response = await api.ask(method, path, document)
+    assert response.code == 400, response
+    error = response.json()
+    assert set(error) == {"error", "code", "message"} and error["code"] in (3, 9)
+    assert len(error["message"]) > 10 and "Traceback" not in error["message"] and not error["message"].startswith("-")
 
 
 ROUTES = [

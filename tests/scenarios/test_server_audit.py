@@ -26,8 +26,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def at_home(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    async with guarded_world(tmp_path_factory.mktemp("audit")) as made:
-        yield made
+    async with guarded_world(tmp_path_factory.mktemp("audit")) as opened_world:
+        yield opened_world
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def world(at_home: World) -> World:
 
 
 def lines(world: World) -> list[tuple[Any, ...]]:
-    found = world.site.get_module_state(AuditTrail).lines
-    return [(each["who"], each["what"], each["object"], each["result"], each["code"]) for each in found]
+    audit_lines = world.site.get_module_state(AuditTrail).lines
+    return [(line["who"], line["what"], line["object"], line["result"], line["code"]) for line in audit_lines]
 
 
 async def test_a_refresh_that_is_asked_for_by_reading_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +73,8 @@ async def test_of_a_change_of_several_each_is_a_line(world: World) -> None:
     headers = {**world.callers["admin"].headers, **FORM}
     got = await ask(world.entry(ROUTE_TABLE), "POST", "/apps/plan", headers, urlencode(form).encode())
     assert got.code == 303, got
-    found = [("admin", "POST /apps/plan", f"team-{each}/app-{each}", "done", 303) for each in "ab"]
-    assert lines(world) == found
+    expected = [("admin", "POST /apps/plan", f"team-{letter}/app-{letter}", "done", 303) for letter in "ab"]
+    assert lines(world) == expected
 
 
 async def test_strangers_push_nobody_out_and_repeats_are_one_line(world: World) -> None:
@@ -83,15 +83,15 @@ async def test_strangers_push_nobody_out_and_repeats_are_one_line(world: World) 
     for number in range(300):
         path = "/api/v1/session" if number < 150 else f"/api/v1/applications/x-{number}/sync"
         await ask(entry, "POST", path, {"Content-Type": "text/x"}, b"x")
-    found = lines(world)
-    assert ("admin", f"POST /apps/{CONTROL}/app-a/refresh", "team-a/app-a", "done", 303) in found
-    assert len(found) == 1 + MAX_ANONYMOUS_LINES
+    audit_lines = lines(world)
+    assert ("admin", f"POST /apps/{CONTROL}/app-a/refresh", "team-a/app-a", "done", 303) in audit_lines
+    assert len(audit_lines) == 1 + MAX_ANONYMOUS_LINES
     for _ in range(7):
         await ask(entry, "POST", "/api/v1/session", {"Content-Type": "text/x"}, b"x")
     assert [
-        each["count"]
-        for each in world.site.get_module_state(AuditTrail).lines
-        if each["what"] == "POST /api/v1/session"
+        line["count"]
+        for line in world.site.get_module_state(AuditTrail).lines
+        if line["what"] == "POST /api/v1/session"
     ] == [7]
 
 

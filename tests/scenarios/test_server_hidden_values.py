@@ -32,24 +32,24 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
-    async with api_scene(tmp_path_factory.mktemp("api"), {}) as found:
+    async with api_scene(tmp_path_factory.mktemp("api"), {}) as opened_scene:
         data = {"a": HIDDEN["quoted"], "b": "the password is hunter22x"}
-        shown = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shown"}, "data": data}
-        found.room.repository.push({**a_folder(), "app/shown.yaml": shown})
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shown"}, "data": data}
+        opened_scene.room.repository.push({**a_folder(), "app/shown.yaml": config_map})
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "many", "namespace": "ml"}}
-        await found.room.deliver(syncPolicy={"automated": {"prune": True}})
-        await found.room.until_synced()
-        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
-        await found.room.cluster.create({**secret, "stringData": HIDDEN})
+        await opened_scene.room.deliver(syncPolicy={"automated": {"prune": True}})
+        await opened_scene.room.until_synced()
+        await opened_scene.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
+        await opened_scene.room.cluster.create({**secret, "stringData": HIDDEN})
         async with asyncio.timeout(HANG_SECONDS):
-            while MARK not in await logged(found):
+            while MARK not in await logged(opened_scene):
                 await asyncio.sleep(0.05)
-        yield found
+        yield opened_scene
 
 
 async def logged(api: ApiScene, query: str = "") -> list[str]:
-    found = await api.ask("GET", f"models/logs?podName=one{query}")
-    return [json.loads(line)["result"]["content"] for line in found.body.splitlines()]
+    response = await api.ask("GET", f"models/logs?podName=one{query}")
+    return [json.loads(line)["result"]["content"] for line in response.body.splitlines()]
 
 
 async def test_a_filter_of_logs_sees_what_is_shown_and_nothing_else(api: ApiScene) -> None:
@@ -87,7 +87,7 @@ async def test_a_mark_that_comes_back_is_refused(api: ApiScene) -> None:
         ("PATCH", "models", hexed), ("POST", f"{AT}?upsert=true", {**before, "spec": spec}),
     ]  # fmt: skip
     for method, path, body in tries:
-        found = await api.ask(method, path, body)
-        assert found.code == 400, (method, path, found)
-        assert "is a placeholder for a redacted value" in json.loads(found.body)["message"], (method, path)
+        response = await api.ask(method, path, body)
+        assert response.code == 400, (method, path, response)
+        assert "is a placeholder for a redacted value" in json.loads(response.body)["message"], (method, path)
     assert (await api.get("models"))["spec"] == before["spec"]

@@ -110,12 +110,16 @@ async def configure(world: World, accounts: list[dict[str, str]], **settings: st
     await world.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": data})
     project = ResourceKey("argoproj.io", "AppProject", "argocd", "team")
     await world.cluster.patch(project, {"spec": {"destinationServiceAccounts": accounts}})
-    wanted = (data[ENABLED] == "true", data[ENFORCED] != "false", len(accounts))
+    expected = (data[ENABLED] == "true", data[ENFORCED] != "false", len(accounts))
 
     def is_read() -> bool:
         rules = world.lookout.rules
-        found = rules.impersonation
-        return (found.is_enabled, found.is_enforced, len(rules.projects["team"].service_accounts)) == wanted
+        impersonation = rules.impersonation
+        return (
+            impersonation.is_enabled,
+            impersonation.is_enforced,
+            len(rules.projects["team"].service_accounts),
+        ) == expected
 
     await world.until(is_read)
 
@@ -131,18 +135,18 @@ async def change(world: World, method: str, path: str, document: Any) -> tuple[i
 async def test_without_a_matching_account_nothing_is_changed(world: World) -> None:
     await configure(world, [])
     before = await standing(world)
-    for each in CHANGES:
-        code, body = await change(world, *each)
-        assert code == 403 and "no matching service account" in body, (each, code, body)
+    for change_args in CHANGES:
+        code, body = await change(world, *change_args)
+        assert code == 403 and "no matching service account" in body, (change_args, code, body)
     assert await standing(world) == before
 
 
 async def test_changes_have_the_rights_of_the_account_and_no_others(world: World) -> None:
     await configure(world, [ACCOUNT])
     before = await standing(world)
-    for each in CHANGES:
-        code, body = await change(world, *each)
-        assert code == 403 and USER in body, (each, code, body)
+    for change_args in CHANGES:
+        code, body = await change(world, *change_args)
+        assert code == 403 and USER in body, (change_args, code, body)
     assert await standing(world) == before
 
 
@@ -156,9 +160,9 @@ async def test_an_account_with_the_rights_changes_what_is_asked_for(world: World
     await world.cluster.create({"apiVersion": api, "kind": "Role", "metadata": meta, "rules": [rule]})
     binding = {"apiVersion": api, "kind": "RoleBinding", "metadata": meta, "subjects": [subject], "roleRef": role}
     await world.cluster.create(binding)
-    for each in CHANGES:
-        code, body = await change(world, *each)
-        assert code in (200, 303), (each, code, body)
+    for change_args in CHANGES:
+        code, body = await change(world, *change_args)
+        assert code in (200, 303), (change_args, code, body)
     await world.cluster.delete(ResourceKey("rbac.authorization.k8s.io", "RoleBinding", "ml", "deployer"))
     await world.cluster.delete(ResourceKey("rbac.authorization.k8s.io", "Role", "ml", "deployer"))
     await restore(world)
@@ -166,17 +170,17 @@ async def test_an_account_with_the_rights_changes_what_is_asked_for(world: World
 
 async def test_objects_of_no_application_are_changed_as_before(world: World) -> None:
     await configure(world, [])
-    for each in FREE_CHANGES:
-        code, body = await change(world, *each)
-        assert code in (200, 303), (each, code, body)
+    for change_args in FREE_CHANGES:
+        code, body = await change(world, *change_args)
+        assert code in (200, 303), (change_args, code, body)
 
 
 @pytest.mark.parametrize("settings", [{"enabled": "false"}, {"enforced": "false"}], ids=["disabled", "not enforced"])
 async def test_where_no_account_is_needed_the_server_acts_itself(world: World, settings: dict[str, str]) -> None:
     await configure(world, [], **settings)
-    for each in CHANGES:
-        code, body = await change(world, *each)
-        assert code in (200, 303), (each, code, body)
+    for change_args in CHANGES:
+        code, body = await change(world, *change_args)
+        assert code in (200, 303), (change_args, code, body)
     await restore(world)
 
 
@@ -184,9 +188,9 @@ async def standing(world: World) -> list[Any]:
     """What a change would change."""
     keys = [ResourceKey(*JOB, "ml", "train"), ResourceKey(*MAP, "ml", "settings"), ResourceKey("", "Pod", "ml", "one")]
     keys += [ResourceKey(*DEPLOYMENT, "ml", name) for name in ("iris-predictor", "web")]
-    found = [await world.cluster.get(key) for key in keys]
-    assert all(found)
-    return [each["metadata"]["resourceVersion"] for each in found if each]
+    live_manifests = [await world.cluster.get(key) for key in keys]
+    assert all(live_manifests)
+    return [manifest["metadata"]["resourceVersion"] for manifest in live_manifests if manifest]
 
 
 async def restore(world: World) -> None:

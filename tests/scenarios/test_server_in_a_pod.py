@@ -25,26 +25,26 @@ ACCOUNT = User(f"system:serviceaccount:{CONTROL}:argosy-page", ("system:servicea
 
 def manifests() -> list[dict[str, Any]]:
     files = [FOLDER / name for name in ("roles.yaml", "deployment.yaml", "service.yaml")]
-    return [each for file in files for each in read_manifests(file.read_bytes(), where=file.name)]
+    return [manifest for file in files for manifest in read_manifests(file.read_bytes(), where=file.name)]
 
 
 def test_the_command_of_the_pod_is_one() -> None:
-    (deployment,) = [each for each in manifests() if each["kind"] == "Deployment"]
+    (deployment,) = [manifest for manifest in manifests() if manifest["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     chosen = build_parser().parse_args([*container["command"][1:], *container["args"]])
     assert (chosen.listen, chosen.metrics_port, chosen.no_browser) == ("::", 8083, True)
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"https": 8484, "metrics": chosen.metrics_port}
 
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    async with served(tmp_path / "plane", rbac=True) as found:
-        made = EmbeddedCluster(found.plane)
-        await furnish(made, CONTROL)
-        for each in manifests():
-            await made.create(each)
-        yield made
+    async with served(tmp_path / "plane", rbac=True) as api_server:
+        embedded_cluster = EmbeddedCluster(api_server.plane)
+        await furnish(embedded_cluster, CONTROL)
+        for manifest in manifests():
+            await embedded_cluster.create(manifest)
+        yield embedded_cluster
 
 
 async def test_its_account_may_all_that_the_page_needs_and_is_no_administrator(
@@ -60,5 +60,7 @@ async def test_its_account_may_all_that_the_page_needs_and_is_no_administrator(
 
 
 async def _role(cluster: EmbeddedCluster) -> Any:
-    found = await cluster.list(GroupKind("rbac.authorization.k8s.io", "ClusterRole"))
-    return next(each for each in found.items if each["metadata"]["name"] == "argosy-page-looks")
+    cluster_roles = await cluster.list(GroupKind("rbac.authorization.k8s.io", "ClusterRole"))
+    return next(
+        cluster_role for cluster_role in cluster_roles.items if cluster_role["metadata"]["name"] == "argosy-page-looks"
+    )

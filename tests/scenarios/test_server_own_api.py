@@ -28,8 +28,8 @@ async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     """A model that says what it was asked."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     size = next((int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length")), 0)
-    asked = json.loads(await reader.readexactly(size)) if size else {}
-    body = json.dumps({"predictions": asked.get("instances", [])}).encode()
+    payload = json.loads(await reader.readexactly(size)) if size else {}
+    body = json.dumps({"predictions": payload.get("instances", [])}).encode()
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     await writer.drain()
     writer.close()
@@ -43,8 +43,8 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         await world.application("serving", "team")
         key = ResourceKey("argoproj.io", "Application", "argocd", "serving")
         history = [{"id": 0, "revision": "1" * 40, "deployedAt": "2026-01-01T00:00:00Z", "source": {"repoURL": "x"}}]
-        mine = [(SERVICE, "iris"), (SERVICE, "late"), (JOB, "train")]
-        rows = [{"group": GROUPS[kind], "kind": kind, "namespace": "ml", "name": name} for kind, name in mine]
+        owned_objects = [(SERVICE, "iris"), (SERVICE, "late"), (JOB, "train")]
+        rows = [{"group": GROUPS[kind], "kind": kind, "namespace": "ml", "name": name} for kind, name in owned_objects]
         await world.cluster.patch(key, {"status": {"history": history, "resources": rows}})
         await own(world, SERVICE, "iris", "serving", url=f"http://127.0.0.1:{port}", conditions=[ready("True")])
         await own(world, SERVICE, "late", "serving", conditions=[ready("False")])
@@ -79,8 +79,8 @@ def has_status(world: World, kind: str, name: str) -> bool:
     return bool((world.lookout.cache.get(ResourceKey(GROUPS[kind], kind, "ml", name)) or {}).get("status"))
 
 
-def names(found: Any) -> list[str]:
-    return [each["name"] for each in found["items"]]
+def names(listing: Any) -> list[str]:
+    return [item["name"] for item in listing["items"]]
 
 
 async def test_models_are_listed_to_who_may_see_their_application(world: World) -> None:
@@ -90,30 +90,30 @@ async def test_models_are_listed_to_who_may_see_their_application(world: World) 
     assert names(await world.get("ann", f"{OWN}/models?health=Degraded")) == ["late"]
     assert names(await world.get("ann", f"{OWN}/models?q=IRIS&namespace=ml")) == ["iris", "late", "stray"]
     assert names(await world.get("ann", f"{OWN}/models?namespace=elsewhere")) == []
-    found = await world.get("ann", f"{OWN}/models?fields=items.name,items.health&limit=1")
-    assert found == {"items": [{"name": "iris", "health": "Healthy"}]}
+    listing = await world.get("ann", f"{OWN}/models?fields=items.name,items.health&limit=1")
+    assert listing == {"items": [{"name": "iris", "health": "Healthy"}]}
 
 
 async def test_a_list_goes_on_where_its_page_ended(world: World) -> None:
-    seen, where = [], f"{OWN}/models?limit=1"
+    model_names, where = [], f"{OWN}/models?limit=1"
     page = await world.get("ann", where)
     assert page["metadata"]["remainingItemCount"] == 2
     while True:
-        seen += names(page)
+        model_names += names(page)
         if "continue" not in page["metadata"]:
             break
         page = await world.get("ann", f"{where}&continue={page['metadata']['continue']}")
-    assert seen == ["iris", "late", "stray"]
+    assert model_names == ["iris", "late", "stray"]
     for wrong in ("limit=-1", "limit=x", "limit=100000", "continue=%FF", "continue=!!!"):
         assert (await code(world, "ann", "GET", f"{OWN}/models?{wrong}"))[0] == 400, wrong
 
 
 async def test_a_model_is_read_and_asked(world: World) -> None:
-    found = await world.get("cid", f"{OWN}/models/ml/iris")
-    assert (found["application"], found["format"], found["health"]) == ("argocd/serving", "sklearn", "Healthy")
-    assert found["steps"] and found["curl"].startswith("curl")
-    said = (await world.ask("cid", "POST", f"{OWN}/models/ml/iris/try", {"question": [[1, 2]]})).json()
-    assert said["code"] == 200 and said["answer"] == {"predictions": [[1, 2]]}
+    model = await world.get("cid", f"{OWN}/models/ml/iris")
+    assert (model["application"], model["format"], model["health"]) == ("argocd/serving", "sklearn", "Healthy")
+    assert model["steps"] and model["curl"].startswith("curl")
+    answer = (await world.ask("cid", "POST", f"{OWN}/models/ml/iris/try", {"question": [[1, 2]]})).json()
+    assert answer["code"] == 200 and answer["answer"] == {"predictions": [[1, 2]]}
     for wrong in ({}, {"question": ""}, {"question": "x" * 200_000}, []):
         assert (await code(world, "cid", "POST", f"{OWN}/models/ml/iris/try", wrong))[0] == 400
     assert "has no URL" in (await code(world, "cid", "POST", f"{OWN}/models/ml/late/try", {"question": "x"}))[1]
@@ -121,10 +121,10 @@ async def test_a_model_is_read_and_asked(world: World) -> None:
 
 
 async def test_models_and_notebooks_of_others_are_as_if_they_were_not_there(world: World) -> None:
-    for kind, mine, foreign in (("models", "iris", "stray"), ("notebooks", "train", "wild")):
+    for kind, own_name, foreign in (("models", "iris", "stray"), ("notebooks", "train", "wild")):
         for name in (foreign, "absent"):
             await denied(world, "cid", "GET", f"{OWN}/{kind}/ml/{name}")
-        await denied(world, "bob", "GET", f"{OWN}/{kind}/ml/{mine}")
+        await denied(world, "bob", "GET", f"{OWN}/{kind}/ml/{own_name}")
     for who, path in (
         ("dan", "models/ml/iris/try"),
         ("dan", "models/ml/iris/restart"),
@@ -138,12 +138,12 @@ async def test_models_and_notebooks_of_others_are_as_if_they_were_not_there(worl
 async def test_notebooks_tell_of_their_runs(world: World) -> None:
     assert names(await world.get("cid", f"{OWN}/notebooks")) == ["train"]
     assert names(await world.get("ann", f"{OWN}/notebooks?phase=Pending")) == ["wild"]
-    found = await world.get("cid", f"{OWN}/notebooks/ml/train")
-    assert found["lastRun"] == 3 and found["notebook"] == "notebooks/train.ipynb" and len(found["runs"]) == 3
+    notebook = await world.get("cid", f"{OWN}/notebooks/ml/train")
+    assert notebook["lastRun"] == 3 and notebook["notebook"] == "notebooks/train.ipynb" and len(notebook["runs"]) == 3
     first = await world.get("cid", f"{OWN}/notebooks/ml/train/runs?limit=2")
-    assert [each["number"] for each in first["items"]] == [3, 2]
+    assert [run["number"] for run in first["items"]] == [3, 2]
     rest = await world.get("cid", f"{OWN}/notebooks/ml/train/runs?continue={first['metadata']['continue']}")
-    assert [each["number"] for each in rest["items"]] == [1]
+    assert [run["number"] for run in rest["items"]] == [1]
     assert (await world.get("cid", f"{OWN}/notebooks/ml/train/runs/2"))["number"] == 2
     again = await world.ask("cid", "POST", f"{OWN}/notebooks/ml/train/runs", {})
     live: Any = await world.cluster.get(ResourceKey(GROUPS[JOB], JOB, "ml", "train"))
@@ -151,12 +151,12 @@ async def test_notebooks_tell_of_their_runs(world: World) -> None:
 
 
 async def test_what_happened_is_told_newest_first(world: World) -> None:
-    found = await world.get("cid", f"{OWN}/activity?kind=sync")
-    assert [each["title"] for each in found["items"]] == ["Synced"]
+    listing = await world.get("cid", f"{OWN}/activity?kind=sync")
+    assert [activity["title"] for activity in listing["items"]] == ["Synced"]
     assert (await world.get("bob", f"{OWN}/activity?kind=sync"))["items"] == []
     every = (await world.get("ann", f"{OWN}/activity"))["items"]
-    times = [each["time"] for each in every]
-    assert times == sorted(times, reverse=True) and {"sync", "setting"} <= {each["kind"] for each in every}
+    times = [activity["time"] for activity in every]
+    assert times == sorted(times, reverse=True) and {"sync", "setting"} <= {activity["kind"] for activity in every}
     page = await world.get("ann", f"{OWN}/activity?limit=1")
     rest = await world.get("ann", f"{OWN}/activity?continue={page['metadata']['continue']}")
     assert [*page["items"], *rest["items"]] == every

@@ -51,12 +51,12 @@ async def team(world: World) -> None:
 
 
 async def test_a_project_is_created_read_changed_and_deleted(world: World) -> None:
-    made = await world.ask("ann", "POST", PROJECTS, {"project": named("one", description="x")})
-    assert made.code == 200 and made.json()["metadata"]["name"] == "one"
+    response = await world.ask("ann", "POST", PROJECTS, {"project": named("one", description="x")})
+    assert response.code == 200 and response.json()["metadata"]["name"] == "one"
     assert (await world.get("ann", f"{PROJECTS}/one"))["spec"]["description"] == "x"
     changed = await world.ask("ann", "PUT", f"{PROJECTS}/one", {"project": named("one", description="y")})
     assert changed.json()["spec"]["description"] == "y"
-    names = [each["metadata"]["name"] for each in (await world.get("ann", PROJECTS))["items"]]
+    names = [project["metadata"]["name"] for project in (await world.get("ann", PROJECTS))["items"]]
     assert {"default", "one"} <= set(names) and names == sorted(names)
     assert (await world.ask("ann", "DELETE", f"{PROJECTS}/one")).code == 200
     await denied(world, "ann", "GET", f"{PROJECTS}/one")
@@ -92,25 +92,25 @@ async def test_a_project_that_differs_is_only_overwritten_when_asked(world: Worl
     ],
 )
 async def test_a_project_that_cannot_be_is_refused(world: World, sent: Any, word: str) -> None:
-    found, said = await code(world, "ann", "POST", PROJECTS, sent)
-    assert found == 400 and word in said
+    status_code, message = await code(world, "ann", "POST", PROJECTS, sent)
+    assert status_code == 400 and word in message
     await denied(world, "ann", "GET", f"{PROJECTS}/x")
 
 
 async def test_the_name_in_the_address_is_the_one_that_is_written(world: World) -> None:
     await world.ask("ann", "POST", PROJECTS, {"project": named("three")})
-    found, said = await code(world, "ann", "PUT", f"{PROJECTS}/three", {"project": named("default")})
-    assert found == 400 and "three" in said
+    status_code, message = await code(world, "ann", "PUT", f"{PROJECTS}/three", {"project": named("default")})
+    assert status_code == 400 and "three" in message
 
 
 async def test_a_project_in_use_stays(world: World) -> None:
-    found, said = await code(world, "ann", "DELETE", f"{PROJECTS}/team")
-    assert found == 400 and "referenced by 1 applications: models" in said
+    status_code, message = await code(world, "ann", "DELETE", f"{PROJECTS}/team")
+    assert status_code == 400 and "referenced by 1 applications: models" in message
     assert (await code(world, "ann", "DELETE", f"{PROJECTS}/default"))[0] == 400
-    found, said = await code(
+    response_code, error_message = await code(
         world, "ann", "PUT", f"{PROJECTS}/team", {"project": named("team", sourceRepos=["https://x"])}
     )
-    assert found == 400 and "1 applications source became invalid" in said
+    assert response_code == 400 and "1 applications source became invalid" in error_message
 
 
 async def test_who_changes_a_project_can_give_it_nothing_that_is_not_theirs(world: World) -> None:
@@ -141,10 +141,10 @@ async def test_what_a_project_tells_beside_itself(world: World) -> None:
     link = f"- {{title: Runbook, url: '{good}'}}\n- {{title: x, url: '{bad}'}}\n"
     key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
     await world.cluster.patch(key, {"data": {"project.links": link}})
-    told = {"url": "https://wiki.example.com/four", "title": "Runbook"}
-    assert (await world.get("ann", f"{PROJECTS}/four/links")) == {"items": [told]}
+    deep_link = {"url": "https://wiki.example.com/four", "title": "Runbook"}
+    assert (await world.get("ann", f"{PROJECTS}/four/links")) == {"items": [deep_link]}
     happened = (await world.get("ann", f"{PROJECTS}/four/events"))["items"]
-    assert [(each["reason"], each["message"]) for each in happened] == [("ResourceCreated", "ann created project")]
+    assert [(event["reason"], event["message"]) for event in happened] == [("ResourceCreated", "ann created project")]
     assert (await world.get("ann", f"{PROJECTS}/four/globalprojects")) == {"items": []}
 
 
@@ -167,7 +167,7 @@ async def test_a_detailed_project_tells_where_its_repositories_are_and_nothing_m
 
 
 async def test_projects_are_for_those_who_may(world: World) -> None:
-    assert [each["metadata"]["name"] for each in (await world.get("cid", PROJECTS))["items"]] == ["team"]
+    assert [project["metadata"]["name"] for project in (await world.get("cid", PROJECTS))["items"]] == ["team"]
     assert (await world.get("bob", PROJECTS))["items"] == []
     for method, where, sent in (
         ("GET", "default", None),
@@ -188,8 +188,8 @@ async def test_projects_are_for_those_who_may(world: World) -> None:
 async def test_a_repository_is_declared_as_a_secret_and_read_without_it(world: World) -> None:
     url = world.repository.url
     sent = {"repo": url, "name": "app", "username": "ann", "password": "canary-1234", "enableLfs": True}
-    made = await world.ask("ann", "POST", REPOSITORIES, sent)
-    assert made.code == 200 and b"canary" not in made.body
+    response = await world.ask("ann", "POST", REPOSITORIES, sent)
+    assert response.code == 200 and b"canary" not in response.body
     (secret,) = await secrets_of(world, "repository")
     assert secret["metadata"]["name"].startswith("repo-") and value(secret, "password") == "canary-1234"
     got = await world.ask("ann", "GET", f"{REPOSITORIES}/{path(url)}")
@@ -219,8 +219,8 @@ async def test_a_repository_is_declared_as_a_secret_and_read_without_it(world: W
     ],
 )
 async def test_a_repository_that_cannot_be_is_refused(world: World, sent: Any, word: str) -> None:
-    found, said = await code(world, "ann", "POST", REPOSITORIES, sent)
-    assert found == 400 and word in said and "canary" not in said
+    status_code, message = await code(world, "ann", "POST", REPOSITORIES, sent)
+    assert status_code == 400 and word in message and "canary" not in message
     assert await secrets_of(world, "repository") == []
 
 
@@ -236,14 +236,14 @@ async def test_the_address_in_the_path_is_the_one_that_is_written(world: World) 
     assert (await code(world, "ann", "POST", REPOSITORIES + "?credsOnly=true", {"repo": URL, "project": "team"}))[
         0
     ] == 400
-    assert [each["repo"] for each in (await world.get("cid", REPOSITORIES))["items"]] == [URL]
+    assert [repository["repo"] for repository in (await world.get("cid", REPOSITORIES))["items"]] == [URL]
     assert (await world.get("bob", REPOSITORIES))["items"] == []
     await world.ask("ann", "DELETE", where)
 
 
 async def test_repositories_are_for_those_who_may(world: World) -> None:
     where = f"{REPOSITORIES}/{path(URL)}"
-    for method, place, sent in (
+    for method, endpoint, sent in (
         ("POST", REPOSITORIES, {"repo": URL}),
         ("GET", where, None),
         ("PUT", where, {"repo": URL}),
@@ -254,23 +254,25 @@ async def test_repositories_are_for_those_who_may(world: World) -> None:
         ("POST", f"{where}/appdetails", {"source": {"repoURL": URL}}),
         ("GET", f"{where}/helmcharts", None),
     ):
-        await denied(world, "bob", method, place, sent)
+        await denied(world, "bob", method, endpoint, sent)
     await denied(world, "dan", "POST", REPOSITORIES, {"repo": URL})
 
 
 async def test_a_repository_is_tried_before_it_is_declared(world: World) -> None:
     url = path(world.repository.url)
     assert (await world.ask("ann", "POST", f"{REPOSITORIES}/{url}/validate", world.repository.url)).json() == {}
-    found, said = await code(world, "ann", "POST", f"{REPOSITORIES}/{path('/nowhere')}/validate?username=u", "x")
-    assert found == 400 and said.startswith("Unable to connect to repository")
+    status_code, message = await code(
+        world, "ann", "POST", f"{REPOSITORIES}/{path('/nowhere')}/validate?username=u", "x"
+    )
+    assert status_code == 400 and message.startswith("Unable to connect to repository")
     assert (await code(world, "ann", "POST", f"{REPOSITORIES}/{url}/validate?insecure=perhaps", "x"))[0] == 400
 
 
 async def test_what_is_in_a_repository_is_told(world: World) -> None:
     where = f"{REPOSITORIES}/{path(world.repository.url)}"
     assert (await world.get("ann", f"{where}/refs")) == {"branches": ["main"], "tags": []}
-    found = await world.get("ann", f"{where}/apps?revision=main")
-    assert found["items"] == [{"path": "app", "type": "Kustomize"}, {"path": "chart", "type": "Helm"}]
+    listing = await world.get("ann", f"{where}/apps?revision=main")
+    assert listing["items"] == [{"path": "app", "type": "Kustomize"}, {"path": "chart", "type": "Helm"}]
     source = {"repoURL": world.repository.url, "targetRevision": "main"}
     got = await world.ask("ann", "POST", f"{where}/appdetails", {"source": {**source, "path": "app"}})
     assert got.json() == {"type": "Kustomize", "kustomize": {"images": ["web:v2"]}}
@@ -298,12 +300,12 @@ async def test_what_is_in_a_repository_is_told(world: World) -> None:
 async def test_templates_and_write_credentials_are_kept_apart(world: World, base: str, kind: str, field: str) -> None:
     where, url = f"/api/v1/{base}", "https://git.example.invalid/team"
     sent = {field: url, "username": "u", "password": "canary-5678"}
-    made = await world.ask("ann", "POST", where, sent)
-    assert made.code == 200 and b"canary" not in made.body
+    response = await world.ask("ann", "POST", where, sent)
+    assert response.code == 200 and b"canary" not in response.body
     (secret,) = await secrets_of(world, kind)
     assert value(secret, "password") == "canary-5678"
     got = await world.ask("ann", "GET", where)
-    assert [each[field] for each in got.json()["items"]] == [url] and b"canary" not in got.body
+    assert [credential[field] for credential in got.json()["items"]] == [url] and b"canary" not in got.body
     assert (await world.get("cid", where))["items"] == []
     await denied(world, "bob", "POST", where, sent)
     await denied(world, "bob", "PUT", f"{where}/{path(url)}", sent)

@@ -42,13 +42,13 @@ async def test_the_cluster_that_it_runs_in_needs_no_secret(world: World) -> None
     where = f"{CLUSTERS}/{path(here['server'])}"
     assert (await world.get("ann", f"{CLUSTERS}/in-cluster?id.type=name"))["name"] == "in-cluster"
     assert (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).code == 200
-    for method, place, sent in (("DELETE", where, None), ("PUT", where, {}), ("POST", f"{where}/rotate-auth", {})):
-        assert (await code(world, "ann", method, place, sent))[0] == 400
+    for method, endpoint, sent in (("DELETE", where, None), ("PUT", where, {}), ("POST", f"{where}/rotate-auth", {})):
+        assert (await code(world, "ann", method, endpoint, sent))[0] == 400
 
 
 async def test_a_cluster_is_declared_as_a_secret_and_read_without_it(world: World) -> None:
-    made = await world.ask("ann", "POST", CLUSTERS, {**PROD, "labels": {"env": "prod"}, "namespaces": ["a", "b"]})
-    assert made.code == 200 and b"canary" not in made.body
+    response = await world.ask("ann", "POST", CLUSTERS, {**PROD, "labels": {"env": "prod"}, "namespaces": ["a", "b"]})
+    assert response.code == 200 and b"canary" not in response.body
     where = f"{CLUSTERS}/{path(PROD['server'])}"
     got = await world.ask("ann", "GET", where)
     document = got.json()
@@ -99,7 +99,7 @@ async def test_a_cluster_that_cannot_be_is_refused(world: World, sent: Any) -> N
 async def test_clusters_are_for_those_who_may(world: World) -> None:
     await world.ask("ann", "POST", CLUSTERS, {**PROD, "project": "team"})
     where = f"{CLUSTERS}/{path(PROD['server'])}"
-    assert [each["name"] for each in (await world.get("cid", CLUSTERS))["items"]] == ["prod"]
+    assert [cluster["name"] for cluster in (await world.get("cid", CLUSTERS))["items"]] == ["prod"]
     await world.ask("ann", "POST", CLUSTERS, {"server": "https://hidden:6443", "name": "hidden"})
     for query in ("", "?upsert=true"):  # that it is there is not for everybody
         await denied(world, "cid", "POST", f"{CLUSTERS}{query}", {"server": "https://hidden:6443", "project": "team"})
@@ -108,7 +108,7 @@ async def test_clusters_are_for_those_who_may(world: World) -> None:
     await denied(world, "cid", "PUT", where, {**PROD, "project": ""})
     assert (await world.ask("cid", "PUT", where, {**PROD, "project": "team"})).code == 200
     await world.ask("ann", "DELETE", where)
-    for method, place, sent in (
+    for method, endpoint, sent in (
         ("POST", CLUSTERS, PROD),
         ("GET", where, None),
         ("PUT", where, PROD),
@@ -117,7 +117,7 @@ async def test_clusters_are_for_those_who_may(world: World) -> None:
         ("POST", f"{where}/rotate-auth", {}),
         ("GET", f"{CLUSTERS}/{path('https://kubernetes.default.svc')}", None),
     ):
-        await denied(world, "bob", method, place, sent)
+        await denied(world, "bob", method, endpoint, sent)
 
 
 # -- certificates and keys ---------------------------------------------------------------------------------------
@@ -133,8 +133,8 @@ KNOWN = {
 async def test_hosts_are_believed_and_no_more(world: World) -> None:
     where = "/api/v1/certificates"
     assert (await world.ask("ann", "POST", where, {"items": [KNOWN]})).code == 200
-    found = await world.cluster.get(ResourceKey("", "ConfigMap", "argocd", "argocd-ssh-known-hosts-cm"))
-    assert found and found["data"]["ssh_known_hosts"] == f"git.example.com ssh-ed25519 {HOST_KEY}\n"
+    config_map = await world.cluster.get(ResourceKey("", "ConfigMap", "argocd", "argocd-ssh-known-hosts-cm"))
+    assert config_map and config_map["data"]["ssh_known_hosts"] == f"git.example.com ssh-ed25519 {HOST_KEY}\n"
     (one,) = (await world.get("ann", f"{where}?hostNamePattern=*.example.com"))["items"]
     assert one["certInfo"].startswith("SHA256:")
     assert (await world.get("ann", f"{where}?certType=https"))["items"] == []

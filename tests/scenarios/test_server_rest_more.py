@@ -60,8 +60,8 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _has_status(world: World, name: str) -> bool:
-    found: Any = world.lookout.cache.get(ResourceKey("argoproj.io", "Application", "argocd", name)) or {}
-    return bool(found.get("status", {}).get("sync"))
+    application: Any = world.lookout.cache.get(ResourceKey("argoproj.io", "Application", "argocd", name)) or {}
+    return bool(application.get("status", {}).get("sync"))
 
 
 # -- settings and notifications ----------------------------------------------------------------------------------
@@ -86,14 +86,14 @@ async def test_a_stranger_learns_how_to_sign_in_and_no_more(world: World) -> Non
 
 
 async def test_who_is_known_learns_the_rest(world: World) -> None:
-    found = await world.get("bob", "/api/v1/settings")
-    assert "canary" not in json.dumps(found)
-    assert (found["appLabelKey"], found["trackingMethod"]) == ("my/instance", "annotation")
-    assert found["resourceOverrides"] == {
+    settings = await world.get("bob", "/api/v1/settings")
+    assert "canary" not in json.dumps(settings)
+    assert (settings["appLabelKey"], settings["trackingMethod"]) == ("my/instance", "annotation")
+    assert settings["resourceOverrides"] == {
         "apps/Deployment": {"healthLua": "return {}"},
         "*/*": {"ignoreDifferences": {"jsonPointers": ["/spec/replicas"]}},
     }
-    assert found["help"]["chatUrl"] == "https://chat.example.com" and found["execEnabled"] is False
+    assert settings["help"]["chatUrl"] == "https://chat.example.com" and settings["execEnabled"] is False
     assert (await world.get("bob", "/api/v1/settings/plugins")) == {"plugins": []}
 
 
@@ -116,15 +116,17 @@ def a_set(name: str, project: str = "team", **more: Any) -> dict[str, Any]:
 
 
 async def test_an_application_set_is_kept_and_nothing_is_made_of_it(world: World) -> None:
-    made = await world.ask("cid", "POST", SETS, a_set("one"))
-    assert made.code == 200, made.body
+    response = await world.ask("cid", "POST", SETS, a_set("one"))
+    assert response.code == 200, response.body
     assert (await world.get("cid", f"{SETS}/one"))["spec"]["template"]["spec"]["project"] == "team"
-    assert [each["metadata"]["name"] for each in (await world.get("cid", SETS))["items"]] == ["one"]
+    assert [application_set["metadata"]["name"] for application_set in (await world.get("cid", SETS))["items"]] == [
+        "one"
+    ]
     assert (await world.get("cid", f"{SETS}?projects=other"))["items"] == []
     assert (await world.get("cid", f"{SETS}/one/resource-tree")) == {"nodes": []}
     assert (await world.get("cid", f"{SETS}/one/events"))["items"] == []
-    found, said = await code(world, "cid", "POST", f"{SETS}/generate", a_set("one"))
-    assert found == 400 and "generating ApplicationSets" in said
+    status_code, message = await code(world, "cid", "POST", f"{SETS}/generate", a_set("one"))
+    assert status_code == 400 and "generating ApplicationSets" in message
     changed = a_set("one", server="https://elsewhere")
     assert (await code(world, "cid", "POST", SETS, changed))[1].endswith("use upsert flag to force update")
     assert (await world.ask("cid", "POST", f"{SETS}?upsert=true", changed)).code == 200
@@ -163,7 +165,7 @@ async def badge(world: World, query: str) -> list[str]:
     got = await world.raw("GET", f"/api/badge?{query}")
     assert got.code == 200 and got.headers["content-type"] == "image/svg+xml"
     root = ElementTree.fromstring(got.body)
-    return [str(each.text) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    return [str(element.text) for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 async def test_badges_are_drawn_only_where_they_are_allowed(world: World) -> None:
@@ -203,7 +205,7 @@ async def test_an_update_of_a_set_outlasts_a_controller_that_writes_to_it(
     monkeypatch.setattr(cluster, "replace", replace_too_late)
     got = await world.ask("ann", "POST", f"{SETS}?upsert=true", a_set("contended", server="https://elsewhere"))
     assert got.code == 200, got
-    found = await world.cluster.get(key)
-    assert found and found["metadata"]["labels"] == {"by-a-controller": "yes"}
-    assert "https://elsewhere" in json.dumps(found["spec"])
+    application_set = await world.cluster.get(key)
+    assert application_set and application_set["metadata"]["labels"] == {"by-a-controller": "yes"}
+    assert "https://elsewhere" in json.dumps(application_set["spec"])
     await world.cluster.delete(key)

@@ -41,12 +41,12 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def plane(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
     folder = tmp_path_factory.mktemp("plane")
-    async with served(folder / "plane") as found:
-        cluster = EmbeddedCluster(found.plane)
+    async with served(folder / "plane") as api_server:
+        cluster = EmbeddedCluster(api_server.plane)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
             await cluster.create(load_definition(name))
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
-        write_kubeconfig(folder / "kubeconfig", found)
+        write_kubeconfig(folder / "kubeconfig", api_server)
         yield cluster, folder
 
 
@@ -59,35 +59,35 @@ def ask(url: str, path: str, tls: ssl.SSLContext | None = None, **headers: str) 
     try:
         connection.request("GET", path, headers={"Host": parts.netloc, **headers})
         got = connection.getresponse()
-        told = {name.lower(): value for name, value in reversed(got.getheaders())}  # of several, the first
-        return got.status, told, got.read()
+        response_headers = {name.lower(): value for name, value in reversed(got.getheaders())}  # of several, the first
+        return got.status, response_headers, got.read()
     finally:
         connection.close()
 
 
-async def asked(*words: Any, **more: Any) -> tuple[int, dict[str, str], bytes]:
+async def ask_in_thread(*words: Any, **more: Any) -> tuple[int, dict[str, str], bytes]:
     return await asyncio.to_thread(ask, *words, **more)
 
 
 async def open_page(plane: Any, tmp_path: Path, **options: Any) -> Any:
     cluster, _ = plane
-    given = WebServerOptions(folder=tmp_path / "page", **{"port": 0, **options})
-    return serve_web(cluster, "a test", given, namespace=CONTROL, crew=shared_crew())
+    server_options = WebServerOptions(folder=tmp_path / "page", **{"port": 0, **options})
+    return serve_web(cluster, "a test", server_options, namespace=CONTROL, crew=shared_crew())
 
 
 async def test_the_printed_address_lets_its_owner_in_once(plane: Any, tmp_path: Path) -> None:
-    async with await open_page(plane, tmp_path) as found:
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", found.url)
-        entrance = found.create_login_url().removeprefix(found.url)
-        code, headers, _ = await asked(found.url, entrance)
+    async with await open_page(plane, tmp_path) as server:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", server.url)
+        entrance = server.create_login_url().removeprefix(server.url)
+        code, headers, _ = await ask_in_thread(server.url, entrance)
         assert code == 200  # a page that leads on: after a redirect from elsewhere a strict cookie would stay at home
         cookie = headers["set-cookie"]
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
         name, _, value = cookie.partition(";")[0].partition("=")
-        assert name == f"argosy-{urlsplit(found.url).port}"
-        code, _, body = await asked(found.url, "/api/openapi.json", Cookie=f"{name}={value}")
+        assert name == f"argosy-{urlsplit(server.url).port}"
+        code, _, body = await ask_in_thread(server.url, "/api/openapi.json", Cookie=f"{name}={value}")
         assert (code, json.loads(body)["openapi"]) == (200, "3.1.0")
-        assert "set-cookie" not in (await asked(found.url, entrance))[1]
+        assert "set-cookie" not in (await ask_in_thread(server.url, entrance))[1]
 
 
 @pytest.mark.tier("all")
@@ -97,10 +97,10 @@ async def test_two_pages_at_once_do_not_share_a_session(plane: Any, tmp_path: Pa
         await open_page(plane, tmp_path / "two") as second,
     ):
         assert first.url != second.url
-        _, headers, _ = await asked(first.url, first.create_login_url().removeprefix(first.url))
+        _, headers, _ = await ask_in_thread(first.url, first.create_login_url().removeprefix(first.url))
         cookie = headers["set-cookie"].partition(";")[0]
-        assert (await asked(first.url, "/api/openapi.json", Cookie=cookie))[0] == 200
-        assert (await asked(second.url, "/api/openapi.json", Cookie=cookie))[0] == 401
+        assert (await ask_in_thread(first.url, "/api/openapi.json", Cookie=cookie))[0] == 200
+        assert (await ask_in_thread(second.url, "/api/openapi.json", Cookie=cookie))[0] == 401
 
 
 @pytest.mark.tier("all")
@@ -119,19 +119,19 @@ async def test_a_port_that_is_taken_is_told_and_another_one_found(
 
 
 async def test_beyond_this_machine_there_is_tls_with_a_fingerprint_and_no_code(plane: Any, tmp_path: Path) -> None:
-    async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as found:
-        assert found.url.startswith("https://argosy.example.com:")
-        assert found.create_login_url() == found.url
-        assert re.fullmatch(r"([0-9A-F]{2}:){31}[0-9A-F]{2}", found.fingerprint)
+    async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as server:
+        assert server.url.startswith("https://argosy.example.com:")
+        assert server.create_login_url() == server.url
+        assert re.fullmatch(r"([0-9A-F]{2}:){31}[0-9A-F]{2}", server.fingerprint)
         trust = ssl.create_default_context(cafile=str(tmp_path / "page" / "tls.crt"))
         trust.check_hostname = False
-        code, headers, _ = await asked(found.url, "/api/version", trust)
+        code, headers, _ = await ask_in_thread(server.url, "/api/version", trust)
         assert (code, headers["strict-transport-security"]) == (200, "max-age=31536000")
-        assert (await asked(found.url, "/api/version", trust, Host="evil.example.com"))[0] == 421
-        assert (await asked(found.url, "/healthz", trust, Host="10.1.2.3:8484"))[0] == 200
+        assert (await ask_in_thread(server.url, "/api/version", trust, Host="evil.example.com"))[0] == 421
+        assert (await ask_in_thread(server.url, "/healthz", trust, Host="10.1.2.3:8484"))[0] == 200
         assert (tmp_path / "page" / "tls.key").stat().st_mode & 0o777 == 0o600
     async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as again:
-        assert again.fingerprint == found.fingerprint
+        assert again.fingerprint == server.fingerprint
 
 
 @pytest.mark.tier("all")
@@ -143,10 +143,10 @@ async def test_every_address_is_one_of_either_kind(
     if has_ipv6 and not socket.has_dualstack_ipv6():
         pytest.skip("no IPv6 on this machine")
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: has_ipv6)
-    async with await open_page(plane, tmp_path, listen="::", hostnames=("argosy.example.com",)) as found:
-        assert found.url.startswith("https://argosy.example.com:")
+    async with await open_page(plane, tmp_path, listen="::", hostnames=("argosy.example.com",)) as server:
+        assert server.url.startswith("https://argosy.example.com:")
         for address in by:
-            to = address, urlsplit(found.url).port
+            to = address, urlsplit(server.url).port
             assert await asyncio.to_thread(ssl.get_server_certificate, to, timeout=HANG_SECONDS)
 
 
@@ -159,9 +159,9 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
 
     def bring(name: str, *, has_key: bool = True) -> str:
         create_self_signed_certificate(tmp_path / name / "tls.crt", tmp_path / name / "tls.key", ["localhost"], [])
-        for each in files if has_key else files[:1]:
-            (tmp_path / "next").symlink_to(tmp_path / name / each.name)
-            (tmp_path / "next").replace(each)
+        for file in files if has_key else files[:1]:
+            (tmp_path / "next").symlink_to(tmp_path / name / file.name)
+            (tmp_path / "next").replace(file)
         return read_fingerprint(tmp_path / name / "tls.crt").replace(":", "").lower()
 
     async def shown(port: int) -> str:
@@ -169,8 +169,8 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
         return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
 
     first = bring("one")
-    async with await open_page(plane, tmp_path, listen="0.0.0.0", certificate=files[0], key=files[1]) as found:
-        port = urlsplit(found.url).port
+    async with await open_page(plane, tmp_path, listen="0.0.0.0", certificate=files[0], key=files[1]) as server:
+        port = urlsplit(server.url).port
         assert port and await shown(port) == first
         bring("half", has_key=False)  # it does not fit the key that is there
         await wait_until_async(lambda: "cannot load the changed TLS certificate" in caplog.text, "it is looked at")
@@ -183,24 +183,24 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
 
 @pytest.mark.tier("all")
 async def test_metrics_have_a_port_of_their_own(plane: Any, tmp_path: Path) -> None:
-    async with await open_page(plane, tmp_path, metrics_port=-1) as found:
-        assert isinstance(found, RunningServer)
-        assert (await asked(found.url, "/metrics"))[0] == 401
+    async with await open_page(plane, tmp_path, metrics_port=-1) as server:
+        assert isinstance(server, RunningServer)
+        assert (await ask_in_thread(server.url, "/metrics"))[0] == 401
 
 
 async def test_once_its_watches_have_ended_every_probe_says_so(plane: Any, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    async with await open_page(plane, tmp_path, metrics_port=port) as found:
+    async with await open_page(plane, tmp_path, metrics_port=port) as server:
         for path in ("/healthz", "/livez", "/readyz"):
-            assert (await asked(f"http://127.0.0.1:{port}", path))[::2] == (200, b"ok\n")
-        (watching,) = [each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == "ClusterView.run"]  # type: ignore[union-attr]
+            assert (await ask_in_thread(f"http://127.0.0.1:{port}", path))[::2] == (200, b"ok\n")
+        (watching,) = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "ClusterView.run"]  # type: ignore[union-attr]
         watching.cancel()
         await asyncio.wait({watching})
         for path in ("/healthz", "/livez", "/readyz"):
-            code, _, told = await asked(f"http://127.0.0.1:{port}", path)
-            assert (code, told) == (503, b"the cluster watches have ended\n")
-        assert (await asked(found.url, "/healthz"))[0] == 503
+            code, _, body = await ask_in_thread(f"http://127.0.0.1:{port}", path)
+            assert (code, body) == (503, b"the cluster watches have ended\n")
+        assert (await ask_in_thread(server.url, "/healthz"))[0] == 503
 
 
 @pytest.mark.parametrize("flags", [{"certificate": Path("a")}, {"key": Path("a")}, {"repository": Path("/nowhere")}])
@@ -225,7 +225,7 @@ async def test_the_command_serves_and_ends_at_once_with_a_stream_open(plane: Any
         printed = await asyncio.to_thread(_until_ready, process.stdout)
         (entrance,) = re.findall(r"page +(http\S+)", printed)
         url = entrance.partition("/enter")[0]
-        assert (await asked(url, "/api/version"))[0] == 200
+        assert (await ask_in_thread(url, "/api/version"))[0] == 200
         process.send_signal(signal.SIGINT)
         assert await asyncio.to_thread(process.wait, HANG_SECONDS) == 0
     finally:
@@ -236,12 +236,12 @@ async def test_the_command_serves_and_ends_at_once_with_a_stream_open(plane: Any
 
 
 def _until_ready(out: Iterator[str]) -> str:
-    found = ""
+    output = ""
     for line in out:
-        found += line
+        output += line
         if "Ctrl-C" in line:
-            return found
-    raise AssertionError(found)
+            return output
+    raise AssertionError(output)
 
 
 @pytest.mark.tier("all")

@@ -60,8 +60,8 @@ class Browser:
         connection = http.client.HTTPConnection("127.0.0.1", self.client.port, timeout=HANG_SECONDS)
         connection.request(method, path, body, headers)
         got = connection.getresponse()
-        told = {name.lower(): ", ".join(got.headers.get_all(name, [])) for name in got.headers}
-        answered = Answered(got.status, told, got.read())
+        response_headers = {name.lower(): ", ".join(got.headers.get_all(name, [])) for name in got.headers}
+        answered = Answered(got.status, response_headers, got.read())
         connection.close()
         return answered
 
@@ -122,14 +122,14 @@ async def test_a_password_opens_a_session_that_ends_with_sign_out(world: World) 
     assert "SameSite=Strict" in cookie
     assert await browser.is_in()
     assert (await browser.get("/login?next=/settings")).headers["location"] == "/settings"
-    kept = dict(browser.cookies)
+    cookies = dict(browser.cookies)
     csrf = re.search(rb'data-csrf="([0-9a-f]+)"', (await browser.get("/api/docs")).body)
     assert csrf is not None
     assert (await browser.post("/logout", csrf="x" * 64)).code == 403
     assert (await browser.post("/logout", origin="https://evil.example", csrf=csrf[1].decode())).code == 403
     assert (await browser.post("/logout", csrf=csrf[1].decode())).headers["location"] == "/login?said=left"
     assert browser.cookies == {}
-    browser.cookies = kept
+    browser.cookies = cookies
     assert not await browser.is_in()
 
 
@@ -139,13 +139,13 @@ async def test_what_is_wrong_is_one_page_with_one_sentence(world: World) -> None
         await browser.post("/login", username=name, password=password)
         for name, password in (("ann", "wrong"), ("nobody", PASSWORD), ("", ""), ("ann", "x" * 200))
     ]
-    assert {(each.code, each.headers["location"]) for each in answers} == {(303, "/login?error=refused")}
+    assert {(answer.code, answer.headers["location"]) for answer in answers} == {(303, "/login?error=refused")}
     page = (await browser.get("/login?error=refused")).body
     assert b"Invalid username or password" in page
     for text in ("<script>alert(1)</script>", "refused2", "code;x"):
-        shown = (await browser.get(f"/login?{urlencode({'error': text, 'said': text})}")).body
-        assert text.encode() not in shown
-        assert b"Invalid username" not in shown
+        error_page = (await browser.get(f"/login?{urlencode({'error': text, 'said': text})}")).body
+        assert text.encode() not in error_page
+        assert b"Invalid username" not in error_page
 
 
 async def test_a_sign_in_from_another_sites_page_is_refused(world: World) -> None:
@@ -172,23 +172,23 @@ async def test_a_program_gets_a_token_for_a_password_and_one_answer_for_what_is_
         return await asyncio.to_thread(world.client.ask, "POST", "/api/v1/session", json.dumps(document), JSON)
 
     wrong = [await session(username="ann", password="no"), await session(username="nobody", password="no")]
-    assert {(each.code, each.body) for each in wrong} == {
+    assert {(answer.code, answer.body) for answer in wrong} == {
         (401, b'{"error":"Invalid username or password","code":16,"message":"Invalid username or password"}')
     }
     assert (await session(username="ann")).code == 400
     assert (await session(username=["ann"], password="x")).code == 400
     token = (await session(username="ann", password=PASSWORD)).json()["token"]
-    told = await asyncio.to_thread(world.client.bearer, token, "GET", "/api/v1/session/userinfo")
-    assert told.json() == {"loggedIn": True, "username": "ann", "iss": "argocd"}
+    response = await asyncio.to_thread(world.client.bearer, token, "GET", "/api/v1/session/userinfo")
+    assert response.json() == {"loggedIn": True, "username": "ann", "iss": "argocd"}
     assert (await asyncio.to_thread(world.client.bearer, token, "DELETE", "/api/v1/session")).json() == {}
     assert (await asyncio.to_thread(world.client.bearer, token, "GET", "/api/v1/session/userinfo")).code == 401
 
 
 async def test_a_header_of_another_kind_is_a_credential_that_does_not_count(world: World) -> None:
     await world.room.settings(users__anonymous__enabled="true")
-    for given in ("Basic YWRtaW46eA==", "Bearer", "Bearer x", "x"):
+    for authorization in ("Basic YWRtaW46eA==", "Bearer", "Bearer x", "x"):
         got = await asyncio.to_thread(
-            world.client.ask, "GET", "/api/v1/session/userinfo", None, {"Authorization": given}
+            world.client.ask, "GET", "/api/v1/session/userinfo", None, {"Authorization": authorization}
         )
         assert got.code == 401
     got = await asyncio.to_thread(world.client.ask, "GET", "/api/v1/session/userinfo")
@@ -221,9 +221,9 @@ async def test_an_identity_provider_signs_in_by_the_browser(world: World) -> Non
     away = await browser.get("/auth/login?next=/settings")
     assert away.headers["location"].startswith(f"{world.provider.url}/authorize?")
     assert "SameSite=Lax" in away.headers["set-cookie"]
-    asked = dict(pair.split("=", 1) for pair in urlsplit(away.headers["location"]).query.split("&"))
-    asked["redirect_uri"] = f"http://127.0.0.1:{world.client.port}/auth/callback"
-    back = urlsplit(world.provider.authorize(asked))
+    parameters = dict(pair.split("=", 1) for pair in urlsplit(away.headers["location"]).query.split("&"))
+    parameters["redirect_uri"] = f"http://127.0.0.1:{world.client.port}/auth/callback"
+    back = urlsplit(world.provider.authorize(parameters))
     path = f"{back.path}?{back.query}"
     stranger = await world.browser().get(path)
     assert stranger.headers["location"] == "/login?error=provider"
@@ -248,19 +248,19 @@ async def test_accounts_over_the_api_see_and_change_themselves_and_others_by_the
         return await asyncio.to_thread(world.client.bearer, token, method, f"/api/v1/account{path}", document)
 
     token = await room.identities.login("cleo", PASSWORD)
-    assert [each["name"] for each in (await ask("GET", "")).json()["items"]] == ["bob", "cleo"]
+    assert [account["name"] for account in (await ask("GET", "")).json()["items"]] == ["bob", "cleo"]
     assert (await ask("GET", "/cleo")).json() == {"name": "cleo", "enabled": True, "capabilities": ["apiKey", "login"]}
     refused = [await ask("GET", "/admin"), await ask("GET", "/nobody"), await ask("POST", "/bob/token", {})]
-    assert {(each.code, each.body) for each in refused} == {(403, refused[0].body)}
-    made = (await ask("POST", "/cleo/token", {"id": "ci", "expiresIn": "3600"})).json()["token"]
-    told = await asyncio.to_thread(world.client.bearer, made, "GET", "/api/v1/session/userinfo")
-    assert told.json()["username"] == "cleo"
-    assert [each["id"] for each in (await ask("GET", "/cleo")).json()["tokens"]] == ["ci"]
+    assert {(answer.code, answer.body) for answer in refused} == {(403, refused[0].body)}
+    new_token = (await ask("POST", "/cleo/token", {"id": "ci", "expiresIn": "3600"})).json()["token"]
+    response = await asyncio.to_thread(world.client.bearer, new_token, "GET", "/api/v1/session/userinfo")
+    assert response.json()["username"] == "cleo"
+    assert [token_entry["id"] for token_entry in (await ask("GET", "/cleo")).json()["tokens"]] == ["ci"]
     assert (await ask("POST", "/cleo/token", {"id": "ci"})).code == 400
     assert (await ask("POST", "/cleo/token", {"expiresIn": -1})).code == 400
     assert (await ask("DELETE", "/cleo/token/ci")).json() == {}
     await room.glance.look()
-    assert (await asyncio.to_thread(world.client.bearer, made, "GET", "/api/v1/session/userinfo")).code == 401
+    assert (await asyncio.to_thread(world.client.bearer, new_token, "GET", "/api/v1/session/userinfo")).code == 401
     assert (await ask("GET", "/can-i/logs/get/ml/a")).json() == {"value": "yes"}
     assert (await ask("GET", "/can-i/applications/delete/ml/a")).json() == {"value": "no"}
     change = {"newPassword": "another horse"}
@@ -285,8 +285,8 @@ async def test_a_role_of_a_project_gets_tokens_over_the_api(world: World) -> Non
     async def ask(token: str, method: str, path: str, document: Any = None) -> Answered:
         return await asyncio.to_thread(world.client.bearer, token, method, path, document)
 
-    made = [(await ask(admin[0], "POST", admin[1], {"id": name})).json()["token"] for name in ("one", "two")]
-    for token in made:
+    tokens = [(await ask(admin[0], "POST", admin[1], {"id": name})).json()["token"] for name in ("one", "two")]
+    for token in tokens:
         assert (await ask(token, "GET", "/api/v1/session/userinfo")).json()["username"] == "proj:sea:ci"
         assert (await ask(token, "GET", "/api/v1/account/can-i/applications/sync/sea/a")).json() == {"value": "yes"}
         assert (await ask(token, "GET", "/api/v1/account/can-i/applications/sync/ml/a")).json() == {"value": "no"}
@@ -295,8 +295,8 @@ async def test_a_role_of_a_project_gets_tokens_over_the_api(world: World) -> Non
     assert (await ask(admin[0], "POST", "/api/v1/projects/sea/roles/none/token", {})).code == 400
     assert (await ask(admin[0], "DELETE", f"{admin[1]}/0?id=one")).json() == {}
     await room.glance.look()
-    assert (await ask(made[0], "GET", "/api/v1/session/userinfo")).code == 401
-    assert (await ask(made[1], "GET", "/api/v1/session/userinfo")).code == 200
+    assert (await ask(tokens[0], "GET", "/api/v1/session/userinfo")).code == 401
+    assert (await ask(tokens[1], "GET", "/api/v1/session/userinfo")).code == 200
     assert (await ask(admin[0], "DELETE", f"{admin[1]}/soon")).code == 400
 
 

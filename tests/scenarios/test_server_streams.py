@@ -33,8 +33,8 @@ class World:
     port: int
 
     async def token(self, name: str) -> str:
-        found: str = await self.site.authenticator.account_store.add_token(name, token_id=f"of-{name}")  # type: ignore[attr-defined]
-        return found
+        new_token: str = await self.site.authenticator.account_store.add_token(name, token_id=f"of-{name}")  # type: ignore[attr-defined]
+        return new_token
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def names(frame: Any) -> list[str]:
     return sorted(node["name"] for node in frame["result"]["nodes"])
 
 
-async def until_names(stream: Opened, wanted: list[str]) -> None:
-    while names(await stream.line()) != wanted:
+async def until_names(stream: Opened, expected_names: list[str]) -> None:
+    while names(await stream.line()) != expected_names:
         pass
 
 

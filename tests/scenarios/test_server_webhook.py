@@ -54,18 +54,18 @@ async def forgotten(world: World) -> None:
 
 
 def _source(world: World, name: str) -> str:
-    found: Any = world.lookout.cache.get(ResourceKey("argoproj.io", "Application", "argocd", name)) or {}
-    return str(found.get("spec", {}).get("source", {}).get("repoURL", ""))
+    application: Any = world.lookout.cache.get(ResourceKey("argoproj.io", "Application", "argocd", name)) or {}
+    return str(application.get("spec", {}).get("source", {}).get("repoURL", ""))
 
 
 async def refreshed(world: World) -> set[str]:
     await world.site.get_module_state(WebhookReceiver).refreshes.wait_until_empty()
-    found = set()
+    refreshed_names = set()
     for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
         app = await world.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", name))
         if app and REFRESH in (app["metadata"].get("annotations") or {}):
-            found.add(name)
-    return found
+            refreshed_names.add(name)
+    return refreshed_names
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -40,12 +40,12 @@ def test_a_plan_says_what_would_change_and_changes_nothing(openshift: Sandbox, h
     assert done.code == 0, done.err
     assert "ArgoCD/openshift-gitops in openshift-gitops (managed by an operator" in done.out
     assert re.search(r"dev +planned-dev +auto +\+ namespace planned-dev  \+ rolebinding argocd-admin", done.out)
-    found = json.loads(setup(openshift, "plan", "-f", file, "-o", "json").out)
-    assert (found["kind"], found["create"], found["delete"]) == ("SetupPlan", 9, 0)
-    assert found["update"] + found["unchanged"] == 2, "settings of Argo CD, which another delivery may have set"
-    verbs = Counter(change["verb"] for change in found["changes"])
-    assert verbs == Counter(create=9, update=found["update"], unchanged=found["unchanged"])
-    assert f"Plan: 9 to add, {found['update']} to change, 0 to remove." in done.out
+    plan = json.loads(setup(openshift, "plan", "-f", file, "-o", "json").out)
+    assert (plan["kind"], plan["create"], plan["delete"]) == ("SetupPlan", 9, 0)
+    assert plan["update"] + plan["unchanged"] == 2, "settings of Argo CD, which another delivery may have set"
+    verbs = Counter(change["verb"] for change in plan["changes"])
+    assert verbs == Counter(create=9, update=plan["update"], unchanged=plan["unchanged"])
+    assert f"Plan: 9 to add, {plan['update']} to change, 0 to remove." in done.out
     assert "! production" not in done.out, "-prod is the usual shortening"
     assert get(openshift, "/api/v1/namespaces/planned-dev") is None
     assert setup(openshift, "apply", "-f", file, "--dry-run").code == 0
@@ -101,15 +101,15 @@ def test_without_a_terminal_and_without_y_nothing_is_written(openshift: Sandbox,
 def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code: int) -> None:
     name = f"asked-{answer.strip()}"
     file = delivery(home, name)
-    ours, theirs = pty.openpty()
+    ours, terminal = pty.openpty()
     os.write(ours, answer.encode())
     command = [str(ARGOSY), "setup", "apply", "-f", str(file), "--data-dir", str(openshift.folder)]
     done = subprocess.run(
-        command, stdin=theirs, capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
+        command, stdin=terminal, capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
         env=environment(openshift.folder.parent),
     )  # fmt: skip
     os.close(ours)
-    os.close(theirs)
+    os.close(terminal)
     assert done.returncode == code and "Do it? [y/N]" in done.stderr
     assert (get(openshift, f"/api/v1/namespaces/{name}-dev") is None) == (code == 2)
 
@@ -120,16 +120,16 @@ def test_status_tells_whether_all_is_there(openshift: Sandbox, home: Path) -> No
     before = setup(openshift, "status", "-f", file)
     assert before.code == 1 and "namespace told-dev is missing" in before.out
     assert setup(openshift, "apply", "-f", file, "-y").code == 0
-    said = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
-    patch(openshift, application("told-dev"), {"status": said})
+    status = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
+    patch(openshift, application("told-dev"), {"status": status})
     after = setup(openshift, "status", "-f", file)
     assert after.code == 0, after.out
     assert re.search(r"^dev +told-dev +told-dev +Synced +Healthy +complete$", after.out, re.MULTILINE)
     patch(openshift, application("told-dev"), {"spec": {"source": {"targetRevision": "other"}}})
-    found = setup(openshift, "status", "-f", file, "-o", "json")
-    assert found.code == 1
-    told = json.loads(found.out)
-    assert told["complete"] is False and told["environments"][0]["missing"] == ["application told-dev differs"]
+    result = setup(openshift, "status", "-f", file, "-o", "json")
+    assert result.code == 1
+    report = json.loads(result.out)
+    assert report["complete"] is False and report["environments"][0]["missing"] == ["application told-dev differs"]
 
 
 def test_destroy_removes_what_setup_made_and_namespaces_only_when_told(openshift: Sandbox, home: Path) -> None:
@@ -174,16 +174,16 @@ def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_
     plain: Sandbox, home: Path
 ) -> None:
     file = delivery(home, "llmops", argocd=PLAIN)
-    place = f"/api/v1/namespaces/{PLAIN}/configmaps"
-    patch(plain, f"{place}/argocd-cm", {"data": {"url": "https://argocd.example.com"}})
-    patch(plain, f"{place}/argocd-rbac-cm", {"data": {"policy.csv": "g, my-own-group, role:admin\n"}})
+    path = f"/api/v1/namespaces/{PLAIN}/configmaps"
+    patch(plain, f"{path}/argocd-cm", {"data": {"url": "https://argocd.example.com"}})
+    patch(plain, f"{path}/argocd-rbac-cm", {"data": {"policy.csv": "g, my-own-group, role:admin\n"}})
     done = setup(plain, "apply", "-f", file, "-y")
     assert done.code == 0, done.err
     assert "argocd (no operator: settings go directly into argocd-cm)" in done.out
-    data = get(plain, f"{place}/argocd-cm")["data"]
+    data = get(plain, f"{path}/argocd-cm")["data"]
     assert data["url"] == "https://argocd.example.com"
     assert "resource.customizations.health.serving.kserve.io_InferenceService" in data
-    policy = get(plain, f"{place}/argocd-rbac-cm")["data"]["policy.csv"]
+    policy = get(plain, f"{path}/argocd-rbac-cm")["data"]["policy.csv"]
     assert policy.startswith("g, my-own-group, role:admin\n") and "role:llmops-developer" in policy
     (subject,) = get(plain, binding("llmops-dev"))["subjects"]
     assert (subject["name"], subject["namespace"]) == ("argocd-application-controller", PLAIN)
@@ -191,8 +191,8 @@ def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_
     assert setup(plain, "apply", "-f", file).code == 0 and versions(plain, "llmops", PLAIN) == before
     assert setup(plain, "status", "-f", file).code == 0
     assert setup(plain, "destroy", "-f", file, "-y").code == 0
-    assert get(plain, f"{place}/argocd-cm")["data"] == {"url": "https://argocd.example.com"}
-    assert get(plain, f"{place}/argocd-rbac-cm")["data"]["policy.csv"] == "g, my-own-group, role:admin\n"
+    assert get(plain, f"{path}/argocd-cm")["data"] == {"url": "https://argocd.example.com"}
+    assert get(plain, f"{path}/argocd-rbac-cm")["data"]["policy.csv"] == "g, my-own-group, role:admin\n"
 
 
 @pytest.mark.tier("all")
@@ -203,8 +203,8 @@ def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sa
     outputs = [setup(openshift, "plan", "-f", file, "-o", form) for form in ("text", "json", "yaml")]
     outputs.append(setup(openshift, "apply", "-f", file, "-y", "-o", "json"))
     assert [done.code for done in outputs] == [0, 0, 0, 0]
-    place = f"/api/v1/namespaces/{GITOPS}/secrets/private-repository"
-    secret = get(openshift, place)
+    path = f"/api/v1/namespaces/{GITOPS}/secrets/private-repository"
+    secret = get(openshift, path)
     data = {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
     assert data == {
         "type": "git",
@@ -216,13 +216,13 @@ def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sa
     (home / "token").write_text("another-of-a-test")
     outputs.append(setup(openshift, "apply", "-f", file, "-y"))
     assert "password: changed" in outputs[-1].out
-    assert base64.b64decode(get(openshift, place)["data"]["password"]) == b"another-of-a-test"
+    assert base64.b64decode(get(openshift, path)["data"]["password"]) == b"another-of-a-test"
     (home / "token").unlink()
     outputs.append(setup(openshift, "plan", "-f", file))
     assert "! the repository's password cannot be read: file token is empty or missing" in outputs[-1].out
-    shown = "".join(done.out + done.err for done in outputs)
-    assert "of-a-test" not in shown and "aHVudGVyMi1vZi1hLXRlc3Q=" not in shown
-    assert openshift.request("DELETE", place).code == 200
+    printed = "".join(done.out + done.err for done in outputs)
+    assert "of-a-test" not in printed and "aHVudGVyMi1vZi1hLXRlc3Q=" not in printed
+    assert openshift.request("DELETE", path).code == 200
     missing = setup(openshift, "apply", "-f", file, "-y")
     assert missing.code == 2 and "cannot be read" in missing.err
 
@@ -246,19 +246,19 @@ def test_where_no_argo_cd_is_the_answer_is_no(shared: Sandbox, home: Path) -> No
 
 def may(where: Sandbox, namespace: str, name: str, rules: list[dict[str, Any]]) -> None:
     """A Role for alice; a ClusterRole where there is no namespace."""
-    place = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+    path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
     prefix = "" if namespace else "Cluster"
     role = {"metadata": {"name": name}, "rules": rules}
-    assert where.request("POST", f"{place}/{prefix.lower()}roles", role).code == 201
+    assert where.request("POST", f"{path}/{prefix.lower()}roles", role).code == 201
     bind(where, namespace, name, f"{prefix}Role", name)
 
 
 def bind(where: Sandbox, namespace: str, name: str, kind: str, role: str) -> None:
-    place = f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings"
+    path = f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings"
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
-    made = {"metadata": {"name": f"alice-{name}"}, "roleRef": reference, "subjects": [subject]}
-    assert where.request("POST", place, made).code == 201
+    role_binding = {"metadata": {"name": f"alice-{name}"}, "roleRef": reference, "subjects": [subject]}
+    assert where.request("POST", path, role_binding).code == 201
 
 
 def rule(group: str, resources: str, verbs: str) -> dict[str, Any]:

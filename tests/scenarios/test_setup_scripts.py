@@ -20,26 +20,26 @@ from support.setup_objects import GITOPS, NAMES, application, binding, delivery,
 
 def write_applications(folder: Path, name: str, namespace: str = GITOPS) -> Path:
     folder.mkdir(exist_ok=True)
-    for each in NAMES:
+    for tier in NAMES:
         manifest = {
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",
-            "metadata": {"name": f"{name}-{each}", "namespace": namespace},
+            "metadata": {"name": f"{name}-{tier}", "namespace": namespace},
             "spec": {
                 "project": "default",
-                "source": {"repoURL": "https://example.com/r.git", "targetRevision": "main", "path": each},
-                "destination": {"server": "https://kubernetes.default.svc", "namespace": f"{name}-{each}"},
+                "source": {"repoURL": "https://example.com/r.git", "targetRevision": "main", "path": tier},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": f"{name}-{tier}"},
                 "syncPolicy": {"automated": {"prune": True}},
             },
         }
-        (folder / f"{each}-application.yaml").write_text(json.dumps(manifest))
+        (folder / f"{tier}-application.yaml").write_text(json.dumps(manifest))
     return folder
 
 
 def test_argocd_prepares_namespaces_and_permissions_and_keeps_the_password(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "ready")
-    made = {"metadata": {"name": "ready-staging", "labels": {"team": "ml"}}}
-    assert openshift.request("POST", "/api/v1/namespaces", made).code == 201
+    namespace = {"metadata": {"name": "ready-staging", "labels": {"team": "ml"}}}
+    assert openshift.request("POST", "/api/v1/namespaces", namespace).code == 201
     first = setup(openshift, "argocd", "--apps", apps)
     assert first.code == 0, first.err
     assert "✓ Subscription openshift-gitops-operator found in namespace openshift-gitops-operator" in first.out
@@ -78,8 +78,8 @@ def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path
         "metadata": {"name": "openshift-gitops-operator"},
         "spec": {"name": "openshift-gitops-operator", "source": "s", "sourceNamespace": "n"},
     }
-    place = "/apis/operators.coreos.com/v1alpha1/namespaces/openshift-operators/subscriptions"
-    while (answer := running.request("POST", place, subscription)).code == 404:
+    path = "/apis/operators.coreos.com/v1alpha1/namespaces/openshift-operators/subscriptions"
+    while (answer := running.request("POST", path, subscription)).code == 404:
         pass  # the kind is not served yet
     assert answer.code == 201, answer.body
     apps = write_applications(home / "apps", "late")
@@ -117,11 +117,11 @@ def test_apps_says_created_updated_or_unchanged_and_lists_them(openshift: Sandbo
     apps = write_applications(home / "apps", "listed")
     first = setup(openshift, "apps", apps)
     assert first.code == 0, first.err
-    assert [f"✓ Application listed-{each} created" in first.out for each in NAMES] == [True] * 3
-    before = [get(openshift, application(f"listed-{each}"))["metadata"]["resourceVersion"] for each in NAMES]
+    assert [f"✓ Application listed-{tier} created" in first.out for tier in NAMES] == [True] * 3
+    before = [get(openshift, application(f"listed-{tier}"))["metadata"]["resourceVersion"] for tier in NAMES]
     second = setup(openshift, "apps", apps)
     assert second.out.count("unchanged") == 3
-    assert [get(openshift, application(f"listed-{each}"))["metadata"]["resourceVersion"] for each in NAMES] == before
+    assert [get(openshift, application(f"listed-{tier}"))["metadata"]["resourceVersion"] for tier in NAMES] == before
     patch(openshift, application("listed-dev"), {"status": {"sync": {"status": "OutOfSync"}}})
     file = apps / "dev-application.yaml"
     file.write_text(file.read_text().replace('"syncPolicy": {"automated": {"prune": true}}', '"syncPolicy": {}'))
@@ -140,9 +140,9 @@ def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home:
     file.write_text(
         file.read_text().replace("https://example.com/r.git", "https://github.com/your-org/llmops-demo.git")
     )
-    found = setup(openshift, "apps", apps)
-    assert found.code == 0
-    assert "⚠ untouched-staging: repoURL is still the placeholder https://github.com/your-org/" in found.out
+    result = setup(openshift, "apps", apps)
+    assert result.code == 0
+    assert "⚠ untouched-staging: repoURL is still the placeholder https://github.com/your-org/" in result.out
 
 
 @pytest.mark.tier("all")
@@ -150,9 +150,9 @@ def test_destroy_leaves_applications_that_came_from_files_their_permissions(open
     apps = write_applications(home / "apps", "kept")
     assert setup(openshift, "argocd", "--apps", apps).code == 0
     assert setup(openshift, "apps", apps).code == 0
-    found = setup(openshift, "destroy", "-y", "-f", delivery(home, "kept"))
-    assert found.code == 0, found.err
-    assert "Application kept-dev deploys there" in found.out + found.err
+    result = setup(openshift, "destroy", "-y", "-f", delivery(home, "kept"))
+    assert result.code == 0, result.err
+    assert "Application kept-dev deploys there" in result.out + result.err
     assert get(openshift, application("kept-dev"))
     assert get(openshift, binding("kept-dev"))
 
@@ -164,7 +164,7 @@ def test_apps_names_the_file_that_is_missing_and_applies_none(openshift: Sandbox
     (apps / missing).unlink()
     done = setup(openshift, "apps", apps)
     assert done.code == 1 and missing in done.err and "Application" not in done.out
-    assert all(get(openshift, application(f"partly-{each}")) is None for each in NAMES)
+    assert all(get(openshift, application(f"partly-{tier}")) is None for tier in NAMES)
 
 
 @pytest.mark.tier("all")

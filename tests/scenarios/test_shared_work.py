@@ -20,8 +20,8 @@ APPLICATIONS = 12
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedWork]:
-    with shared_work(tmp_path_factory.mktemp("shared"), APPLICATIONS) as found:
-        yield found
+    with shared_work(tmp_path_factory.mktemp("shared"), APPLICATIONS) as started_work:
+        yield started_work
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +39,13 @@ def nobody_interferes(work: SharedWork) -> Iterator[None]:
 def are_noted(work: SharedWork) -> bool:
     """Whether the proxy has seen the answer to each last claim; the server has written it a moment before."""
     notes = {app: work.claims(app)[-1].fence for app in work.apps}
-    return notes == {each["metadata"]["name"]: fence_of(each) for each in work.listed()}
+    return notes == {application["metadata"]["name"]: fence_of(application) for application in work.listed()}
 
 
 def an_owner(work: SharedWork) -> tuple[Controller, set[str]]:
     """A controller, and the applications that it claimed last."""
     last = {app: work.claims(app)[-1].member for app in work.apps}
-    one = next(each for each in work.living if each.name in last.values())
+    one = next(controller for controller in work.living if controller.name in last.values())
     return one, {app for app, member in last.items() if member == one.name}
 
 
@@ -55,12 +55,12 @@ def handed_over(work: SharedWork, apps: set[str], since: float) -> bool:
 
 def are_renewed_before(work: SharedWork, seconds: float) -> bool:
     """Whether there are Leases, and the last renewal of each was so many seconds ago."""
-    renewals = [datetime.fromisoformat(each["spec"]["renewTime"]) for each in work.members()]
+    renewals = [datetime.fromisoformat(lease["spec"]["renewTime"]) for lease in work.members()]
     return bool(renewals) and max(renewals) < datetime.now(UTC) - timedelta(seconds=seconds)
 
 
 def test_the_applications_are_shared_and_each_says_who_has_it(work: SharedWork) -> None:
-    holders = {each["spec"]["holderIdentity"] for each in work.members()}
+    holders = {lease["spec"]["holderIdentity"] for lease in work.members()}
     assert set(work.owners().values()) <= holders
     assert len(set(work.owners().values())) >= 2
 
@@ -77,7 +77,7 @@ def test_what_a_stopped_controller_had_is_taken_without_its_lease_running_out(wo
     (identity,) = {owner for app, owner in work.owners().items() if app in apps}
     one.end(signal.SIGTERM)
     assert one.process.wait(HANG_SECONDS) == 0
-    assert identity not in {each["spec"]["holderIdentity"] for each in work.members()}, "it has given its Lease up"
+    assert identity not in {lease["spec"]["holderIdentity"] for lease in work.members()}, "it has given its Lease up"
     took = work.until(HANG_SECONDS, lambda: handed_over(work, apps, one.ended_at), "what it had is taken")
     print(f"{len(apps)} applications {took:.1f} s after SIGTERM")
 
@@ -113,8 +113,8 @@ def test_a_refresh_and_a_push_reach_the_owner(work: SharedWork) -> None:
     work.until(HANG_SECONDS, lambda: work.are_synced(head), "a push is delivered")
     path = f"/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/{work.apps[0]}"
     refresh = "argocd.argoproj.io/refresh"
-    asked = {"metadata": {"annotations": {refresh: "hard"}}}
-    work.running.request("PATCH", path, asked, "application/merge-patch+json")
+    refresh_patch = {"metadata": {"annotations": {refresh: "hard"}}}
+    work.running.request("PATCH", path, refresh_patch, "application/merge-patch+json")
     work.until(
         HANG_SECONDS,
         lambda: refresh not in work.running.request("GET", path).json()["metadata"]["annotations"],

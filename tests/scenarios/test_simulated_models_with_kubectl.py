@@ -28,8 +28,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield started
 
 
-def run(played: Sandbox, *words: str, given: str | None = None) -> str:
-    done = kubectl(played.kubeconfig, *words, input=given)
+def run(played: Sandbox, *words: str, stdin: str | None = None) -> str:
+    done = kubectl(played.kubeconfig, *words, input=stdin)
     assert done.code == 0, done.err
     return done.out
 
@@ -38,8 +38,8 @@ def test_the_table_of_models_is_that_of_the_documents(played: Sandbox) -> None:
     run(played, "apply", "-k", str(FOLDER / "deploy_model/overlays/dev"))
     ready = "--for=condition=Ready"
     run(played, "wait", ready, "inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev", PATIENT)
-    shown = run(played, "get", "inferenceservice", "-n", "llmops-dev")
-    header, row = shown.splitlines()
+    table = run(played, "get", "inferenceservice", "-n", "llmops-dev")
+    header, row = table.splitlines()
     assert header.split()[:3] == ["NAME", "URL", "READY"]
     name, url, is_ready = row.split()[:3]
     assert (name, is_ready) == ("dev-qwen25-05b-instruct", "True")
@@ -49,9 +49,9 @@ def test_the_table_of_models_is_that_of_the_documents(played: Sandbox) -> None:
 
 
 def test_a_model_that_is_applied_again_is_unchanged_though_the_webhook_completed_it(played: Sandbox) -> None:
-    place = str(FOLDER / "deploy_model/overlays/dev")
-    run(played, "apply", "-k", place)
-    again = run(played, "apply", "-k", place).splitlines()
+    overlay = str(FOLDER / "deploy_model/overlays/dev")
+    run(played, "apply", "-k", overlay)
+    again = run(played, "apply", "-k", overlay).splitlines()
     assert "inferenceservice.serving.kserve.io/dev-qwen25-05b-instruct unchanged" in again
 
 
@@ -66,16 +66,16 @@ def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: 
         "triggers": [{"type": "ConfigChange"}],
     }
     for manifest in ({**stream, **about}, {**config, **about, "spec": spec}):
-        run(played, "apply", "-f", "-", given=dump_yaml(manifest))
+        run(played, "apply", "-f", "-", stdin=dump_yaml(manifest))
     (tmp_path / "oc").symlink_to(KUBECTL)
     job = ImageWait(name="trainer", image_tag="trainer:latest", namespace="ml", interval=1)
     container = job.build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
-    env = {each["name"]: each["value"] for each in container["env"]}
+    env = {variable["name"]: variable["value"] for variable in container["env"]}
     env |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(played.kubeconfig), "HOME": str(tmp_path)}
     done = subprocess.run(
         ["sh", "-c", *container["args"]], env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "image stream tag trainer:latest is there" in done.stdout
-    shown = run(played, "get", "builds", "-n", "ml")
-    assert "trainer-1" in shown and "Complete" in shown
+    table = run(played, "get", "builds", "-n", "ml")
+    assert "trainer-1" in table and "Complete" in table

@@ -30,8 +30,8 @@ def run(simulated: Sandbox, request: pytest.FixtureRequest) -> Callable[..., str
     namespace = f"t{abs(hash(request.node.name)) % 10**8}"
     kubectl(simulated.kubeconfig, "create", "namespace", namespace)
 
-    def runs(*words: object, given: str | None = None) -> str:
-        done: Finished = kubectl(simulated.kubeconfig, "-n", namespace, *words, input=given)
+    def runs(*words: object, stdin: str | None = None) -> str:
+        done: Finished = kubectl(simulated.kubeconfig, "-n", namespace, *words, input=stdin)
         assert done.code == 0, done.err
         return done.out
 
@@ -95,7 +95,7 @@ def test_a_job_is_waited_for(run: Callable[..., str]) -> None:
 
 @pytest.mark.tier("all")
 def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None:
-    run("apply", "-f", "-", given=json.dumps(STATEFUL_SET))
+    run("apply", "-f", "-", stdin=json.dumps(STATEFUL_SET))
     assert "complete" in run("rollout", "status", "statefulset", "db", PATIENT)
     assert run("get", "pods", "-o", "name").split() == ["pod/db-0", "pod/db-1"]
     claims = [line.split()[:2] for line in run("get", "pvc", "--no-headers").splitlines()]
@@ -106,8 +106,8 @@ def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None
 def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
     run("run", "talks", "--image", "example:1")
     run("wait", "pod", "talks", "--for=condition=ready", PATIENT)
-    said = run("logs", "talks")
-    assert "simulated by argosy" in said and "example:1" in said
+    log = run("logs", "talks")
+    assert "simulated by argosy" in log and "example:1" in log
     assert len(run("logs", "talks", "--tail", 1).splitlines()) == 1
 
 
@@ -116,8 +116,8 @@ def test_describe_tells_the_story_of_a_pod_in_its_order(run: Callable[..., str])
     run("run", "talks", "--image", "example:1")
     run("wait", "pod", "talks", "--for=condition=ready", PATIENT)
     wait_until(lambda: "Started container talks (simulated by argosy)" in run("describe", "pod", "talks"))
-    told = run("describe", "pod", "talks").partition("Events:")[2]
-    words = [line.split()[1] for line in told.splitlines()[3:] if line.strip()]
+    events = run("describe", "pod", "talks").partition("Events:")[2]
+    words = [line.split()[1] for line in events.splitlines()[3:] if line.strip()]
     assert words == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
 
 
@@ -139,7 +139,7 @@ def test_a_pod_that_asks_for_too_much_says_how_many_nodes_refused_it(run: Callab
 def test_a_daemon_set_rolls_out_and_back(run: Callable[..., str]) -> None:
     daemon = {**STATEFUL_SET, "kind": "DaemonSet", "metadata": {"name": "agent"}}
     daemon["spec"] = {name: STATEFUL_SET["spec"][name] for name in ("selector", "template")}
-    run("apply", "-f", "-", given=json.dumps(daemon))
+    run("apply", "-f", "-", stdin=json.dumps(daemon))
     assert "successfully rolled out" in run("rollout", "status", "daemonset", "agent", PATIENT)
     run("set", "image", "daemonset/agent", "db=example:2")
     run("rollout", "status", "daemonset", "agent", PATIENT)
@@ -187,9 +187,9 @@ def test_a_quota_holds_a_deployment_back(run: Callable[..., str]) -> None:
 
 
 def test_version_says_which_simulators_run(simulated: Sandbox) -> None:
-    told = argosy("version", home=Path(simulated.environment["HOME"])).out
-    assert "Running at https://127.0.0.1" in told and told.rstrip().endswith(": argocd_operator, simulators")
-    assert "CronJob" in told and "HorizontalPodAutoscaler" in told
+    output = argosy("version", home=Path(simulated.environment["HOME"])).out
+    assert "Running at https://127.0.0.1" in output and output.rstrip().endswith(": argocd_operator, simulators")
+    assert "CronJob" in output and "HorizontalPodAutoscaler" in output
 
 
 @pytest.mark.tier("all")
@@ -234,7 +234,7 @@ def test_what_the_stand_in_for_argo_cd_plays_is_left_to_it(simulated: Sandbox) -
 
     def versions() -> Any:
         listed = kubectl(kube, *gitops, "get", "deployments,statefulsets,pods", "-o", "json").out
-        return [each["metadata"]["resourceVersion"] for each in json.loads(listed)["items"]]
+        return [item["metadata"]["resourceVersion"] for item in json.loads(listed)["items"]]
 
     wait_until(lambda: versions() == versions())
 

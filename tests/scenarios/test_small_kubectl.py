@@ -50,16 +50,16 @@ spec:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("small")
     with sandbox(folder / "data", "--port", "0", "--addons", "simulators") as started:
-        done = oc(started, "apply", "-f", "-", given=CONTENT)
+        done = oc(started, "apply", "-f", "-", stdin=CONTENT)
         assert done.out.splitlines()[1] == "deployment.apps/web created", done
         assert oc(started, "wait", "deploy", "web", "-n", "small", "--for=condition=available", PATIENT).code == 0
         yield started
 
 
-def oc(cluster: Sandbox, *words: str, given: str = "", program: str = "oc", **environment: str) -> Finished:
+def oc(cluster: Sandbox, *words: str, stdin: str = "", program: str = "oc", **environment: str) -> Finished:
     """Without a kubectl, unless the environment says otherwise."""
     own = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "ARGOSY_KUBECTL": "none", **environment}
-    return Finished(*run([program, *words], env=own, input=given, timeout=HANG_SECONDS), 0.0)
+    return Finished(*run([program, *words], env=own, input=stdin, timeout=HANG_SECONDS), 0.0)
 
 
 @pytest.mark.usefixtures("needs_kubectl")
@@ -92,7 +92,7 @@ def test_a_verb_that_it_does_not_know_is_told_to_need_a_real_one(cluster: Sandbo
 
 
 def test_what_people_change_is_changed(cluster: Sandbox) -> None:
-    said = [
+    outputs = [
         oc(cluster, *words.split()).out.strip()
         for words in (
             "create configmap made -n small --from-literal=a=b",
@@ -103,7 +103,7 @@ def test_what_people_change_is_changed(cluster: Sandbox) -> None:
             "delete cm made -n small",
         )
     ]
-    assert said == [
+    assert outputs == [
         "configmap/made created", "configmap/made labeled", "configmap/made annotated", "configmap/made patched",
         "c,one,x", 'configmap "made" deleted',
     ]  # fmt: skip
@@ -118,8 +118,8 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     waited = oc(cluster, "wait", "imagestreamtag/model:latest", "-n", "small", "--for=create", PATIENT)
     assert waited.out == "imagestreamtag.image.openshift.io/model:latest condition met\n", waited
     assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
-    for which in ("bc/model", "build/model-1"):
-        assert oc(cluster, "logs", which, "-n", "small").out.startswith("build model-1 is Complete: "), which
+    for target in ("bc/model", "build/model-1"):
+        assert oc(cluster, "logs", target, "-n", "small").out.startswith("build model-1 is Complete: "), target
     assert oc(cluster, "tag", "a", "b").err.startswith(
         "error: oc tag is not supported: argosy's oc is kubectl plus whoami"
     )
@@ -130,14 +130,16 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
 def test_a_build_is_started_by_the_request_that_oc_sends(cluster: Sandbox) -> None:
     path = "/apis/build.openshift.io/v1/namespaces/small/buildconfigs/model/instantiate"
     sent = {"apiVersion": "build.openshift.io/v1", "kind": "BuildRequest", "metadata": {"name": "model"}}
-    made = kubectl(cluster.kubeconfig, "create", "--raw", path, "-f", "-", input=json.dumps(sent))
-    assert made.code == 0 and json.loads(made.out)["spec"]["triggeredBy"] == [{"message": "Manually triggered"}], made
-    name = json.loads(made.out)["metadata"]["name"]
+    result = kubectl(cluster.kubeconfig, "create", "--raw", path, "-f", "-", input=json.dumps(sent))
+    assert result.code == 0 and json.loads(result.out)["spec"]["triggeredBy"] == [{"message": "Manually triggered"}], (
+        result
+    )
+    name = json.loads(result.out)["metadata"]["name"]
     complete = "--for=jsonpath={.status.phase}=Complete"
     done = kubectl(cluster.kubeconfig, "wait", complete, f"build/{name}", "-n", "small", PATIENT)
     assert done.code == 0, done
     listed = kubectl(cluster.kubeconfig, "get", "--raw", "/apis/build.openshift.io/v1").out
-    parts = {each["name"]: each for each in json.loads(listed)["resources"]}
+    parts = {resource["name"]: resource for resource in json.loads(listed)["resources"]}
     assert parts["buildconfigs/instantiate"]["kind"] == "BuildRequest"
 
 
@@ -146,8 +148,8 @@ def test_oc_tells_who_asks_and_takes_secrets_apart(cluster: Sandbox, tmp_path: P
     assert oc(cluster, "whoami").out == "admin\n"
     assert oc(cluster, "whoami", "--show-server").out == f"{cluster.address}\n"
     oc(cluster, "create", "secret", "generic", "door", "-n", "small", "--from-literal=admin.password=sesame")
-    shown = oc(cluster, "extract", "secret/door", "-n", "small", "--keys=admin.password", "--to=-")
-    assert (shown.out, shown.err) == ("sesame\n", "# admin.password\n")
+    result = oc(cluster, "extract", "secret/door", "-n", "small", "--keys=admin.password", "--to=-")
+    assert (result.out, result.err) == ("sesame\n", "# admin.password\n")
     oc(cluster, "extract", "secret/door", "-n", "small", "--to", str(tmp_path))
     assert (tmp_path / "admin.password").read_text() == "sesame"
     assert "from the kubeconfig" in oc(cluster, "login", "-u", "developer").out
@@ -171,4 +173,4 @@ def test_scripts_of_ours_are_never_taken_for_the_real_program(tmp_path: Path, mo
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.delenv("ARGOSY_KUBECTL", raising=False)
     assert str(tmp_path) not in find_kubectl()
-    assert {each.name for each in write_command_stubs(tmp_path).iterdir()} >= {"argosy", "argocd", "oc"}
+    assert {script.name for script in write_command_stubs(tmp_path).iterdir()} >= {"argosy", "argocd", "oc"}

@@ -40,15 +40,15 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         yield running
 
 
-def told(app: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+def read_app_state(app: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
     status = app["status"]
-    conditions = tuple(each["type"] for each in status.get("conditions") or ())
+    conditions = tuple(condition_entry["type"] for condition_entry in status.get("conditions") or ())
     return status["sync"]["status"], status["health"]["status"], conditions
 
 
 def condition(shown: Demo, name: str) -> str:
-    [found] = shown.apps()[name]["status"]["conditions"]
-    return str(found["message"])
+    [only_condition] = shown.apps()[name]["status"]["conditions"]
+    return str(only_condition["message"])
 
 
 def fields(shown: Demo, name: str) -> dict[str, dict[str, Any]]:
@@ -61,7 +61,7 @@ def fields(shown: Demo, name: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.tier("all")
 def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(shown: Demo) -> None:
-    assert {name: told(app) for name, app in shown.apps().items()} == FOUND
+    assert {name: read_app_state(app) for name, app in shown.apps().items()} == FOUND
     states = list(FOUND.values())
     assert sum(sync == "Synced" for sync, _, _ in states) / len(states) == 0.375
     assert "8 applications, all healthy, and 3 of them synced" in shown.printed
@@ -69,20 +69,22 @@ def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(show
 
 @pytest.mark.tier("all")
 def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_no_drift(shown: Demo) -> None:
-    found = fields(shown, "stage00-datasciencecluster")
-    assert set(found) == {
+    causes = fields(shown, "stage00-datasciencecluster")
+    assert set(causes) == {
         "Gateway/knative-local-gateway /spec/selector/knative",
         "Gateway/knative-local-gateway /spec/servers/0/hosts",
     }
-    assert {(each["kind"], each["manager"]) for each in found.values()} == {("OtherController", "opendatahub-operator")}
+    assert {(cause["kind"], cause["manager"]) for cause in causes.values()} == {
+        ("OtherController", "opendatahub-operator")
+    }
 
 
 @pytest.mark.tier("all")
 def test_a_server_that_fills_in_hosts_is_named_as_the_cause_and_no_other_path_is(shown: Demo) -> None:
-    found = fields(shown, "stage00-minio")
+    causes = fields(shown, "stage00-minio")
     paths = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy")
-    assert set(found) == {f"Route/minio-{name} {path}" for name in ("api", "console") for path in paths}
-    assert {each["kind"] for each in found.values()} == {"Webhook"}
+    assert set(causes) == {f"Route/minio-{name} {path}" for name in ("api", "console") for path in paths}
+    assert {cause["kind"] for cause in causes.values()} == {"Webhook"}
 
 
 @pytest.mark.tier("all")
@@ -106,10 +108,10 @@ def test_a_selector_that_labels_leaked_into_is_a_sync_error_and_its_line_is_in_t
     app = shown.apps()["stage02-model-alignment"]
     assert app["spec"]["source"]["targetRevision"] == "feature/stage2-implementation"
     assert "field is immutable" in condition(shown, "stage02-model-alignment")
-    found = fields(shown, "stage02-model-alignment")
-    leaked = found["Deployment/llama-stack-playground /spec/selector/matchLabels/stage"]
+    causes = fields(shown, "stage02-model-alignment")
+    leaked = causes["Deployment/llama-stack-playground /spec/selector/matchLabels/stage"]
     assert (leaked["kind"], leaked["file"]) == ("Immutable", "gitops/stage02/model-alignment/kustomization.yaml")
-    scaled = found["DoclingServe/docling /spec/replicas"]
+    scaled = causes["DoclingServe/docling /spec/replicas"]
     assert (scaled["kind"], scaled["manager"]) == ("OtherController", "docling-operator")
 
 
@@ -122,10 +124,12 @@ def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> Non
 
 @pytest.mark.tier("all")
 def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(shown: Demo) -> None:
-    found = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", f"{HANG_SECONDS:g}", code=1))
-    assert {each["state"] for each in found["checks"]} == {"ok"}
-    told = {each["application"]: (each["rule"], each["state"]) for each in found["findings"]}
-    assert told == {
+    diagnosis = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", f"{HANG_SECONDS:g}", code=1))
+    assert {check["state"] for check in diagnosis["checks"]} == {"ok"}
+    rules_and_states = {
+        finding["application"]: (finding["rule"], finding["state"]) for finding in diagnosis["findings"]
+    }
+    assert rules_and_states == {
         "private-ai-demo-root": ("AGY515", "OutOfSync"),
         "stage00-datasciencecluster": ("AGY501", "OutOfSync"),
         "stage00-minio": ("AGY501", "OutOfSync"),
@@ -133,16 +137,16 @@ def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(sh
         "stage01-model-serving": ("AGY509", "ComparisonError"),
         "stage02-model-alignment": ("AGY510", "SyncError"),
     }
-    fixes = {each["application"]: (each["remedy"], each["certain"]) for each in found["findings"]}
+    fixes = {finding["application"]: (finding["remedy"], finding["certain"]) for finding in diagnosis["findings"]}
     assert fixes["stage01-model-serving"] == ("main", True)
     assert fixes["stage01-model-registry"] == ("informational", None)
     assert fixes["stage00-minio"][1] is True and fixes["stage00-minio"][0].startswith("ignore rule")
-    causes = {each["application"]: each["cause"] for each in found["findings"]}
+    causes = {finding["application"]: finding["cause"] for finding in diagnosis["findings"]}
     assert causes["stage01-model-serving"] == (
         "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main renders"
     )
     assert causes["stage00-minio"].startswith("acceptable: Route/minio-api, Route/minio-console: spec.host")
-    score = found["score"]
+    score = diagnosis["score"]
     assert (score["synced"], score["applications"], score["syncedPercent"]) == (3, 8, 37.5)
     assert score["after"] >= 7
     lines = shown.argosy("doctor", "--match", "stage0|stage1|stage2", "-o", "status", code=1).splitlines()
@@ -151,8 +155,8 @@ def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(sh
 
 @pytest.mark.tier("all")
 def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
-    told = shown.argosy_said("demo", "break", "model", code=2)
-    assert "the example stages has no failure drills" in told
+    stderr = shown.argosy_said("demo", "break", "model", code=2)
+    assert "the example stages has no failure drills" in stderr
 
 
 @pytest.mark.tier("all")
@@ -170,13 +174,13 @@ def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, t
 
 @pytest.fixture(scope="module")
 def reader(shown: Demo) -> Reader:
-    found = Reader(shown)
-    found.places[PAGE] = found.home
-    return found
+    guide_reader = Reader(shown)
+    guide_reader.places[PAGE] = guide_reader.home
+    return guide_reader
 
 
 @pytest.mark.tier("all")
-@pytest.mark.parametrize("block", ALIGNING_BLOCKS, ids=lambda each: each.id)
+@pytest.mark.parametrize("block", ALIGNING_BLOCKS, ids=lambda guide_block: guide_block.id)
 def test_a_block_of_the_guide_does_what_it_says(reader: Reader, block: Block) -> None:
     typed = reader.type(PAGE, text_of(block, ALIGNING_BLOCKS, blocks_of(PAGE)))
     typed.checked(block.shows, block.fails)
@@ -185,14 +189,20 @@ def test_a_block_of_the_guide_does_what_it_says(reader: Reader, block: Block) ->
 
 
 def test_every_block_of_the_guide_has_a_verdict_and_a_row() -> None:
-    assert [text_of(each, ALIGNING_BLOCKS, blocks_of(PAGE)) for each in ALIGNING_BLOCKS] == blocks_of(PAGE)
+    assert [text_of(guide_block, ALIGNING_BLOCKS, blocks_of(PAGE)) for guide_block in ALIGNING_BLOCKS] == blocks_of(
+        PAGE
+    )
     rows = (ROOT / "docs/reference/scenarios.md").read_text()
-    assert [row for each in ALIGNING_BLOCKS if (row := f"| {each.id} | {each.told} | {TEST} |") not in rows] == []
+    assert [
+        row
+        for guide_block in ALIGNING_BLOCKS
+        if (row := f"| {guide_block.id} | {guide_block.told} | {TEST} |") not in rows
+    ] == []
 
 
 @pytest.mark.tier("all")
 def test_then_eight_of_eight_are_synced_and_healthy_without_an_error(shown: Demo) -> None:
-    after = {name: told(app) for name, app in shown.apps().items()}
+    after = {name: read_app_state(app) for name, app in shown.apps().items()}
     good = dict.fromkeys(FOUND, ("Synced", "Healthy", ()))
     assert after == good | {"stage01-model-registry": ("Synced", "Healthy", ("SharedResourceWarning",))}
     refs = {app["spec"]["source"]["targetRevision"] for app in shown.apps().values()}

@@ -26,8 +26,8 @@ GOOD = ("Synced", "Healthy")
 HOOKS = {"check": "PreSync", "warm-up": "Sync", "tell": "PostSync"}
 
 
-def hook(name: str, phase: str, **asked: str) -> Manifest:
-    annotations = {"argocd.argoproj.io/hook": phase, **asked}
+def hook(name: str, phase: str, **extra_annotations: str) -> Manifest:
+    annotations = {"argocd.argoproj.io/hook": phase, **extra_annotations}
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example:1"}]}
     metadata = {"name": name, "annotations": annotations}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
@@ -57,17 +57,19 @@ def models(running: Demo) -> dict[str, str]:
 
 
 def _identities(listed: str) -> dict[str, str]:
-    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in json.loads(listed)["items"]}
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in json.loads(listed)["items"]}
 
 
 def pods_made(running: Demo) -> dict[str, int]:
     """How often each Job began, by what its controller told; what is deleted since is counted, too."""
-    found = json.loads(running.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
-    begun = [each for each in found if each["involvedObject"]["kind"] == "Job" and each["reason"] == "SuccessfulCreate"]
+    events = json.loads(running.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
+    job_starts = [
+        event for event in events if event["involvedObject"]["kind"] == "Job" and event["reason"] == "SuccessfulCreate"
+    ]
     counts: dict[str, int] = {}
-    for each in begun:
-        name = each["involvedObject"]["name"]
-        counts[name] = counts.get(name, 0) + each.get("count", 1)
+    for job_start in job_starts:
+        name = job_start["involvedObject"]["name"]
+        counts[name] = counts.get(name, 0) + job_start.get("count", 1)
     return counts
 
 
@@ -76,40 +78,40 @@ def histories(running: Demo) -> dict[str, list[Any]]:
 
 
 def operation(running: Demo) -> dict[str, Any]:
-    found: dict[str, Any] = running.apps()[NAME]["status"]["operationState"]
-    return found
+    operation_state: dict[str, Any] = running.apps()[NAME]["status"]["operationState"]
+    return operation_state
 
 
 def test_a_production_sync_that_was_killed_ends_after_a_restart_with_each_hook_once(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    place = ("--data-dir", str(tmp_path / "kept"), "--api-port", "0", "--argocd", "plain")
-    with demo(tmp_path / "home", *place) as running:
+    flags = ("--data-dir", str(tmp_path / "kept"), "--api-port", "0", "--argocd", "plain")
+    with demo(tmp_path / "home", *flags) as running:
         running.argosy("app", "sync", NAME)
         running.until(lambda: running.words(NAME) == GOOD)
         push_a_release_with_hooks(running, tmp_path / "work")
         running.until(lambda: running.words(NAME)[0] == "OutOfSync")
         before = histories(running)
-        assert {name: len(each) for name, each in before.items()} == {
+        assert {name: len(history) for name, history in before.items()} == {
             "llmops-dev": 1, "llmops-staging": 2, NAME: 1,
         }  # fmt: skip
         running.argosy("app", "sync", NAME, "--async")
         running.until(lambda: "prod-warm-up" in jobs(running))
-        begun, served = jobs(running), models(running)
-        assert operation(running)["phase"] == "Running" and sorted(begun) == ["prod-check", "prod-warm-up"]
+        started_jobs, served = jobs(running), models(running)
+        assert operation(running)["phase"] == "Running" and sorted(started_jobs) == ["prod-check", "prod-warm-up"]
         running.process.kill()
         running.process.wait()
-    with demo(tmp_path / "home", *place) as running:
+    with demo(tmp_path / "home", *flags) as running:
         running.until(lambda: running.words(NAME) == GOOD and operation(running)["phase"] == "Succeeded")
         after = histories(running)
         assert {**after, NAME: after[NAME][:-1]} == before
         assert after[NAME][-1]["revision"] == running.git("-C", str(tmp_path / "work"), "rev-parse", "HEAD").strip()
-        assert {name: uid for name, uid in jobs(running).items() if name in begun} == begun
+        assert {name: uid for name, uid in jobs(running).items() if name in started_jobs} == started_jobs
         assert models(running) == served
         assert pods_made(running) == {f"prod-{name}": 1 for name in HOOKS}
-        asked = "jsonpath={.spec.predictor.model.resources.limits.cpu}"
+        jsonpath = "jsonpath={.spec.predictor.model.resources.limits.cpu}"
         model = ("inferenceservice/prod-qwen25-05b-instruct", "-n", NAMESPACE)
-        assert running.kubectl("get", *model, "-o", asked) == "6"
+        assert running.kubectl("get", *model, "-o", jsonpath) == "6"
         assert {app["metadata"]["namespace"] for app in running.apps().values()} == {"argocd"}
         began = time.monotonic()
         running.end(signal.SIGINT)

@@ -66,13 +66,13 @@ def model(tier: str) -> tuple[str, ...]:
 
 
 def cpus(shown: Demo, tier: str) -> str:
-    asked = "jsonpath={.spec.predictor.model.resources.limits.cpu}"
-    return shown.kubectl("get", *model(tier), "-o", asked)
+    jsonpath = "jsonpath={.spec.predictor.model.resources.limits.cpu}"
+    return shown.kubectl("get", *model(tier), "-o", jsonpath)
 
 
 def history(shown: Demo, name: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = shown.apps()[name]["status"].get("history", [])
-    return found
+    entries: list[dict[str, object]] = shown.apps()[name]["status"].get("history", [])
+    return entries
 
 
 def test_dev_follows_a_change_of_its_own_and_the_others_do_not_move(shown: Demo, work: Path) -> None:
@@ -94,13 +94,13 @@ def test_staging_waits_with_a_change_of_its_own_and_the_diff_says_where_it_is_wr
     assert cpus(shown, "staging") == "3"
     lines = (work / overlay("staging")).read_text().splitlines()
     number = lines.index('        value: "5"') + 1
-    told = shown.argosy("app", "diff", "llmops-staging", code=1)
-    assert told.count("→") == 1
-    [changed] = [line.split() for line in told.splitlines() if "→" in line]
+    diff = shown.argosy("app", "diff", "llmops-staging", code=1)
+    assert diff.count("→") == 1
+    [changed] = [line.split() for line in diff.splitlines() if "→" in line]
     assert changed[:4] == ["spec.predictor.model.resources.limits.cpu", '"3"', "→", '"5"']
-    assert "your change: " in told and f"({overlay('staging')}:{number}, " in told and '"staging: five CPUs")' in told
+    assert "your change: " in diff and f"({overlay('staging')}:{number}, " in diff and '"staging: five CPUs")' in diff
     [item] = json.loads(shown.argosy("app", "diff", "llmops-staging", "-o", "json", code=1))["items"]
-    assert [each["writtenIn"] for each in item["fields"]] == [f"{overlay('staging')}:{number}"]
+    assert [field["writtenIn"] for field in item["fields"]] == [f"{overlay('staging')}:{number}"]
     shown.argosy("app", "sync", "llmops-staging")
     shown.until(lambda: shown.words("llmops-staging") == GOOD)
     assert cpus(shown, "staging") == "5"
@@ -145,8 +145,8 @@ def test_drift_is_told_once_with_object_field_and_who_made_it(shown: Demo, tmp_p
         shown.until(lambda: shown.words("llmops-production") == GOOD)
         shown.kubectl("annotate", *app, f"{SUBSCRIBED}-")
         [letter] = inbox.letters
-    what = "InferenceService llmops-prod/prod-qwen25-05b-instruct: .spec.predictor.model.resources.limits.cpu"
-    assert f"{what}, set by kubectl-edit at " in letter.body.decode()
+    drifted_field = "InferenceService llmops-prod/prod-qwen25-05b-instruct: .spec.predictor.model.resources.limits.cpu"
+    assert f"{drifted_field}, set by kubectl-edit at " in letter.body.decode()
     assert "on-drift" in shown.argosy("notifications", "history", "llmops-production")
 
 
@@ -183,7 +183,7 @@ def test_production_goes_back_to_an_older_entry_and_is_then_behind_main(shown: D
     shown.argosy("app", "sync", "llmops-production")
     shown.until(lambda: shown.words("llmops-production") == GOOD)
     entries = history(shown, "llmops-production")
-    assert all(each["revision"] and each["deployedAt"] for each in entries)
+    assert all(entry["revision"] and entry["deployedAt"] for entry in entries)
     shown.argosy("app", "rollback", "llmops-production", str(entries[0]["id"]))
     assert cpus(shown, "production") == "4"
     shown.until(lambda: shown.words("llmops-production") == DRIFTED)
@@ -214,7 +214,7 @@ def test_a_broken_health_check_blocks_nothing(shown: Demo, work: Path) -> None:
 
 
 def conditions(shown: Demo, name: str) -> dict[str, str]:
-    return {each["type"]: each["message"] for each in shown.apps()[name]["status"].get("conditions", [])}
+    return {condition["type"]: condition["message"] for condition in shown.apps()[name]["status"].get("conditions", [])}
 
 
 def test_a_wrong_branch_is_a_comparison_error_and_the_right_one_clears_it(shown: Demo) -> None:
@@ -230,8 +230,8 @@ def test_a_wrong_branch_is_a_comparison_error_and_the_right_one_clears_it(shown:
 
 def test_models_and_their_routes_are_found_over_all_namespaces(shown: Demo) -> None:
     for kind in ("inferenceservice", "route"):
-        found = shown.kubectl("get", kind, "--all-namespaces", "--no-headers")
-        rows = [line.split()[:2] for line in found.splitlines() if "qwen25-05b" in line]
+        table = shown.kubectl("get", kind, "--all-namespaces", "--no-headers")
+        rows = [line.split()[:2] for line in table.splitlines() if "qwen25-05b" in line]
         assert rows == [
             [NAMES[tier], f"{PREFIX[tier]}qwen25-05b-instruct"] for tier in ("dev", "production", "staging")
         ]

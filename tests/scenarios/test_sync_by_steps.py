@@ -42,7 +42,7 @@ from support.sync_operations import (
     judge,
     manifest,
     roll_out,
-    told,
+    summarize_results,
 )
 
 CONFIGS, DEPLOYMENTS, JOBS = LISTED[:3]
@@ -61,9 +61,9 @@ async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     async with ControlPlane.open(rbac=True, admin_token="of-a-test") as plane, contextlib.AsyncExitStack() as stack:
         opened: Cluster = EmbeddedCluster(plane)
         if request.param == "wire":
-            found = ensure_certificates(tmp_path)
-            url = await stack.enter_async_context(serve_https(plane, found))
-            there = Connection(server=url, ca_file=str(found.authority), token="of-a-test")
+            certificates = ensure_certificates(tmp_path)
+            url = await stack.enter_async_context(serve_https(plane, certificates))
+            there = Connection(server=url, ca_file=str(certificates.authority), token="of-a-test")
             opened = await stack.enter_async_context(await connect(there))
         await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         yield opened
@@ -80,7 +80,7 @@ async def test_a_sync_without_waves_is_over_as_soon_as_all_is_applied(cluster: C
     stage = Stage(cluster, [config("a"), deployment("web")], world=nothing_happens)
     answer = await stage.step()
     assert ends(answer.state) == ALL_RUN and answer.wait is None
-    assert told(answer.state) == {
+    assert summarize_results(answer.state) == {
         "ConfigMap/a": ("Synced", "Running", "configmap/a created"),
         "Deployment/web": ("Synced", "Running", "deployment.apps/web created"),
     }
@@ -94,7 +94,7 @@ async def test_a_second_sync_writes_nothing(cluster: Cluster) -> None:
     watched = CrashingCluster(cluster)
     state = await stage.again(cluster=watched).finish()
     assert ends(state) == ALL_RUN and watched.writes == []
-    assert told(state)["ConfigMap/a"][2] == "configmap/a unchanged"
+    assert summarize_results(state)["ConfigMap/a"][2] == "configmap/a unchanged"
 
 
 async def test_what_was_asked_for_before_and_is_no_more_goes_and_what_others_added_stays(cluster: Cluster) -> None:
@@ -102,16 +102,16 @@ async def test_what_was_asked_for_before_and_is_no_more_goes_and_what_others_add
     await stage.finish()
     await cluster.patch(key(CONFIGS, "a"), {"data": {"theirs": "1"}})
     state = await stage.again(manifest("ConfigMap", "a", data={"ours": "2"})).finish()
-    found = await cluster.get(key(CONFIGS, "a"))
-    assert found and found["data"] == {"ours": "2", "theirs": "1"}
-    assert told(state)["ConfigMap/a"][2] == "configmap/a configured"
+    config_map = await cluster.get(key(CONFIGS, "a"))
+    assert config_map and config_map["data"] == {"ours": "2", "theirs": "1"}
+    assert summarize_results(state)["ConfigMap/a"][2] == "configmap/a configured"
 
 
 async def test_a_field_that_no_kind_has_fails_the_sync_before_anything_is_done(cluster: Cluster) -> None:
     wrong = manifest("ConfigMap", "b", dta={})
     state = await Stage(cluster, [config("a"), wrong]).finish()
     assert ends(state) == (OperationPhase.FAILED, "one or more objects failed to apply (dry run)")
-    assert 'strict decoding error: unknown field "dta"' in told(state)["ConfigMap/b"][2]
+    assert 'strict decoding error: unknown field "dta"' in summarize_results(state)["ConfigMap/b"][2]
     assert "a" not in await Stage(cluster).names()
     assert ends(await Stage(cluster, [wrong], options=("Validate=false",)).finish()) == ALL_RUN
 
@@ -120,7 +120,7 @@ async def test_a_kind_that_nobody_serves_makes_the_sync_invalid(cluster: Cluster
     state = await Stage(cluster, [config("a"), manifest("Widget", "w", api="example.com/v1")]).finish()
     assert state.phase is OperationPhase.FAILED
     assert state.message.startswith("one or more synchronization tasks are not valid: The Kubernetes API could not")
-    assert told(state)["Widget/w"][0] == "SyncFailed" and "a" not in await Stage(cluster).names()
+    assert summarize_results(state)["Widget/w"][0] == "SyncFailed" and "a" not in await Stage(cluster).names()
 
 
 async def test_what_the_project_forbids_makes_the_sync_invalid(cluster: Cluster) -> None:
@@ -137,36 +137,36 @@ async def test_a_definition_and_what_it_defines_come_in_one_sync(cluster: Cluste
 
 
 async def test_a_namespace_is_made_before_all_else_and_gets_its_metadata() -> None:
-    wanted = [job("first", hook="PreSync"), config("a")]
+    manifests = [job("first", hook="PreSync"), config("a")]
     labels = {"managedNamespaceMetadata": {"labels": {"team": "ml"}}}
     async with EmbeddedCluster.open() as empty:
-        stage = Stage(empty, wanted, options=("CreateNamespace=true",), policy=labels)
+        stage = Stage(empty, manifests, options=("CreateNamespace=true",), policy=labels)
         assert ends(await stage.finish()) == ALL_RUN
-        found = await empty.get(ResourceKey("", "Namespace", "", NAMESPACE))
-        assert found and found["metadata"]["labels"]["team"] == "ml"
+        namespace = await empty.get(ResourceKey("", "Namespace", "", NAMESPACE))
+        assert namespace and namespace["metadata"]["labels"]["team"] == "ml"
 
 
 async def test_only_what_differs_is_applied_where_that_is_asked_for(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("a"), config("b")])
     await stage.finish()
-    wanted = [config("a"), config("b", "2"), job("check", hook="PostSync")]
-    state = await stage.again(*wanted, options=("ApplyOutOfSyncOnly=true",), started="2099-01-01T00:00:00Z").finish()
-    assert set(told(state)) == {"ConfigMap/b", "Job/check@PostSync"}
+    manifests = [config("a"), config("b", "2"), job("check", hook="PostSync")]
+    state = await stage.again(*manifests, options=("ApplyOutOfSyncOnly=true",), started="2099-01-01T00:00:00Z").finish()
+    assert set(summarize_results(state)) == {"ConfigMap/b", "Job/check@PostSync"}
 
 
 async def test_a_chosen_resource_is_synced_alone_and_without_hooks(cluster: Cluster) -> None:
     chosen = SyncRequest(resources=(ResourceKey("", "ConfigMap", "", "b"),))
     state = await Stage(cluster, [config("a"), config("b"), job("check", hook="PreSync")], chosen).finish()
-    assert set(told(state)) == {"ConfigMap/b"}
+    assert set(summarize_results(state)) == {"ConfigMap/b"}
 
 
 async def test_a_dry_run_tells_what_it_would_do_and_does_not_do_it(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("a"), config("old")])
     await stage.finish()
-    asked = SyncRequest(dry_run=True, prune=True)
-    state = await stage.again(config("a", "2"), config("b"), job("x", hook="PreSync"), request=asked).finish()
+    sync_request = SyncRequest(dry_run=True, prune=True)
+    state = await stage.again(config("a", "2"), config("b"), job("x", hook="PreSync"), request=sync_request).finish()
     assert ends(state) == NO_MORE
-    assert told(state) == {
+    assert summarize_results(state) == {
         "Job/x@PreSync": ("Synced", "Succeeded", "job.batch/x created (dry run)"),
         "ConfigMap/a": ("Synced", "Succeeded", "configmap/a configured (dry run)"),
         "ConfigMap/b": ("Synced", "Succeeded", "configmap/b created (dry run)"),
@@ -182,8 +182,8 @@ async def test_an_immutable_field_fails_unless_force_makes_it_anew(cluster: Clus
     for options in ("", "Replace=true"):
         state = await stage.again(deployment("web", label="other", options=options)).finish()
         assert state.phase is OperationPhase.FAILED
-        said = 'one or more objects failed to apply, reason: Deployment.apps "web" is invalid'
-        assert state.message.startswith(said)
+        message = 'one or more objects failed to apply, reason: Deployment.apps "web" is invalid'
+        assert state.message.startswith(message)
     before = await cluster.get(key(DEPLOYMENTS, "web"))
     state = await stage.again(changed, request=SyncRequest(force=True)).finish()
     after = await cluster.get(key(DEPLOYMENTS, "web"))
@@ -193,13 +193,13 @@ async def test_an_immutable_field_fails_unless_force_makes_it_anew(cluster: Clus
 
 async def test_replace_drops_what_others_added_and_force_makes_it_anew(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("a", options="Replace=true")])
-    assert told(await stage.finish())["ConfigMap/a"][2] == "configmap/a created"
+    assert summarize_results(await stage.finish())["ConfigMap/a"][2] == "configmap/a created"
     await cluster.patch(key(CONFIGS, "a"), {"data": {"theirs": "1"}})
     before = await cluster.get(key(CONFIGS, "a"))
     state = await stage.again().finish()
     after = await cluster.get(key(CONFIGS, "a"))
     assert before and after and after["data"] == {"value": "1"}
-    assert told(state)["ConfigMap/a"][2] == "configmap/a replaced"
+    assert summarize_results(state)["ConfigMap/a"][2] == "configmap/a replaced"
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     await stage.again(config("a", "2", options="Force=true,Replace=true")).finish()
     anew = await cluster.get(key(CONFIGS, "a"))
@@ -209,31 +209,35 @@ async def test_replace_drops_what_others_added_and_force_makes_it_anew(cluster: 
 async def test_server_side_apply_takes_over_what_was_applied_from_the_clients_side(cluster: Cluster) -> None:
     stage = Stage(cluster, [manifest("ConfigMap", "a", data={"kept": "1", "gone": "1"})])
     await stage.finish()
-    asked = {"options": ("ServerSideApply=true",)}
-    state = await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **asked).finish()
-    found = await cluster.get(key(CONFIGS, "a"))
-    assert told(state)["ConfigMap/a"][2] == "configmap/a serverside-applied"
-    assert found and found["data"] == {"kept": "1"}
-    managers = {(each["manager"], each["operation"]) for each in found["metadata"]["managedFields"]}
+    stage_options = {"options": ("ServerSideApply=true",)}
+    state = await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **stage_options).finish()
+    config_map = await cluster.get(key(CONFIGS, "a"))
+    assert summarize_results(state)["ConfigMap/a"][2] == "configmap/a serverside-applied"
+    assert config_map and config_map["data"] == {"kept": "1"}
+    managers = {(entry["manager"], entry["operation"]) for entry in config_map["metadata"]["managedFields"]}
     assert managers == {("argocd-controller", "Apply")}
 
 
 async def test_without_migration_the_old_owner_keeps_its_fields(cluster: Cluster) -> None:
     stage = Stage(cluster, [manifest("ConfigMap", "a", data={"kept": "1", "gone": "1"})])
     await stage.finish()
-    asked = {"options": ("ServerSideApply=true", "ClientSideApplyMigration=false")}
-    await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **asked).finish()
-    found = await cluster.get(key(CONFIGS, "a"))
-    assert found and found["data"] == {"kept": "1", "gone": "1"}
+    stage_options = {"options": ("ServerSideApply=true", "ClientSideApplyMigration=false")}
+    await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **stage_options).finish()
+    config_map = await cluster.get(key(CONFIGS, "a"))
+    assert config_map and config_map["data"] == {"kept": "1", "gone": "1"}
 
 
 @pytest.mark.parametrize("options", ["ServerSideApply=true", "Replace=true", "Force=true"])
 async def test_a_second_sync_changes_nothing_whatever_the_way(cluster: Cluster, options: str) -> None:
     stage = Stage(cluster, [config("a"), deployment("web")], options=(options,))
     await stage.finish()
-    before = {each: there["metadata"]["resourceVersion"] for each, there in (await stage.live()).items()}
+    before = {
+        resource_key: there["metadata"]["resourceVersion"] for resource_key, there in (await stage.live()).items()
+    }
     assert ends(await stage.again().finish()) == ALL_RUN
-    assert {each: there["metadata"]["resourceVersion"] for each, there in (await stage.live()).items()} == before
+    assert {
+        resource_key: there["metadata"]["resourceVersion"] for resource_key, there in (await stage.live()).items()
+    } == before
 
 
 async def test_a_manifest_of_an_older_version_is_applied_in_that_version(cluster: Cluster) -> None:
@@ -245,9 +249,9 @@ async def test_a_manifest_of_an_older_version_is_applied_in_that_version(cluster
     stage = Stage(cluster, [scaler(3)])
     await stage.finish()
     assert ends(await stage.again(scaler(4)).finish()) == ALL_RUN
-    found = await cluster.get(ResourceKey("autoscaling", "HorizontalPodAutoscaler", NAMESPACE, "web"))
-    assert found and found["spec"]["maxReplicas"] == 4
-    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
+    autoscaler = await cluster.get(ResourceKey("autoscaling", "HorizontalPodAutoscaler", NAMESPACE, "web"))
+    assert autoscaler and autoscaler["spec"]["maxReplicas"] == 4
+    assert autoscaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
 
 
 async def test_a_definition_that_never_settles_does_not_hold_up_for_ever(cluster: Cluster) -> None:
@@ -263,7 +267,7 @@ async def test_a_definition_that_never_settles_does_not_hold_up_for_ever(cluster
     assert ends(answer.state) == (OperationPhase.RUNNING, f"waiting for healthy state of {name}")
     stage.time += timedelta(seconds=5)
     state = await stage.finish()
-    assert state.phase is OperationPhase.FAILED and told(state)["Gadget/g"][0] == "SyncFailed"
+    assert state.phase is OperationPhase.FAILED and summarize_results(state)["Gadget/g"][0] == "SyncFailed"
 
 
 # -- waves -----------------------------------------------------------------------------------------------------------
@@ -283,7 +287,7 @@ async def test_waves_of_kinds_without_health_run_in_one_call(cluster: Cluster) -
     stage = Stage(cluster, [config(f"c{wave}", wave=wave) for wave in range(5)], world=nothing_happens)
     answer = await stage.step()
     assert ends(answer.state) == ALL_RUN
-    assert [progress for _, progress, _ in told(answer.state).values()] == ["Succeeded"] * 4 + ["Running"]
+    assert [progress for _, progress, _ in summarize_results(answer.state).values()] == ["Succeeded"] * 4 + ["Running"]
 
 
 async def test_a_degraded_wave_fails_the_sync(cluster: Cluster) -> None:
@@ -291,7 +295,7 @@ async def test_a_degraded_wave_fails_the_sync(cluster: Cluster) -> None:
     sick = manifest("Widget", "w", api="example.com/v1", health="Degraded", message="out of memory")
     state = await Stage(cluster, [definition(), sick, config("after", wave=1)]).finish()
     assert ends(state) == (OperationPhase.FAILED, "one or more synchronization tasks completed unsuccessfully")
-    assert told(state)["Widget/w"] == ("Synced", "Failed", "out of memory")
+    assert summarize_results(state)["Widget/w"] == ("Synced", "Failed", "out of memory")
     assert "after" not in await Stage(cluster).names()
 
 
@@ -308,11 +312,11 @@ async def test_a_wave_waits_for_anything_that_is_neither_healthy_nor_degraded(cl
 
 async def test_a_kind_that_nobody_can_judge_opens_its_wave_and_says_so(cluster: Cluster) -> None:
     await Stage(cluster, [definition()]).finish()
-    wanted = [definition(), manifest("Widget", "w", api="example.com/v1"), config("after", wave=1)]
-    state = await Stage(cluster, wanted).finish()
+    manifests = [definition(), manifest("Widget", "w", api="example.com/v1"), config("after", wave=1)]
+    state = await Stage(cluster, manifests).finish()
     assert ends(state) == ALL_RUN
-    said = "widget.example.com/w created (not awaited: no health check for Widget.example.com)"
-    assert told(state)["Widget/w"] == ("Synced", "Succeeded", said)
+    message = "widget.example.com/w created (not awaited: no health check for Widget.example.com)"
+    assert summarize_results(state)["Widget/w"] == ("Synced", "Succeeded", message)
 
 
 async def test_what_vanishes_while_a_wave_waits_for_it_fails_the_sync(cluster: Cluster) -> None:
@@ -321,7 +325,7 @@ async def test_what_vanishes_while_a_wave_waits_for_it_fails_the_sync(cluster: C
     await cluster.delete(key(DEPLOYMENTS, "web"), propagation=Propagation.BACKGROUND)
     state = await stage.finish()
     text = "Resource apps/Deployment/web is missing, it might have been deleted"
-    assert told(state)["Deployment/web"] == ("SyncFailed", "Error", text)
+    assert summarize_results(state)["Deployment/web"] == ("SyncFailed", "Error", text)
     assert state.message == f"one or more synchronization tasks completed unsuccessfully, reason: {text}"
 
 
@@ -341,8 +345,8 @@ async def test_what_fails_does_not_stop_later_kinds_of_its_wave(cluster: Cluster
     state = await Stage(cluster, [bad, config("a"), config("later", wave=1)]).finish()
     assert state.phase is OperationPhase.FAILED
     assert state.message.startswith("one or more objects failed to apply, reason: ")
-    found = await Stage(cluster).names()
-    assert "a" in found and "later" not in found
+    names = await Stage(cluster).names()
+    assert "a" in names and "later" not in names
 
 
 class SlowToDefine:
@@ -354,16 +358,16 @@ class SlowToDefine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def create(self, given: Manifest, **more: Any) -> Manifest:
-        return self._seen(await self._inner.create(given, **more)) or {}
+    async def create(self, new_manifest: Manifest, **more: Any) -> Manifest:
+        return self._seen(await self._inner.create(new_manifest, **more)) or {}
 
     async def get(self, key: ResourceKey, **more: Any) -> Manifest | None:
         return self._seen(await self._inner.get(key, **more))
 
     @staticmethod
-    def _seen(found: Manifest | None) -> Manifest | None:
-        is_definition = found is not None and found["kind"] == "CustomResourceDefinition"
-        return {**found, "status": {}} if found is not None and is_definition else found
+    def _seen(live: Manifest | None) -> Manifest | None:
+        is_definition = live is not None and live["kind"] == "CustomResourceDefinition"
+        return {**live, "status": {}} if live is not None and is_definition else live
 
 
 def slow(cluster: Cluster) -> Cluster:
@@ -372,8 +376,8 @@ def slow(cluster: Cluster) -> Cluster:
 
 async def test_a_wave_is_made_as_a_whole_before_any_of_it_is_awaited(cluster: Cluster) -> None:
     """The workload may need what a custom resource makes, whose definition takes its time."""
-    wanted = [definition(), deployment("web"), manifest("Widget", "w", api="example.com/v1"), config("b", wave=1)]
-    stage = Stage(cluster, wanted, engine=slow(cluster), world=nothing_happens)
+    manifests = [definition(), deployment("web"), manifest("Widget", "w", api="example.com/v1"), config("b", wave=1)]
+    stage = Stage(cluster, manifests, engine=slow(cluster), world=nothing_happens)
     name = "apiextensions.k8s.io/CustomResourceDefinition/widgets.example.com"
     assert (await stage.step()).state.message == f"waiting for healthy state of {name}"
     assert await stage.names(DEPLOYMENTS) == ["web"] and await stage.names(WIDGET) == []
@@ -385,8 +389,8 @@ async def test_a_wave_is_made_as_a_whole_before_any_of_it_is_awaited(cluster: Cl
 
 
 async def test_a_hook_is_awaited_though_the_rest_of_its_wave_was_made_later(cluster: Cluster) -> None:
-    wanted = [definition(), job("mid", hook="Sync"), manifest("Widget", "w", api="example.com/v1")]
-    stage = Stage(cluster, wanted, engine=slow(cluster), world=nothing_happens)
+    manifests = [definition(), job("mid", hook="Sync"), manifest("Widget", "w", api="example.com/v1")]
+    stage = Stage(cluster, manifests, engine=slow(cluster), world=nothing_happens)
     await stage.step()
     stage.engine = None
     assert (await stage.step()).state.message == "waiting for completion of hook batch/Job/mid"
@@ -395,41 +399,43 @@ async def test_a_hook_is_awaited_though_the_rest_of_its_wave_was_made_later(clus
     assert ends(await stage.finish()) == NO_MORE
 
 
-def held(value: str) -> Manifest:
-    made = config("held", value, options="Force=true,Replace=true")
-    made["metadata"]["finalizers"] = ["example.com/held"]
-    return made
+def build_held_config(value: str) -> Manifest:
+    held_config = config("held", value, options="Force=true,Replace=true")
+    held_config["metadata"]["finalizers"] = ["example.com/held"]
+    return held_config
 
 
 async def test_what_is_made_anew_is_not_kept_waiting_by_what_may_need_it(cluster: Cluster) -> None:
-    stage = Stage(cluster, [held("1"), config("after", wave=1)])
+    stage = Stage(cluster, [build_held_config("1"), config("after", wave=1)])
     await stage.finish()
-    again = stage.again(held("2"), deployment("web"), config("after", wave=1), world=nothing_happens)
+    again = stage.again(build_held_config("2"), deployment("web"), config("after", wave=1), world=nothing_happens)
     for _ in range(2):
         assert (await again.step()).state.message == "waiting for deletion of /ConfigMap/held"
     await cluster.patch(key(CONFIGS, "held"), {"metadata": {"finalizers": None}})
     assert (await again.step()).state.message == "waiting for healthy state of apps/Deployment/web"
-    found = await cluster.get(key(CONFIGS, "held"))
-    assert found and found["data"] == {"value": "2"}
+    config_map = await cluster.get(key(CONFIGS, "held"))
+    assert config_map and config_map["data"] == {"value": "2"}
 
 
 async def test_a_wave_that_fails_before_it_is_whole_waits_for_nothing_that_may_need_the_rest(cluster: Cluster) -> None:
-    stage = Stage(cluster, [definition(), held("1"), config("after", wave=1)])
+    stage = Stage(cluster, [definition(), build_held_config("1"), config("after", wave=1)])
     await stage.finish()
     sick = manifest("Widget", "w", api="example.com/v1", health="Degraded")
-    wanted = [definition(), held("2"), deployment("web"), sick, config("after", wave=1)]
-    again = stage.again(*wanted, world=nothing_happens)
+    manifests = [definition(), build_held_config("2"), deployment("web"), sick, config("after", wave=1)]
+    again = stage.again(*manifests, world=nothing_happens)
     assert (await again.step()).state.message == "waiting for deletion of /ConfigMap/held"
     assert (await again.step()).state.phase is OperationPhase.FAILED
 
 
 async def test_a_namespace_that_is_not_ready_keeps_the_rest_of_its_step_waiting() -> None:
     async def unready(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-        return [Assessment(HealthStatus.PROGRESSING) if each["kind"] == "Namespace" else None for each in manifests]
+        return [
+            Assessment(HealthStatus.PROGRESSING) if desired["kind"] == "Namespace" else None for desired in manifests
+        ]
 
     async with EmbeddedCluster.open() as empty:
-        wanted = [job("first", hook="PreSync"), config("a")]
-        stage = Stage(empty, wanted, options=("CreateNamespace=true",), judge=unready)
+        desired_manifests = [job("first", hook="PreSync"), config("a")]
+        stage = Stage(empty, desired_manifests, options=("CreateNamespace=true",), judge=unready)
         assert (await stage.step()).state.message == f"waiting for healthy state of /Namespace/{NAMESPACE}"
         assert await stage.names(JOBS) == []
 
@@ -450,17 +456,17 @@ async def test_what_is_reported_or_ignored_holds_up_nothing(cluster: Cluster, wo
     await Stage(cluster, [definition()]).finish()
     sick = manifest("Widget", "w", api="example.com/v1", health="Degraded", annotations={"argosy.dev/gate": word})
     state = await Stage(cluster, [definition(), sick, config("after", wave=1)]).finish()
-    assert ends(state) == ALL_RUN and told(state)["Widget/w"][1] == progress
+    assert ends(state) == ALL_RUN and summarize_results(state)["Widget/w"][1] == progress
 
 
 async def test_a_gate_that_takes_too_long_fails(cluster: Cluster) -> None:
-    asked = {"argosy.dev/gate": "block", "argosy.dev/gate-timeout": "1m"}
-    stage = Stage(cluster, [deployment("web", annotations=asked)], world=nothing_happens)
+    gate_annotations = {"argosy.dev/gate": "block", "argosy.dev/gate-timeout": "1m"}
+    stage = Stage(cluster, [deployment("web", annotations=gate_annotations)], world=nothing_happens)
     answer = await stage.step()
     assert answer.wait == 60.0
     stage.time += timedelta(seconds=61)
     state = await stage.finish()
-    assert state.phase is OperationPhase.FAILED and told(state)["Deployment/web"][2].startswith(
+    assert state.phase is OperationPhase.FAILED and summarize_results(state)["Deployment/web"][2].startswith(
         "not healthy within 60s"
     )
 
@@ -469,8 +475,8 @@ async def test_a_gate_that_takes_too_long_fails(cluster: Cluster) -> None:
 
 
 async def test_hooks_run_in_their_phases_and_hold_up_what_comes_after(cluster: Cluster) -> None:
-    wanted = [job("pre", hook="PreSync", wave=9), deployment("web", wave=-5), job("post", hook="PostSync")]
-    stage = Stage(cluster, wanted, world=nothing_happens)
+    manifests = [job("pre", hook="PreSync", wave=9), deployment("web", wave=-5), job("post", hook="PostSync")]
+    stage = Stage(cluster, manifests, world=nothing_happens)
     assert (await stage.step()).state.message == "waiting for completion of hook batch/Job/pre"
     assert await stage.names(DEPLOYMENTS) == []
     await finish_jobs(cluster)
@@ -482,7 +488,7 @@ async def test_hooks_run_in_their_phases_and_hold_up_what_comes_after(cluster: C
     await finish_jobs(cluster)
     state = await stage.finish()
     assert ends(state) == NO_MORE
-    assert told(state)["Job/pre@PreSync"] == ("Synced", "Succeeded", "Complete it is")
+    assert summarize_results(state)["Job/pre@PreSync"] == ("Synced", "Succeeded", "Complete it is")
 
 
 @pytest.mark.parametrize(
@@ -505,14 +511,14 @@ async def test_a_hook_is_deleted_as_its_policy_says(cluster: Cluster, policy: st
     stage = Stage(cluster, [job("check", hook="PreSync", policy=policy), config("a")], world=world)
     state = await stage.finish()
     assert state.phase is (OperationPhase.SUCCEEDED if well else OperationPhase.FAILED)
-    for found in (await cluster.list(JOBS)).items:
-        assert "finalizers" not in found["metadata"] or found["metadata"].get("deletionTimestamp")
+    for hook_job in (await cluster.list(JOBS)).items:
+        assert "finalizers" not in hook_job["metadata"] or hook_job["metadata"].get("deletionTimestamp")
     assert bool(await standing(cluster)) is left
 
 
 async def standing(cluster: Cluster) -> list[str]:
     items = (await cluster.list(JOBS)).items
-    return [each["metadata"]["name"] for each in items if not each["metadata"].get("deletionTimestamp")]
+    return [item["metadata"]["name"] for item in items if not item["metadata"].get("deletionTimestamp")]
 
 
 async def test_a_hook_of_the_operation_before_is_replaced(cluster: Cluster) -> None:
@@ -528,7 +534,7 @@ async def test_a_hook_of_two_phases_runs_twice(cluster: Cluster) -> None:
     stage = Stage(cluster, [job("check", hook="PreSync,PostSync"), config("a")])
     state = await stage.finish()
     assert ends(state) == NO_MORE
-    assert {"Job/check@PreSync", "Job/check@PostSync"} <= set(told(state))
+    assert {"Job/check@PreSync", "Job/check@PostSync"} <= set(summarize_results(state))
 
 
 async def test_a_hook_without_a_name_gets_one_of_its_operation(cluster: Cluster) -> None:
@@ -546,7 +552,7 @@ async def test_a_hook_that_somebody_deleted_fails_the_sync(cluster: Cluster) -> 
     await cluster.patch(key(JOBS, "check"), {"metadata": {"finalizers": None}})
     await cluster.delete(key(JOBS, "check"))
     state = await stage.finish()
-    assert told(state)["Job/check@PreSync"][1:] == (
+    assert summarize_results(state)["Job/check@PreSync"][1:] == (
         "Error", "Resource batch/Job/check is missing, it might have been deleted",
     )  # fmt: skip
 
@@ -557,7 +563,7 @@ async def test_a_hook_that_is_deleted_after_its_end_still_tells_its_result(clust
     await finish_jobs(cluster)
     await cluster.delete(key(JOBS, "check"))
     state = await stage.finish()
-    assert ends(state) == ALL_RUN and told(state)["Job/check@PreSync"][1] == "Succeeded"
+    assert ends(state) == ALL_RUN and summarize_results(state)["Job/check@PreSync"][1] == "Succeeded"
 
 
 @pytest.mark.parametrize(("policy", "left"), [("HookSucceeded", ["a"]), ("", ["a", "note"])])
@@ -568,8 +574,8 @@ async def test_a_hook_that_the_watch_has_not_shown_yet_is_released_and_deleted(
     stage = Stage(cluster, [config("note", hook="PreSync", policy=policy), config("a")], lags=True)
     assert ends(await stage.finish()) == ALL_RUN
     assert await stage.names() == left
-    for found in (await cluster.list(CONFIGS)).items:
-        assert HOOK_FINALIZER not in found["metadata"].get("finalizers", ())
+    for config_map in (await cluster.list(CONFIGS)).items:
+        assert HOOK_FINALIZER not in config_map["metadata"].get("finalizers", ())
 
 
 async def test_what_took_the_name_of_a_finished_hook_is_left_alone(cluster: Cluster) -> None:
@@ -584,15 +590,15 @@ async def test_what_took_the_name_of_a_finished_hook_is_left_alone(cluster: Clus
 
 
 async def test_hooks_of_failure_run_only_when_something_failed(cluster: Cluster) -> None:
-    wanted = [job("sorry", hook="SyncFail"), config("a")]
-    stage = Stage(cluster, wanted)
+    manifests = [job("sorry", hook="SyncFail"), config("a")]
+    stage = Stage(cluster, manifests)
     await stage.finish()
     assert await stage.names(JOBS) == []
     bad = config("Bad_Name")
-    state = await stage.again(*wanted, bad).finish()
+    state = await stage.again(*manifests, bad).finish()
     assert state.phase is OperationPhase.FAILED and await stage.names(JOBS) == ["sorry"]
     assert state.message.startswith("one or more synchronization tasks completed unsuccessfully, reason: ")
-    assert told(state)["Job/sorry@SyncFail"][1] == "Succeeded"
+    assert summarize_results(state)["Job/sorry@SyncFail"][1] == "Succeeded"
 
 
 async def test_a_terminated_sync_takes_its_running_hooks_away(cluster: Cluster) -> None:
@@ -601,7 +607,9 @@ async def test_a_terminated_sync_takes_its_running_hooks_away(cluster: Cluster) 
     stage.state = replace(state, phase=OperationPhase.TERMINATING, message="operation is terminating")
     state = (await stage.step()).state
     assert ends(state) == (OperationPhase.FAILED, "Operation terminated")
-    assert told(state)["Job/check@PreSync"][1:] == ("Failed", "Terminated") and await standing(cluster) == []
+    assert (
+        summarize_results(state)["Job/check@PreSync"][1:] == ("Failed", "Terminated") and await standing(cluster) == []
+    )
 
 
 async def test_a_sync_that_takes_too_long_is_terminated(cluster: Cluster) -> None:
@@ -610,8 +618,8 @@ async def test_a_sync_that_takes_too_long_is_terminated(cluster: Cluster) -> Non
     await stage.step()
     stage.time += timedelta(seconds=61)
     assert ends((await stage.step()).state) == (OperationPhase.TERMINATING, "operation is terminating due to timeout")
-    said = "Operation terminated, triggered by controller sync timeout"
-    assert ends((await stage.step()).state) == (OperationPhase.FAILED, said)
+    message = "Operation terminated, triggered by controller sync timeout"
+    assert ends((await stage.step()).state) == (OperationPhase.FAILED, message)
 
 
 async def test_a_retry_runs_hooks_anew(cluster: Cluster) -> None:
@@ -641,19 +649,19 @@ async def test_extra_manifests_stay_until_pruning_is_asked_for(cluster: Cluster)
     stage = Stage(cluster, [config("a"), config("old"), config("kept", options="Prune=false")])
     await stage.finish()
     state = await stage.again(config("a")).finish()
-    assert told(state)["ConfigMap/old"] == ("PruneSkipped", "Succeeded", "ignored (requires pruning)")
+    assert summarize_results(state)["ConfigMap/old"] == ("PruneSkipped", "Succeeded", "ignored (requires pruning)")
     state = await stage.again(config("a"), request=SyncRequest(prune=True)).finish()
-    assert told(state)["ConfigMap/old"] == ("Pruned", "Succeeded", "pruned")
-    assert told(state)["ConfigMap/kept"] == ("PruneSkipped", "Succeeded", "ignored (no prune)")
-    found = await stage.names()
-    assert "old" not in found and "kept" in found
+    assert summarize_results(state)["ConfigMap/old"] == ("Pruned", "Succeeded", "pruned")
+    assert summarize_results(state)["ConfigMap/kept"] == ("PruneSkipped", "Succeeded", "ignored (no prune)")
+    names = await stage.names()
+    assert "old" not in names and "kept" in names
 
 
 async def test_nothing_is_pruned_that_may_not_be_deleted(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("a"), config("foreign")], may_delete=lambda _: "it belongs to nobody")
     await stage.finish()
     state = await stage.again(config("a"), request=SyncRequest(prune=True)).finish()
-    assert told(state)["ConfigMap/foreign"] == ("PruneSkipped", "Succeeded", "it belongs to nobody")
+    assert summarize_results(state)["ConfigMap/foreign"] == ("PruneSkipped", "Succeeded", "it belongs to nobody")
     assert "foreign" in await stage.names()
 
 
@@ -691,8 +699,8 @@ async def test_what_is_pruned_is_gone_where_its_kind_is(cluster: Cluster) -> Non
 async def test_prunes_can_wait_until_all_else_is_healthy(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("old", wave=-1)])
     await stage.finish()
-    asked = {"request": SyncRequest(prune=True), "options": ("PruneLast=true",)}
-    again = stage.again(deployment("web"), world=nothing_happens, **asked)
+    prune_options = {"request": SyncRequest(prune=True), "options": ("PruneLast=true",)}
+    again = stage.again(deployment("web"), world=nothing_happens, **prune_options)
     assert (await again.step()).state.message == "waiting for healthy state of apps/Deployment/web"
     assert "old" in await stage.names()
     await roll_out(cluster)
@@ -704,8 +712,8 @@ async def test_prunes_can_wait_until_all_else_is_healthy(cluster: Cluster) -> No
 async def test_a_prune_that_must_be_confirmed_waits_for_somebody(cluster: Cluster, is_mass: bool) -> None:
     stage = Stage(cluster, [config("a"), config("old", options="" if is_mass else "Prune=confirm")])
     await stage.finish()
-    asked: dict[str, Any] = {"request": SyncRequest(prune=True), "more": {"is_mass_prune": is_mass}}
-    again = stage.again(config("a"), **asked)
+    prune_options: dict[str, Any] = {"request": SyncRequest(prune=True), "more": {"is_mass_prune": is_mass}}
+    again = stage.again(config("a"), **prune_options)
     answer = await again.step()
     assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for pruning confirmation of /ConfigMap/old")
     again.annotations = {"argocd.argoproj.io/deletion-approved": "2025-12-31T00:00:00Z"}

@@ -52,9 +52,9 @@ async def jobs_fail(cluster: Cluster) -> None:
 async def jobs_are_tidied_up(cluster: Cluster) -> None:
     """As Kubernetes does with Jobs that have a time to live: deleted as soon as they are over."""
     await finish_jobs(cluster)
-    for each in (await cluster.list(JOBS)).items:
-        if not each["metadata"].get("deletionTimestamp"):
-            await cluster.delete(key_of(each))
+    for live_job in (await cluster.list(JOBS)).items:
+        if not live_job["metadata"].get("deletionTimestamp"):
+            await cluster.delete(key_of(live_job))
 
 
 @dataclass(frozen=True)
@@ -169,16 +169,16 @@ async def played(
                 pass
         return Outcome(
             state.phase,
-            {f"{each.key.name}@{each.phase}": str(each.hook_phase) for each in state.results if each.hook},
+            {f"{result.key.name}@{result.phase}": str(result.hook_phase) for result in state.results if result.hook},
             {kind.kind: await stage.names(kind) for kind in LISTED[:3]},
-            Counter(_run(each) for each in first.created if _run(each)),
+            Counter(_run(created_manifest) for created_manifest in first.created if _run(created_manifest)),
             len(first.calls),
         )
 
 
-def _run(made: Manifest) -> str:
-    mark = (made["metadata"].get("annotations") or {}).get(names.OPERATION)
-    return f"{made['metadata']['name']} {mark}" if mark else ""
+def _run(created_manifest: Manifest) -> str:
+    mark = (created_manifest["metadata"].get("annotations") or {}).get(names.OPERATION)
+    return f"{created_manifest['metadata']['name']} {mark}" if mark else ""
 
 
 async def check_every_point(
@@ -192,12 +192,12 @@ async def check_every_point(
         # Here each call is met once, in turn before it and after it; in `make prove` both.
         for after in (False, True) if is_full() else (point % 2 == is_fatal,):
             engine = partial(CrashingCluster, point=point, after=after, is_fatal=is_fatal)
-            found = await played(scene, engine, lags=lags, knows=knows)
+            outcome = await played(scene, engine, lags=lags, knows=knows)
             where = f"{name}: {'after' if after else 'before'} call {point}"
-            assert found.progress is whole.progress, where
-            assert found.runs == whole.runs, where
-            assert found.hooks == whole.hooks, where
-            assert found.standing == whole.standing, where
+            assert outcome.progress is whole.progress, where
+            assert outcome.runs == whole.runs, where
+            assert outcome.hooks == whole.hooks, where
+            assert outcome.standing == whole.standing, where
 
 
 def rows(*in_make_test: str) -> list[Any]:
@@ -234,8 +234,8 @@ async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
         def mortal(cluster: Cluster, chance: random.Random = chance) -> CrashingCluster:
             return CrashingCluster(cluster, chance.randrange(20), after=chance.random() < 0.5)
 
-        found = await played(scene, mortal, lives_again=mortal)
-        assert (found.progress, found.runs, found.hooks, found.standing) == (
+        outcome = await played(scene, mortal, lives_again=mortal)
+        assert (outcome.progress, outcome.runs, outcome.hooks, outcome.standing) == (
             whole.progress, whole.runs, whole.hooks, whole.standing,
         ), f"{name}: seed {seed}"  # fmt: skip
 
@@ -267,8 +267,8 @@ async def stumbled(stage: Stage) -> OperationState:
 async def test_a_hook_that_cannot_be_read_for_a_moment_has_not_failed() -> None:
     async with EmbeddedCluster.open() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        wanted = [job("one", hook="PreSync"), job("two", hook="PreSync"), config("a"), job("sorry", hook="SyncFail")]
-        stage = Stage(cluster, wanted)
+        manifests = [job("one", hook="PreSync"), job("two", hook="PreSync"), config("a"), job("sorry", hook="SyncFail")]
+        stage = Stage(cluster, manifests)
         await stage.step()
         await finish_jobs(cluster)
         state = await stumbled(stage)
@@ -291,8 +291,8 @@ async def test_what_was_applied_just_before_a_crash_is_awaited_where_only_what_d
 
     async with EmbeddedCluster.open() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        wanted, options = [deployment("web"), config("after", wave=1)], ("ApplyOutOfSyncOnly=true",)
-        stage = Stage(cluster, wanted, options=options, world=nothing_happens)
+        manifests, options = [deployment("web"), config("after", wave=1)], ("ApplyOutOfSyncOnly=true",)
+        stage = Stage(cluster, manifests, options=options, world=nothing_happens)
         stage.begin(datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
         await stage.step()
         stage.state = replace(stage.state or stage.begin(), results=())  # what it answered was never written
@@ -316,12 +316,12 @@ async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_kill
                 stage.engine = None
                 state = await stage.finish()
             items = (await cluster.list(JOBS)).items
-            left = [each for each in items if HOOK_FINALIZER in each["metadata"].get("finalizers", ())]
+            left = [item for item in items if HOOK_FINALIZER in item["metadata"].get("finalizers", ())]
             return state.phase, state.message, await stage.names(JOBS), left, len(engine.calls)
 
     *whole, calls = await played(None, after=False)
     assert whole == [OperationPhase.FAILED, "Operation terminated", [], []]
     for point in range(calls):
         for after in (False, True):
-            *found, _ = await played(point, after=after)
-            assert found == whole, f"{'after' if after else 'before'} call {point}"
+            *end_state, _ = await played(point, after=after)
+            assert end_state == whole, f"{'after' if after else 'before'} call {point}"

@@ -29,7 +29,7 @@ from support.sync_operations import (
     job,
     judge,
     manifest,
-    told,
+    summarize_results,
 )
 
 CONFIGS, JOBS = LISTED[0], LISTED[2]
@@ -54,10 +54,10 @@ def key(kind: GroupKind, name: str) -> ResourceKey:
     return ResourceKey(*kind, NAMESPACE, name)
 
 
-async def there(cluster: Cluster, where: ResourceKey) -> Manifest:
-    found = await cluster.get(where)
-    assert found is not None
-    return found
+async def get_existing(cluster: Cluster, where: ResourceKey) -> Manifest:
+    live_object = await cluster.get(where)
+    assert live_object is not None
+    return live_object
 
 
 # -- ways to apply ---------------------------------------------------------------------------------------------------
@@ -67,26 +67,30 @@ async def there(cluster: Cluster, where: ResourceKey) -> Manifest:
 async def test_definitions_and_namespaces_are_updated_where_others_are_replaced(cluster: Cluster, options: str) -> None:
     space = manifest("Namespace", NAMESPACE, namespace="", options=options)
     await Stage(cluster, [definition(), space]).finish()
-    before = [await there(cluster, each) for each in (DEFINITION, SPACE)]
+    before = [await get_existing(cluster, resource_key) for resource_key in (DEFINITION, SPACE)]
     await cluster.patch(SPACE, {"metadata": {"labels": {"theirs": "1"}}})
-    wanted = definition()
-    wanted["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = options
-    state = await Stage(cluster, [wanted, space]).finish()
-    assert told(state)["CustomResourceDefinition/widgets.example.com"][2] == (
+    updated_definition = definition()
+    updated_definition["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = options
+    state = await Stage(cluster, [updated_definition, space]).finish()
+    assert summarize_results(state)["CustomResourceDefinition/widgets.example.com"][2] == (
         "CustomResourceDefinition/widgets.example.com updated"
     )
-    assert told(state)[f"Namespace/{NAMESPACE}"][2] == f"Namespace/{NAMESPACE} updated"
-    after = [await there(cluster, each) for each in (DEFINITION, SPACE)]
-    assert [each["metadata"]["uid"] for each in after] == [each["metadata"]["uid"] for each in before]
+    assert summarize_results(state)[f"Namespace/{NAMESPACE}"][2] == f"Namespace/{NAMESPACE} updated"
+    after = [await get_existing(cluster, resource_key) for resource_key in (DEFINITION, SPACE)]
+    assert [live_object["metadata"]["uid"] for live_object in after] == [
+        live_object["metadata"]["uid"] for live_object in before
+    ]
     assert "theirs" not in (after[1]["metadata"].get("labels") or {})
 
 
 async def test_replace_beats_server_side_apply(cluster: Cluster) -> None:
-    asked = ("ServerSideApply=true", "Replace=true")
-    stage = Stage(cluster, [config("a")], options=asked)
+    sync_options = ("ServerSideApply=true", "Replace=true")
+    stage = Stage(cluster, [config("a")], options=sync_options)
     await stage.finish()
-    assert told(await stage.again(config("a", "2")).finish())["ConfigMap/a"][2] == "configmap/a replaced"
-    managers = {each["operation"] for each in (await there(cluster, key(CONFIGS, "a")))["metadata"]["managedFields"]}
+    assert summarize_results(await stage.again(config("a", "2")).finish())["ConfigMap/a"][2] == "configmap/a replaced"
+    managers = {
+        entry["operation"] for entry in (await get_existing(cluster, key(CONFIGS, "a")))["metadata"]["managedFields"]
+    }
     assert managers == {"Update"}
 
 
@@ -97,12 +101,12 @@ async def test_fields_of_the_manager_that_the_application_names_are_taken_over(
     bare = manifest("ConfigMap", "a", data={"kept": "1", "gone": "1"})
     await cluster.create(bare, manager="old-tool")
     annotations = {"argocd.argoproj.io/client-side-apply-migration-manager": named} if named else {}
-    wanted = manifest("ConfigMap", "a", data={"kept": "1"})
-    stage = Stage(cluster, [wanted], options=("ServerSideApply=true",), annotations=annotations)
+    desired = manifest("ConfigMap", "a", data={"kept": "1"})
+    stage = Stage(cluster, [desired], options=("ServerSideApply=true",), annotations=annotations)
     await stage.finish()
-    found = await there(cluster, key(CONFIGS, "a"))
-    assert found["data"] == {"kept": "1", **left}
-    assert ("old-tool" in {each["manager"] for each in found["metadata"]["managedFields"]}) is (not named)
+    live_config = await get_existing(cluster, key(CONFIGS, "a"))
+    assert live_config["data"] == {"kept": "1", **left}
+    assert ("old-tool" in {entry["manager"] for entry in live_config["metadata"]["managedFields"]}) is (not named)
 
 
 async def test_what_is_applied_on_the_clients_side_belongs_to_the_controller_and_others_keep_theirs(
@@ -112,9 +116,9 @@ async def test_what_is_applied_on_the_clients_side_belongs_to_the_controller_and
     await stage.finish()
     await cluster.patch(key(CONFIGS, "a"), {"data": {"theirs": "1"}}, manager="kubectl-edit")
     await stage.again(config("a", "2")).finish()
-    entries = (await there(cluster, key(CONFIGS, "a")))["metadata"]["managedFields"]
-    found = {each["manager"]: set(each["fieldsV1"]["f:data"]) - {"."} for each in entries}
-    assert found == {"argocd-controller": {"f:value"}, "kubectl-edit": {"f:theirs"}}
+    entries = (await get_existing(cluster, key(CONFIGS, "a")))["metadata"]["managedFields"]
+    fields_by_manager = {entry["manager"]: set(entry["fieldsV1"]["f:data"]) - {"."} for entry in entries}
+    assert fields_by_manager == {"argocd-controller": {"f:value"}, "kubectl-edit": {"f:theirs"}}
 
 
 @pytest.mark.parametrize("options", ["", "SkipDryRunOnMissingResource=true"])
@@ -147,23 +151,23 @@ async def test_a_manifest_may_itself_ask_not_to_be_validated(cluster: Cluster) -
 
 
 async def test_failed_hooks_that_are_to_go_are_gone_before_hooks_of_failure_begin(cluster: Cluster) -> None:
-    wanted = [job("check", hook="PreSync", policy="HookFailed"), job("sorry", hook="SyncFail"), config("a")]
-    stage = Stage(cluster, wanted, world=nothing_happens)
+    manifests = [job("check", hook="PreSync", policy="HookFailed"), job("sorry", hook="SyncFail"), config("a")]
+    stage = Stage(cluster, manifests, world=nothing_happens)
     await stage.until("waiting for completion of hook batch/Job/check")
     await finish_jobs(cluster, well=False)
     await stage.until("waiting for completion of hook batch/Job/sorry")
     assert await stage.names(JOBS) == ["sorry"]
     await finish_jobs(cluster)
     state = await stage.finish()
-    assert state.phase is OperationPhase.FAILED and told(state)["Job/sorry@SyncFail"][1] == "Succeeded"
+    assert state.phase is OperationPhase.FAILED and summarize_results(state)["Job/sorry@SyncFail"][1] == "Succeeded"
 
 
 async def test_hooks_of_failure_are_deleted_as_their_policy_says_when_all_is_over(cluster: Cluster) -> None:
     async def world(where: Cluster) -> None:
         await finish_jobs(where)
 
-    wanted = [config("Bad_Name"), job("sorry", hook="SyncFail", policy="HookFailed"), job("stays", hook="SyncFail")]
-    stage = Stage(cluster, wanted, world=world)
+    manifests = [config("Bad_Name"), job("sorry", hook="SyncFail", policy="HookFailed"), job("stays", hook="SyncFail")]
+    stage = Stage(cluster, manifests, world=world)
     assert (await stage.finish()).phase is OperationPhase.FAILED
     assert await stage.names(JOBS) == ["stays"]
 
@@ -182,32 +186,37 @@ async def test_running_hooks_are_awaited_before_a_failed_wave_fails_the_sync(clu
     assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for completion of hook batch/Job/check")
     await finish_jobs(cluster)
     state = await stage.finish()
-    assert state.phase is OperationPhase.FAILED and told(state)["Job/check@Sync"][1] == "Succeeded"
+    assert state.phase is OperationPhase.FAILED and summarize_results(state)["Job/check@Sync"][1] == "Succeeded"
 
 
 async def test_a_hook_whose_kind_has_no_health_is_over_at_once_and_says_so(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("note", hook="PreSync"), config("a")])
-    assert told(await stage.finish())["ConfigMap/note@PreSync"] == ("Synced", "Succeeded", "note created")
+    assert summarize_results(await stage.finish())["ConfigMap/note@PreSync"] == ("Synced", "Succeeded", "note created")
 
 
 async def test_a_hook_of_a_custom_kind_without_health_says_that_nobody_waited(cluster: Cluster) -> None:
     await Stage(cluster, [definition()]).finish()
     stage = Stage(cluster, [definition(), manifest("Widget", "w", api="example.com/v1", hook="PreSync"), config("a")])
-    said = "w created (not awaited: no health check for Widget.example.com)"
-    assert told(await stage.finish())["Widget/w@PreSync"] == ("Synced", "Succeeded", said)
+    message = "w created (not awaited: no health check for Widget.example.com)"
+    assert summarize_results(await stage.finish())["Widget/w@PreSync"] == ("Synced", "Succeeded", message)
 
 
 async def test_hooks_of_helm_run_where_argo_cd_puts_them(cluster: Cluster) -> None:
-    wanted = [
+    manifests = [
         job("before", annotations={"helm.sh/hook": "pre-install", "helm.sh/hook-weight": "5"}),
         job("first", annotations={"helm.sh/hook": "pre-upgrade", "helm.sh/hook-weight": "-5"}),
         job("after", annotations={"helm.sh/hook": "post-install", "helm.sh/hook-delete-policy": "hook-succeeded"}),
         job("tests", annotations={"helm.sh/hook": "test"}),
         config("a"),
     ]
-    stage = Stage(cluster, wanted)
+    stage = Stage(cluster, manifests)
     state = await stage.finish()
-    assert list(told(state)) == ["Job/first@PreSync", "Job/before@PreSync", "ConfigMap/a", "Job/after@PostSync"]
+    assert list(summarize_results(state)) == [
+        "Job/first@PreSync",
+        "Job/before@PreSync",
+        "ConfigMap/a",
+        "Job/after@PostSync",
+    ]
     assert await stage.names(JOBS) == ["before", "first"]
 
 
@@ -215,13 +224,13 @@ async def test_a_hook_carries_its_finalizer_until_its_end_is_told(cluster: Clust
     stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
     await stage.step()
     finalizer = "argocd.argoproj.io/hook-finalizer"
-    assert (await there(cluster, key(JOBS, "check")))["metadata"]["finalizers"] == [finalizer]
+    assert (await get_existing(cluster, key(JOBS, "check")))["metadata"]["finalizers"] == [finalizer]
     await finish_jobs(cluster)
     state = (await stage.step()).state
-    assert told(state)["Job/check@PreSync"][1] == "Succeeded"
-    assert (await there(cluster, key(JOBS, "check")))["metadata"]["finalizers"] == [finalizer]
+    assert summarize_results(state)["Job/check@PreSync"][1] == "Succeeded"
+    assert (await get_existing(cluster, key(JOBS, "check")))["metadata"]["finalizers"] == [finalizer]
     await stage.finish()
-    assert not (await there(cluster, key(JOBS, "check")))["metadata"].get("finalizers")
+    assert not (await get_existing(cluster, key(JOBS, "check")))["metadata"].get("finalizers")
 
 
 async def test_postsync_hooks_wait_for_the_health_of_the_last_wave(cluster: Cluster) -> None:
@@ -239,13 +248,15 @@ async def test_an_object_that_does_not_count_for_the_application_still_holds_up_
 
 async def test_a_kind_that_failed_does_not_stop_the_kinds_after_it(cluster: Cluster) -> None:
     state = await Stage(cluster, [config("Bad_Name"), deployment("web"), config("later", wave=1)]).finish()
-    assert told(state)["ConfigMap/Bad_Name"][:2] == ("SyncFailed", "Failed")
-    assert told(state)["Deployment/web"][0] == "Synced" and "ConfigMap/later" not in told(state)
+    assert summarize_results(state)["ConfigMap/Bad_Name"][:2] == ("SyncFailed", "Failed")
+    assert summarize_results(state)["Deployment/web"][0] == "Synced" and "ConfigMap/later" not in summarize_results(
+        state
+    )
 
 
 async def test_hooks_of_deletion_stay_out_of_a_sync_unless_they_name_one_of_its_phases(cluster: Cluster) -> None:
-    wanted = [job("before", hook="PreDelete"), job("both", hook="PostDelete,PostSync"), config("a")]
-    assert list(told(await Stage(cluster, wanted).finish())) == ["ConfigMap/a", "Job/both@PostSync"]
+    manifests = [job("before", hook="PreDelete"), job("both", hook="PostDelete,PostSync"), config("a")]
+    assert list(summarize_results(await Stage(cluster, manifests).finish())) == ["ConfigMap/a", "Job/both@PostSync"]
 
 
 async def test_a_prune_that_fails_fails_the_sync_before_its_wave_applies_anything(cluster: Cluster) -> None:
@@ -261,7 +272,9 @@ async def test_a_prune_that_fails_fails_the_sync_before_its_wave_applies_anythin
     again = stage.again(config("a"), request=SyncRequest(prune=True), engine=cast(Cluster, Stubborn()))
     state = await again.finish()
     assert ends(state) == (OperationPhase.FAILED, "one or more objects failed to apply, reason: no")
-    assert told(state) == {"ConfigMap/old": ("SyncFailed", "Failed", "no")} and "a" not in await stage.names()
+    assert (
+        summarize_results(state) == {"ConfigMap/old": ("SyncFailed", "Failed", "no")} and "a" not in await stage.names()
+    )
 
 
 # -- ends ------------------------------------------------------------------------------------------------------------
@@ -269,9 +282,9 @@ async def test_a_prune_that_fails_fails_the_sync_before_its_wave_applies_anythin
 
 async def test_a_terminated_sync_deletes_a_hook_of_which_nobody_knows_how_it_is(cluster: Cluster) -> None:
     async def broken(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-        found = await judge(manifests)
-        return [Assessment(HealthStatus.UNKNOWN, fault="no") if each["kind"] == "Job" else said
-                for each, said in zip(manifests, found, strict=True)]  # fmt: skip
+        assessments = await judge(manifests)
+        return [Assessment(HealthStatus.UNKNOWN, fault="no") if desired["kind"] == "Job" else assessment
+                for desired, assessment in zip(manifests, assessments, strict=True)]  # fmt: skip
 
     stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
     state = (await stage.step()).state
@@ -279,12 +292,12 @@ async def test_a_terminated_sync_deletes_a_hook_of_which_nobody_knows_how_it_is(
     stage.judge = broken
     state = (await stage.step()).state
     assert ends(state) == (OperationPhase.FAILED, "Operation terminated")
-    assert told(state)["Job/check@PreSync"][1] == "Error" and await stage.names(JOBS) == []
+    assert summarize_results(state)["Job/check@PreSync"][1] == "Error" and await stage.names(JOBS) == []
 
 
 async def test_a_terminated_sync_keeps_what_was_applied_and_hooks_that_were_over(cluster: Cluster) -> None:
-    wanted = [job("done", hook="PreSync"), config("a"), job("runs", hook="PostSync")]
-    stage = Stage(cluster, wanted, world=nothing_happens)
+    manifests = [job("done", hook="PreSync"), config("a"), job("runs", hook="PostSync")]
+    stage = Stage(cluster, manifests, world=nothing_happens)
     await stage.step()
     await finish_jobs(cluster)
     await stage.until("waiting for completion of hook batch/Job/runs")
@@ -312,13 +325,15 @@ async def test_an_object_that_asks_to_be_pruned_last_outlives_the_waves(cluster:
 
 @pytest.mark.parametrize("gate", ["block", ""])
 async def test_a_gate_of_time_holds_in_any_wave_that_is_awaited(cluster: Cluster, gate: str) -> None:
-    asked = {"argosy.dev/gate-timeout": "30s", **({"argosy.dev/gate": gate} if gate else {})}
-    stage = Stage(cluster, [deployment("web", annotations=asked), config("after", wave=1)], world=nothing_happens)
+    gate_annotations = {"argosy.dev/gate-timeout": "30s", **({"argosy.dev/gate": gate} if gate else {})}
+    stage = Stage(
+        cluster, [deployment("web", annotations=gate_annotations), config("after", wave=1)], world=nothing_happens
+    )
     assert (await stage.step()).wait == 30.0
     stage.time += timedelta(seconds=31)
     state = await stage.finish()
     assert state.phase is OperationPhase.FAILED and "after" not in await stage.names()
-    assert told(state)["Deployment/web"][1] == "Failed"
+    assert summarize_results(state)["Deployment/web"][1] == "Failed"
 
 
 async def test_a_reported_object_tells_its_health_later_though_nobody_waits(cluster: Cluster) -> None:
@@ -326,4 +341,4 @@ async def test_a_reported_object_tells_its_health_later_though_nobody_waits(clus
     stage = Stage(cluster, [slow, job("after", hook="PostSync")], world=nothing_happens)
     state = (await stage.step()).state
     assert state.message == "waiting for completion of hook batch/Job/after"
-    assert told(state)["Deployment/web"][1] == "Running"
+    assert summarize_results(state)["Deployment/web"][1] == "Running"

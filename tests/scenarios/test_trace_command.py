@@ -38,46 +38,46 @@ POD: Manifest = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
-        await found.cluster.create(load_definition(f"inferenceservices.{SERVING}"))
-        found.repository.push({"app/fraud.yaml": SERVICE}, "Serve fraud from a registry")
-        await found.deliver()
-        await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--async")
-        assert said.code == 0, said.err
-        await found.until(lambda status: status["sync"]["status"] == "Synced")
-        await found.cluster.create(POD)
-        yield found
+    async with scene(tmp_path) as new_scene:
+        await new_scene.cluster.create(load_definition(f"inferenceservices.{SERVING}"))
+        new_scene.repository.push({"app/fraud.yaml": SERVICE}, "Serve fraud from a registry")
+        await new_scene.deliver()
+        await new_scene.until(lambda status: bool(status.get("sync")))
+        result = await new_scene.argosy("app", "sync", "models", "--async")
+        assert result.code == 0, result.err
+        await new_scene.until(lambda status: status["sync"]["status"] == "Synced")
+        await new_scene.cluster.create(POD)
+        yield new_scene
 
 
 async def test_the_line_and_the_commit_of_an_address_are_told_and_the_answer_is_yes(desk: Scene) -> None:
-    said = await desk.argosy("trace", "isvc/fraud")
-    assert said.code == 0, said
-    rows = {line.split()[0]: line for line in said.out.splitlines()}
+    result = await desk.argosy("trace", "isvc/fraud")
+    assert result.code == 0, result
+    rows = {line.split()[0]: line for line in result.out.splitlines()}
     assert '"Serve fraud from a registry"' in rows["commit"]
     assert rows["written"].endswith("app/fraud.yaml:9")
-    assert "unknown origin" not in said.out and "fraud-1  since" in rows["served"]
-    found = json.loads((await desk.argosy("trace", "isvc/fraud", "-o", "json")).out)
-    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Trace")
-    assert found["models"][0]["written"]["place"] == "app/fraud.yaml:9"
-    assert len(found["models"][0]["written"]["commit"]) == 40
+    assert "unknown origin" not in result.out and "fraud-1  since" in rows["served"]
+    trace = json.loads((await desk.argosy("trace", "isvc/fraud", "-o", "json")).out)
+    assert (trace["apiVersion"], trace["kind"]) == ("cli.argosy.dev/v1", "Trace")
+    assert trace["models"][0]["written"]["place"] == "app/fraud.yaml:9"
+    assert len(trace["models"][0]["written"]["commit"]) == 40
 
 
 @pytest.mark.tier("all")
 async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: Scene) -> None:
     edited = {"spec": {"predictor": {"model": {"storageUri": "oci://example.com/models/fraud:2"}}}}
     await desk.cluster.patch(FRAUD, edited, manager="kubectl-edit")
-    said = await desk.argosy("trace", "fraud")
-    assert said.code == 1 and "Git has another storage URI" in said.out, said
+    result = await desk.argosy("trace", "fraud")
+    assert result.code == 1 and "Git has another storage URI" in result.out, result
 
 
 @pytest.mark.tier("all")
 async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Scene) -> None:
-    made = {"apiVersion": f"{SERVING}/v1beta1", "kind": "InferenceService"}
+    service_header = {"apiVersion": f"{SERVING}/v1beta1", "kind": "InferenceService"}
     spec = {"predictor": {"model": {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/other"}}}
-    await desk.cluster.create({**made, "metadata": {"name": "other", "namespace": "ml"}, "spec": spec})
-    said = await desk.argosy("trace", "isvc/other")
-    assert said.code == 1 and "is not on a volume" in said.out, said
+    await desk.cluster.create({**service_header, "metadata": {"name": "other", "namespace": "ml"}, "spec": spec})
+    result = await desk.argosy("trace", "isvc/other")
+    assert result.code == 1 and "is not on a volume" in result.out, result
 
 
 @pytest.mark.parametrize(

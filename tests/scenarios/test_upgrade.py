@@ -57,17 +57,20 @@ def is_ready(port: int) -> bool:
 
 def replaced(work: SharedWork, old: Controller, members: int) -> float:
     """A new one beside it; when that is ready the old one is told to end. Seconds until others had all that it had."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = int(server.getsockname()[1])
     work.start("--shards", "auto", "--port", str(port))
     work.until(HANG_SECONDS, lambda: is_ready(port), "the new one is ready")
     assert len(work.members()) == members + 1
-    had = {app: len(found) for app in work.apps if (found := list(work.claims(app)))[-1].member == old.name}
+    had = {app: len(app_claims) for app in work.apps if (app_claims := list(work.claims(app)))[-1].member == old.name}
 
     def taken() -> list[float]:
         """When the first of the others had claimed each."""
-        others = ([each for each in work.claims(app)[place:] if each.member != old.name] for app, place in had.items())
-        return [found[0].done for found in others if found]
+        others = (
+            [claim for claim in work.claims(app)[claim_count:] if claim.member != old.name]
+            for app, claim_count in had.items()
+        )
+        return [claims[0].done for claims in others if claims]
 
     old.end(signal.SIGTERM)
     work.until(HANG_SECONDS, lambda: len(taken()) == len(had), "what it had is another's")
@@ -88,9 +91,9 @@ def test_a_rolling_update_does_nothing_twice_and_leaves_no_gap(tmp_path: Path) -
     with shared_work(tmp_path, APPLICATIONS, source=PREVIOUS) as work:
         old = list(work.controllers)
         with changes(work):
-            gaps = [replaced(work, each, len(old)) for each in old]
+            gaps = [replaced(work, controller, len(old)) for controller in old]
         check(work, gaps)
-        assert not any(each in old for each in work.living)
+        assert not any(controller in old for controller in work.living)
 
 
 def test_a_single_controller_is_replaced_without_a_gap(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables
     return Run(done.returncode, text, int(counted[1]), int(counted[2]))
 
 
-def noted(folder: Path, before: str = "") -> Path:
+def create_recording_kubectl(folder: Path, before: str = "") -> Path:
     """Create a kubectl wrapper that records its arguments, and may run something else first."""
     program = folder / "noted-kubectl"
     program.write_text(f'#!/bin/sh\necho "$*" >> "{folder}/calls"\n{before}\nexec "{KUBECTL}" "$@"\n')
@@ -77,8 +77,8 @@ def noted(folder: Path, before: str = "") -> Path:
     return program
 
 
-def ask(running: Reachable, *words: object, given: str | None = None) -> str:
-    done = kubectl(running.kubeconfig, *words, input=given)
+def ask(running: Reachable, *words: object, stdin: str | None = None) -> str:
+    done = kubectl(running.kubeconfig, *words, input=stdin)
     assert done.code == 0, done.err
     return done.out
 

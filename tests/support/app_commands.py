@@ -89,9 +89,9 @@ class Scene(Room):
         return Said(code, out.getvalue(), err.getvalue())
 
 
-def write_kubeconfig(file: Path, found: Served) -> None:
+def write_kubeconfig(file: Path, server: Served) -> None:
     context = {"cluster": "plane", "user": "ann"}
-    cluster = {"server": found.endpoint.address, "certificate-authority": str(found.authority)}
+    cluster = {"server": server.endpoint.address, "certificate-authority": str(server.authority)}
     whole = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -44,11 +44,11 @@ def recorded() -> list[Command]:
     return [Command(**row) for row in read_yaml(RECORD.read_bytes())["commands"]]
 
 
-def differences(command: Command, said: Said, known: Mapping[str, str]) -> list[str]:
+def differences(command: Command, said: Said, placeholders: Mapping[str, str]) -> list[str]:
     """All differences between an answer and the record."""
     messages = [] if said.code == command.code else [f"exit code {said.code}, not {command.code}: {said.err}"]
     if command.out is not None:
-        messages += _shape(command.out.splitlines(), said.out.splitlines(), known)
+        messages += _shape(command.out.splitlines(), said.out.splitlines(), placeholders)
     if command.json:
         data = json.loads(said.out)
         wrong = {path: _at(data, path) for path, value in command.json.items() if _at(data, path) != value}
@@ -58,15 +58,15 @@ def differences(command: Command, said: Said, known: Mapping[str, str]) -> list[
     return messages
 
 
-def _shape(wanted: Sequence[str], lines: Sequence[str], known: Mapping[str, str]) -> list[str]:
+def _shape(expected_lines: Sequence[str], lines: Sequence[str], placeholders: Mapping[str, str]) -> list[str]:
     """Not recursive over `...`, which would hide the difference: the longest match is reported."""
     position = 0
     skips = False
-    for want in wanted:
+    for want in expected_lines:
         if want.strip() == "...":
             skips = True
             continue
-        pattern = re.compile(_pattern(want, known))
+        pattern = re.compile(_pattern(want, placeholders))
         if skips:
             position = next(
                 (at for at in range(position, len(lines)) if pattern.fullmatch(lines[at].rstrip())), len(lines)
@@ -78,13 +78,13 @@ def _shape(wanted: Sequence[str], lines: Sequence[str], known: Mapping[str, str]
     return [] if skips or position == len(lines) else [f"line {position + 1} is not in the record: {lines[position]!r}"]
 
 
-def _pattern(want: str, known: Mapping[str, str]) -> str:
+def _pattern(want: str, placeholders: Mapping[str, str]) -> str:
     text = re.escape(want.rstrip()).replace("\\ ", " ")
     text = re.sub(r" {2,}", " {2,}", text)
     if want.startswith("  "):
         text = text.replace(" {2,}", " +", 1)
     for name, value in {
-        **{key: re.escape(placeholder_value) for key, placeholder_value in known.items()},
+        **{key: re.escape(placeholder_value) for key, placeholder_value in placeholders.items()},
         "TIME": TIME,
         "STAMP": STAMP,
     }.items():

@@ -228,9 +228,9 @@ def until_served(kubeconfig: Path, *definitions: str) -> None:
     wait_until(lambda: kubectl(kubeconfig, *waited).code == 0, f"{definitions} are served")
 
 
-def _finished(command: list[str], env: Mapping[str, str], timeout: float, given: str | None) -> Finished:
+def _finished(command: list[str], env: Mapping[str, str], timeout: float, stdin: str | None) -> Finished:
     began = time.monotonic()
-    source = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
+    source = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     done = subprocess.run(  # type: ignore[call-overload]
         command, capture_output=True, text=True, env=env, timeout=timeout, check=False, **source
     )

@@ -50,17 +50,17 @@ class CrashingCluster:
     def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if name in ("watch", "logs"):
 
-            async def streamed(*given: Any, **more: Any) -> AsyncIterator[Any]:
+            async def streamed(*args: Any, **more: Any) -> AsyncIterator[Any]:
                 self._meet()
-                async for item in call(*given, **more):
+                async for item in call(*args, **more):
                     yield item
 
             return streamed
 
-        async def guarded(*given: Any, **more: Any) -> Any:
+        async def guarded(*args: Any, **more: Any) -> Any:
             index = self._meet()
-            self.calls.append(f"{name} {_about(given)}")
-            answer = await call(*given, **more)
+            self.calls.append(f"{name} {_about(args)}")
+            answer = await call(*args, **more)
             if name == "create":
                 self.created.append(answer)
             if index == self._point and self._after:
@@ -85,10 +85,10 @@ class CrashingCluster:
         raise Crash
 
 
-def _about(given: tuple[Any, ...]) -> str:
-    if not given:
+def _about(args: tuple[Any, ...]) -> str:
+    if not args:
         return ""
-    first = given[0]
+    first = args[0]
     if isinstance(first, dict):
         return f"{first.get('kind')}/{(first.get('metadata') or {}).get('name')}"
     return f"{first.kind}/{getattr(first, 'name', '*')}"

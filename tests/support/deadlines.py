@@ -25,17 +25,17 @@ POLL_SECONDS = 0.01
 Value = TypeVar("Value")
 
 
-def wait_until(condition: Callable[[], Value], what: str = "", *, seconds: float = HANG_SECONDS) -> Value:
+def wait_until(condition: Callable[[], Value], description: str = "", *, seconds: float = HANG_SECONDS) -> Value:
     """Poll until `condition` returns something true, and return that."""
     until = time.monotonic() + seconds
     while not (value := condition()):
-        assert time.monotonic() < until, f"not within {seconds:g} s: {what or condition}"
+        assert time.monotonic() < until, f"not within {seconds:g} s: {description or condition}"
         time.sleep(POLL_SECONDS)
     return value
 
 
 async def wait_until_async(
-    condition: Callable[[], Value | Awaitable[Value]], what: str = "", *, seconds: float = HANG_SECONDS
+    condition: Callable[[], Value | Awaitable[Value]], description: str = "", *, seconds: float = HANG_SECONDS
 ) -> Value:
     """Like `wait_until`, without blocking the event loop; `condition` may be a coroutine function."""
     until = time.monotonic() + seconds
@@ -45,7 +45,7 @@ async def wait_until_async(
             value = await value
         if value:
             return value
-        assert time.monotonic() < until, f"not within {seconds:g} s: {what or condition}"
+        assert time.monotonic() < until, f"not within {seconds:g} s: {description or condition}"
         await asyncio.sleep(POLL_SECONDS)
 
 

@@ -315,7 +315,7 @@ async def engine_room(
     settings: Mapping[str, str] | None = None,
     flavour: str = "embedded",
     server: WipedServer | None = None,
-    seen: Callable[[Cluster], Cluster] = lambda cluster: cluster,
+    wrap_cluster: Callable[[Cluster], Cluster] = lambda cluster: cluster,
     member: str = "",
     crew: ProcessPool | None = None,
 ) -> AsyncIterator[Room]:
@@ -330,7 +330,9 @@ async def engine_room(
         clock = LeapingClock()
         options = EngineOptions(folder / "mirrors", wave_delay_seconds=0.0)
         members = ShardMembership(cluster, CONTROL, identity=member) if member else None
-        engine = Engine(seen(cluster), options, CONTROL, clock, render_pool=crew or shared_crew(), members=members)
+        engine = Engine(
+            wrap_cluster(cluster), options, CONTROL, clock, render_pool=crew or shared_crew(), members=members
+        )
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)

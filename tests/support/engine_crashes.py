@@ -95,8 +95,10 @@ class Mortal:
     Watches and lists of informers do not count, because they change nothing.
     """
 
-    def __init__(self, inner: Cluster, made: dict[str, Manifest], point: int | None = None, *, after: bool = False):
-        self._inner, self._point, self._after, self.made = inner, point, after, made
+    def __init__(
+        self, inner: Cluster, created_objects: dict[str, Manifest], point: int | None = None, *, after: bool = False
+    ):
+        self._inner, self._point, self._after, self.made = inner, point, after, created_objects
         self.calls: list[str] = []
         self.is_dead = False
         self.fault: Callable[[str, bool], Exception | None] = lambda call, after: None
@@ -112,8 +114,8 @@ class Mortal:
         return self._broken_off(attribute) if name == "watch" else attribute
 
     def _broken_off(self, watch: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
-        async def broken_off(*given: Any, **more: Any) -> AsyncIterator[Any]:
-            async for event in watch(*given, **more):
+        async def broken_off(*args: Any, **more: Any) -> AsyncIterator[Any]:
+            async for event in watch(*args, **more):
                 yield event
                 if (error := self.fault("watch", True)) is not None:
                     raise error
@@ -121,14 +123,14 @@ class Mortal:
         return broken_off
 
     def _guarded(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-        async def guarded(*given: Any, **more: Any) -> Any:
+        async def guarded(*args: Any, **more: Any) -> Any:
             if self.is_dead:
                 raise Crash
-            call_text = f"{name} {_about(given)}" + (" for show" if more.get("dry_run") else "")
+            call_text = f"{name} {_about(args)}" + (" for show" if more.get("dry_run") else "")
             index = len(self.calls)
             self.calls.append(call_text)
             self._strike(call_text, index, after=False)
-            answer = await call(*given, **more)
+            answer = await call(*args, **more)
             if isinstance(answer, dict) and name in WRITES and not more.get("dry_run"):
                 self.made.setdefault(answer["metadata"].get("uid", ""), answer)
             self._strike(call_text, index, after=True)
@@ -144,8 +146,8 @@ class Mortal:
             raise error
 
 
-def _about(given: tuple[Any, ...]) -> str:
-    first = given[0]
+def _about(args: tuple[Any, ...]) -> str:
+    first = args[0]
     if isinstance(first, dict):
         return f"{first.get('kind')}/{(first.get('metadata') or {}).get('name')}"
     return f"{first.kind}/{first.name}"
@@ -362,14 +364,14 @@ async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple
 
 
 async def killed(
-    scene: Scene, wanted: Outcome, points: Sequence[tuple[int, bool]], opened: Opened = EmbeddedCluster.open
+    scene: Scene, expected: Outcome, points: Sequence[tuple[int, bool]], opened: Opened = EmbeddedCluster.open
 ) -> Outcome:
     """Run engines that crash at the given points, one after another, then one that does not crash."""
 
-    def is_as_wanted(found: Outcome) -> bool:
-        more = {name: count for name, count in found.runs.items() if count > wanted.runs.get(name, 0)}
+    def is_as_wanted(outcome: Outcome) -> bool:
+        more = {name: count for name, count in outcome.runs.items() if count > expected.runs.get(name, 0)}
         assert not more, f"hooks were made too often: {more}"  # cannot be corrected later
-        return found == wanted
+        return outcome == expected
 
     async with theatre(scene, opened) as stage:
         for point, is_after in points:

@@ -46,14 +46,14 @@ def plans(calls: dict[str, int], count: int, rng: random.Random) -> list[tuple[s
 
 
 async def wrongs(
-    known: Rehearsed, count: int, rng: random.Random, opened: Opened = EmbeddedCluster.open, *, at_once: int = 4
+    rehearsals: Rehearsed, count: int, rng: random.Random, opened: Opened = EmbeddedCluster.open, *, at_once: int = 4
 ) -> list[str]:
     """One message for each wrong outcome."""
-    places = asyncio.Semaphore(at_once)
+    semaphore = asyncio.Semaphore(at_once)
 
     async def play(name: str, points: list[Point]) -> str:
-        expected, calls = known[name]
-        async with places:
+        expected, calls = rehearsals[name]
+        async with semaphore:
             try:
                 await killed(SCENES[name], expected, points, opened)
             except AssertionError as error:
@@ -63,7 +63,7 @@ async def wrongs(
                 return f"{name}, killed {', '.join(moments)}: wanted {expected}, but {error}"
         return ""
 
-    todo = plans({name: len(calls) for name, (_, calls) in known.items()}, count, rng)
+    todo = plans({name: len(calls) for name, (_, calls) in rehearsals.items()}, count, rng)
     return [message for message in await asyncio.gather(*(play(*plan) for plan in todo)) if message]
 
 

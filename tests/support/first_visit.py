@@ -56,11 +56,11 @@ class Look:
             name.replace("_", " ") for name, pattern in patterns.items() if not re.search(pattern, text, re.MULTILINE)
         ]
 
-    def took(self, seen: Seen, code: int = 0) -> str:
-        self.seconds += seen.seconds
-        assert seen.code == code, f"exit {seen.code}:\n{seen.text}"
-        self.hides(seen.text)
-        return seen.text
+    def took(self, result: Seen, code: int = 0) -> str:
+        self.seconds += result.seconds
+        assert result.code == code, f"exit {result.code}:\n{result.text}"
+        self.hides(result.text)
+        return result.text
 
 
 class Browser:

@@ -40,11 +40,11 @@ class Runner:
     temp: Path
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, **given: str) -> Ran:
+    def run(self, **input_values: str) -> Ran:
         """`fail_on="error"` is the input fail-on."""
         document: dict[str, Any] = yaml.safe_load((self.action / "action.yml").read_text())
         declared = document["inputs"]
-        typed = {name.replace("_", "-"): value for name, value in given.items()}
+        typed = {name.replace("_", "-"): value for name, value in input_values.items()}
         assert typed.keys() <= declared.keys(), "a runner warns of inputs that an action does not declare"
         ran = Ran()
         inputs = {name: typed.get(name, str(declaration.get("default", ""))) for name, declaration in declared.items()}
@@ -94,7 +94,7 @@ class Runner:
             ran.steps[step["id"]] = {name: value for name, _, value in pairs}
 
     def _filled(self, text: str, ran: Ran, inputs: Mapping[str, str]) -> str:
-        return EXPRESSION.sub(lambda found: self._value(found[1].strip(), ran, inputs), text)
+        return EXPRESSION.sub(lambda match: self._value(match[1].strip(), ran, inputs), text)
 
     def _value(self, name: str, ran: Ran, inputs: Mapping[str, str]) -> str:
         if name.startswith("'"):

@@ -36,15 +36,15 @@ WAVE = "argocd.argoproj.io/sync-wave"
 Values = Mapping[str, Any]
 
 
-def helm(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
+def helm(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [HELM, *map(str, arguments)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 def template(values: Values, *files: Path, chart: Path = PLATFORM) -> subprocess.CompletedProcess[str]:
     """Files first, then values, like Helm: the later one wins."""
     file_flags = [word for file in files for word in ("-f", file)]
-    return helm("template", "demo", chart, "-n", NAMESPACE, *file_flags, "-f", "-", given=yaml.safe_dump(dict(values)))
+    return helm("template", "demo", chart, "-n", NAMESPACE, *file_flags, "-f", "-", stdin=yaml.safe_dump(dict(values)))
 
 
 def rendered(values: Values, *files: Path, chart: Path = PLATFORM) -> list[dict[str, Any]]:

@@ -118,13 +118,17 @@ def live() -> list[dict[str, Any]]:
 
 
 def project() -> dict[str, Any]:
-    places = [{name: hostile(f"destination-{name}")} for name in ("server", "namespace", "name")]
+    destinations = [{name: hostile(f"destination-{name}")} for name in ("server", "namespace", "name")]
     role = {"name": "r", "description": hostile("role"), "groups": [hostile("role-group")]}
     role["policies"] = [hostile("role-policy")]
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": [hostile("window")]}
     broken = {"kind": "allow", "schedule": hostile("window-schedule"), "duration": hostile("window-duration")}
     broken |= {"timeZone": hostile("window-zone"), "namespaces": [hostile("window-namespace")]}
-    spec = {"description": hostile("project"), "sourceRepos": [hostile("source-repository")], "destinations": places}
+    spec = {
+        "description": hostile("project"),
+        "sourceRepos": [hostile("source-repository")],
+        "destinations": destinations,
+    }
     kinds = [{"group": hostile("allowed-group"), "kind": hostile("allowed-kind")}]
     spec |= {"roles": [role], "syncWindows": [window, broken], "clusterResourceWhitelist": kinds}
     return {**KIND, "kind": "AppProject", "metadata": {"name": "team-x", "namespace": CONTROL}, "spec": spec}

@@ -32,7 +32,7 @@ def app(
     status: dict[str, Any] | None = None,
     metadata: dict[str, Any] | None = None,
     is_removed: bool = False,
-    **seen: Any,
+    **fields: Any,
 ) -> LiveApplication:
     """`is_removed`: the running operation was removed from the Application."""
     source = {"repoURL": "https://git.example.com/ml.git", "path": "deploy", "targetRevision": "main"}
@@ -56,7 +56,7 @@ def app(
     state = (status or {}).get("operationState") or {}
     if state.get("phase") == "Running" and not is_removed:
         manifest["operation"] = state["operation"]
-    return LiveApplication(read_application(manifest), tuple(rows), **seen)
+    return LiveApplication(read_application(manifest), tuple(rows), **fields)
 
 
 def row(kind: str, name: str = "one", group: str = "", **more: Any) -> LiveResource:
@@ -79,10 +79,10 @@ def view(*apps: LiveApplication, live: Iterable[Manifest] = (), **more: Any) -> 
     return LiveView(NOW, tuple(apps), objects, **more)
 
 
-def told(rule: str, seen: LiveView) -> list[str]:
-    return [finding.message for finding in CATALOGUE[rule].check_installation(seen)]
+def list_messages(rule: str, live_view: LiveView) -> list[str]:
+    return [finding.message for finding in CATALOGUE[rule].check_installation(live_view)]
 
 
-def advised(rule: str, seen: LiveView) -> str:
-    (finding,) = CATALOGUE[rule].check_installation(seen)
+def advised(rule: str, live_view: LiveView) -> str:
+    (finding,) = CATALOGUE[rule].check_installation(live_view)
     return finding.fix

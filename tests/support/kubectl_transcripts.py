@@ -146,10 +146,10 @@ def _row(parts: Sequence[tuple[int, str]]) -> Row:
     return Row(parts[0][0], lines_by_mark["$"][0], code, *words)
 
 
-def steady(told: Iterable[str]) -> tuple[str, ...]:
+def steady(output_lines: Iterable[str]) -> tuple[str, ...]:
     """Lines of a command's output, with placeholders for values that differ between runs."""
     lines = []
-    for line in told:
+    for line in output_lines:
         if CLIENT_NOISE.match(line):
             continue
         for pattern, word in VOLATILE:
@@ -283,18 +283,18 @@ def play(chosen: Sequence[Scenario], shell: Shell) -> dict[str, list[Outcome]]:
         return dict(zip((scenario.name for scenario in chosen), played))
 
 
-def complaints(scenario: Scenario, told: Sequence[Outcome], *, words: bool = True) -> str:
+def complaints(scenario: Scenario, actual_outcomes: Sequence[Outcome], *, words: bool = True) -> str:
     """Differences by row; empty if there are none."""
     messages = []
-    for row, outcome in zip(scenario.rows, told, strict=True):
+    for row, outcome in zip(scenario.rows, actual_outcomes, strict=True):
         position = f"{scenario.source.name}:{row.line} $ {row.command}"
         messages += [f"{position}\n{difference}" for difference in differences(row, outcome, words=words)]
     return "\n\n".join(messages)
 
 
-def kubectl_of(version: str, places: Sequence[Path | None]) -> Path | None:
+def kubectl_of(version: str, programs: Sequence[Path | None]) -> Path | None:
     """The first kubectl of this minor version ("" is any)."""
-    for program in places:
+    for program in programs:
         if program and program.exists():
             ask = [program, "version", "--client"]
             result = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
@@ -315,8 +315,8 @@ def newest_kubectl() -> Path | None:
     return kubectl_of("", [VENV / "bin" / "kubectl"])
 
 
-def _path(found: str | None) -> Path | None:
-    return Path(found) if found else None
+def _path(program: str | None) -> Path | None:
+    return Path(program) if program else None
 
 
 def recorded(source: Path, outcomes: Mapping[int, Outcome]) -> str:

@@ -54,9 +54,9 @@ class Rendered:
 RENDERED = Rendered()
 
 
-async def one(asked: RequestContext) -> Mapping[str, str]:
-    RENDERED.pages.append(asked.path)
-    parts = {"state": f'<b id="state">{html.escape(word_of(asked.subject.wire))}</b>', "still": "<i id=still></i>"}
+async def one(request: RequestContext) -> Mapping[str, str]:
+    RENDERED.pages.append(request.path)
+    parts = {"state": f'<b id="state">{html.escape(word_of(request.subject.wire))}</b>', "still": "<i id=still></i>"}
     if RENDERED.gate:
         await RENDERED.gate.wait()
     if RENDERED.fault:
@@ -64,14 +64,14 @@ async def one(asked: RequestContext) -> Mapping[str, str]:
     return parts
 
 
-async def many(asked: RequestContext) -> Mapping[str, str]:
-    RENDERED.pages.append(asked.path)
+async def many(request: RequestContext) -> Mapping[str, str]:
+    RENDERED.pages.append(request.path)
     parts = {}
-    for manifest in asked.site.cluster_view.cache.list(("argoproj.io", "Application")):
+    for manifest in request.site.cluster_view.cache.list(("argoproj.io", "Application")):
         name = manifest["metadata"]["name"]
-        if asked.is_allowed("applications", "get", f"{application_lookup.read_project_name(manifest)}/{name}"):
+        if request.is_allowed("applications", "get", f"{application_lookup.read_project_name(manifest)}/{name}"):
             parts[f"a-{name}"] = (
-                f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.get_text("pad") or 0)}'
+                f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(request.query.get_text("pad") or 0)}'
             )
     return parts
 
@@ -80,8 +80,8 @@ def is_application(before: Manifest | None, after: Manifest | None) -> bool:
     return (after or before or {}).get("kind") == "Application"
 
 
-def is_this(asked: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
-    return bool((after or before or {})["metadata"]["name"] == asked.path_parameters["name"])
+def is_this(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
+    return bool((after or before or {})["metadata"]["name"] == request.path_parameters["name"])
 
 
 LIVES = (

@@ -67,8 +67,8 @@ class _Model(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self._answer({"predictions": [sum(instance) for instance in request["instances"]]})
 
-    def _answer(self, told: Any, code: int = 200) -> None:
-        data = json.dumps(told).encode()
+    def _answer(self, document: Any, code: int = 200) -> None:
+        data = json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

@@ -157,7 +157,7 @@ def job(name: str = "train", annotations: dict[str, str] | None = None, **spec: 
     return {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": KIND.kind, "metadata": metadata, "spec": whole}
 
 
-def made(**spec: Any) -> Manifest:
+def build_run_pod(**spec: Any) -> Manifest:
     """The Pod of the first run of a job."""
     manifest = job(**spec)
     manifest["metadata"] |= {"uid": RUN.uid, "generation": 1}

@@ -69,13 +69,13 @@ class IdentityProvider:
 
     # -- browser and client endpoints ---------------------------------------------------------------------------
 
-    def authorize(self, asked: dict[str, str]) -> str:
+    def authorize(self, parameters: dict[str, str]) -> str:
         """The redirect address with a code."""
-        assert asked["response_type"] == "code"
-        assert asked["code_challenge_method"] == "S256"
+        assert parameters["response_type"] == "code"
+        assert parameters["code_challenge_method"] == "S256"
         code = secrets.token_urlsafe(16)
-        self.codes[code] = asked
-        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
+        self.codes[code] = parameters
+        return f"{parameters['redirect_uri']}?{urlencode({'code': code, 'state': parameters['state']})}"
 
     def token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
         request = self.codes.pop(form.get("code", ""), None)
@@ -98,14 +98,14 @@ class IdentityProvider:
             return 401, {"error": "invalid_token"}
         return self.user_info_code, self.claims if self.user_info is None else self.user_info
 
-    def id_token(self, asked: dict[str, str]) -> str:
+    def id_token(self, parameters: dict[str, str]) -> str:
         now = int(time.time() + self.clock_ahead)
         default_claims = {
             "iss": self.url,
             "aud": CLIENT,
             "iat": now,
             "exp": now + 300,
-            "nonce": asked["nonce"],
+            "nonce": parameters["nonce"],
             **self.claims,
         }
         all_claims = {name: value for name, value in {**default_claims, **self.changes}.items() if value is not None}
@@ -160,9 +160,9 @@ class Asking(BaseHTTPRequestHandler):
             case "/userinfo":
                 self._answer(*provider.user_information(self.headers.get("Authorization", "")))
             case "/authorize":
-                asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+                parameters = {name: values[0] for name, values in parse_qs(parts.query).items()}
                 self.send_response(302)
-                self.send_header("Location", provider.authorize(asked))
+                self.send_header("Location", provider.authorize(parameters))
                 self.end_headers()
             case _:
                 self._answer(404, {})

@@ -187,8 +187,8 @@ async def syncs(scene: Scene) -> None:
         async def is_asked_for() -> bool:
             """True if the operation is requested, or a running engine has already started it, as the status shows."""
             app = await scene.get("argoproj.io/Application", name) or {}
-            begun = ((app.get("status") or {}).get("operationState") or {}).get("operation")
-            return bool((app.get("operation") or begun or {}).get("initiatedBy"))
+            started_operation = ((app.get("status") or {}).get("operationState") or {}).get("operation")
+            return bool((app.get("operation") or started_operation or {}).get("initiatedBy"))
 
         await scene.until(is_asked_for)
 

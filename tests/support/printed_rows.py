@@ -16,7 +16,7 @@ def ago(**parts: float) -> str:
     return (NOW - timedelta(**parts)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
+def build_manifest(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
     about = {"name": "x", "creationTimestamp": ago(seconds=22), **(metadata or {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": about, **fields}
 

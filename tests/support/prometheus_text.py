@@ -64,7 +64,7 @@ def _labels(text: str, line: str) -> Iterator[tuple[str, str]]:
     while at < len(text):
         match = LABEL.match(text, at)
         assert match, line
-        yield match[1], re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], match[2])
+        yield match[1], re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[1], match[2])
         at = match.end()
 
 
@@ -72,12 +72,12 @@ def _base(name: str) -> str:
     return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
-def _check_histograms(found: list[Series], names: list[str]) -> None:
+def _check_histograms(all_series: list[Series], names: list[str]) -> None:
     """Check that buckets are cumulative and that the last one equals the count."""
-    values = {(series.name, frozenset(series.labels.items())): series.value for series in found}
+    values = {(series.name, frozenset(series.labels.items())): series.value for series in all_series}
     for name in names:
         rows: dict[Labels, list[Series]] = {}
-        for series in found:
+        for series in all_series:
             if series.name == f"{name}_bucket":
                 other_labels = frozenset((label, value) for label, value in series.labels.items() if label != "le")
                 rows.setdefault(other_labels, []).append(series)
@@ -88,10 +88,10 @@ def _check_histograms(found: list[Series], names: list[str]) -> None:
             assert values[f"{name}_count", other_labels] == counts[-1] and values[f"{name}_sum", other_labels] >= 0
 
 
-def some(found: list[Series], name: str, /, **labels: str) -> list[Series]:
-    return [series for series in found if series.name == name and labels.items() <= series.labels.items()]
+def some(all_series: list[Series], name: str, /, **labels: str) -> list[Series]:
+    return [series for series in all_series if series.name == name and labels.items() <= series.labels.items()]
 
 
-def one(found: list[Series], name: str, /, **labels: str) -> float:
-    (series,) = some(found, name, **labels)
+def one(all_series: list[Series], name: str, /, **labels: str) -> float:
+    (series,) = some(all_series, name, **labels)
     return series.value

@@ -60,9 +60,11 @@ def one_voice(lines: list[Line], voice: str, question: Line) -> bool:
     return effects == {"allow"}
 
 
-def expected(policy: list[Line], usual: str, projects: dict[str, list[Line]], who: RbacRequester, asked: Line) -> bool:
+def expected(
+    policy: list[Line], usual: str, projects: dict[str, list[Line]], who: RbacRequester, request: Line
+) -> bool:
     lines = BUILT_IN + policy
-    resource, _, name = asked
+    resource, _, name = request
     project = name.partition("/")[0] if "/" in name and resource not in ("accounts", "projects") else ""
     project = name if resource == "projects" else project
     own_lines = projects.get(project, [])
@@ -74,7 +76,7 @@ def expected(policy: list[Line], usual: str, projects: dict[str, list[Line]], wh
         groups = [group for group in who.groups if not group.startswith("role:")]
         groups = [group for group in groups if any(line[:2] == ("g", group) for line in lines + own_lines)]
         tries += [(lines + own_lines, voice) for voice in (who.name, *groups)]
-    return any(one_voice(some, voice, asked) for some, voice in tries)
+    return any(one_voice(some, voice, request) for some, voice in tries)
 
 
 def project_lines(name: str, written: list[Line], groups: list[str]) -> list[Line]:

@@ -52,8 +52,8 @@ class Desk:
         self.git(folder, "commit", "-q", "-m", "begin")
         return folder
 
-    def render(self, folder: Path, *words: object, given: str = "") -> Done:
-        return run(["render", *words], env=self.environment, cwd=folder, input=given, timeout=HANG_SECONDS)
+    def render(self, folder: Path, *words: object, stdin: str = "") -> Done:
+        return run(["render", *words], env=self.environment, cwd=folder, input=stdin, timeout=HANG_SECONDS)
 
 
 def names(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -13,12 +13,12 @@ def manifest(api_version: str, kind: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
 
 
-def defaulted(given: dict[str, Any]) -> dict[str, Any]:
-    group, version = split_api_version(given["apiVersion"])
-    original = copy.deepcopy(given)
-    result = defaults.apply_defaults(GroupKind(group, given["kind"]), version, given)
-    assert given == original, "the input was changed"
-    assert defaults.apply_defaults(GroupKind(group, given["kind"]), version, result) == result, (
+def defaulted(input_manifest: dict[str, Any]) -> dict[str, Any]:
+    group, version = split_api_version(input_manifest["apiVersion"])
+    original = copy.deepcopy(input_manifest)
+    result = defaults.apply_defaults(GroupKind(group, input_manifest["kind"]), version, input_manifest)
+    assert input_manifest == original, "the input was changed"
+    assert defaults.apply_defaults(GroupKind(group, input_manifest["kind"]), version, result) == result, (
         "a second pass changed something"
     )
     return result

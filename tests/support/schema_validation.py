@@ -22,7 +22,7 @@ def resource_of(manifest: Manifest) -> ApiResource:
     return ApiResource(group, version, kind, kind.lower() + "s", kind.lower(), kind not in CLUSTER_WIDE)
 
 
-def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
+def build_manifest(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
     about = {"name": "x", "uid": "u", **({} if kind in CLUSTER_WIDE else {"namespace": "p1"}), **(metadata or {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": about, **fields}
 

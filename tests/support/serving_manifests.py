@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon
-from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made
+from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, build_manifest
 
 ROUTE = GroupKind("route.openshift.io", "Route")
 BUILD_CONFIG, BUILD = GroupKind("build.openshift.io", "BuildConfig"), GroupKind("build.openshift.io", "Build")
@@ -34,7 +34,7 @@ async def modelled(cluster: EmbeddedCluster, *kinds: GroupKind, **options: Any) 
         yield World(cluster)
 
 
-def judged(live: Manifest, profile: str = "") -> tuple[str, str]:
+def assess_health(live: Manifest, profile: str = "") -> tuple[str, str]:
     group, _, kind = str(live["apiVersion"]).partition("/")[0], "", str(live["kind"])
     profiles = {f"{group}/{kind}": profile} if profile else {}
     assessment = assess_by_rule(live, HealthRules(Customizations(profiles=profiles)).find_rule(group, kind), {})
@@ -43,7 +43,7 @@ def judged(live: Manifest, profile: str = "") -> tuple[str, str]:
 
 
 def route(name: str = "web", **spec: Any) -> Manifest:
-    return made("route.openshift.io/v1", "Route", {"to": {"name": "web"}, **spec}, name)
+    return build_manifest("route.openshift.io/v1", "Route", {"to": {"name": "web"}, **spec}, name)
 
 
 def build_config(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
@@ -53,24 +53,26 @@ def build_config(annotations: dict[str, str] | None = None, **spec: Any) -> Mani
         "output": {"to": {"kind": "ImageStreamTag", "name": "model:latest"}},
         "triggers": [{"type": "ConfigChange"}],
     }
-    manifest = made("build.openshift.io/v1", "BuildConfig", {**default_spec, **spec})
+    manifest = build_manifest("build.openshift.io/v1", "BuildConfig", {**default_spec, **spec})
     manifest["metadata"]["annotations"] = annotations or {}
     return manifest
 
 
 def stream(name: str = "model", **spec: Any) -> Manifest:
-    return made("image.openshift.io/v1", "ImageStream", spec, name)
+    return build_manifest("image.openshift.io/v1", "ImageStream", spec, name)
 
 
 def subscription(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
     default_spec = {"name": "rhods-operator", "source": "redhat-operators", "sourceNamespace": "openshift-marketplace"}
-    manifest = made("operators.coreos.com/v1alpha1", "Subscription", {**default_spec, "channel": "stable", **spec})
+    manifest = build_manifest(
+        "operators.coreos.com/v1alpha1", "Subscription", {**default_spec, "channel": "stable", **spec}
+    )
     manifest["metadata"]["annotations"] = annotations or {}
     return manifest
 
 
 def operator_group() -> Manifest:
-    return made("operators.coreos.com/v1", "OperatorGroup", {}, "all")
+    return build_manifest("operators.coreos.com/v1", "OperatorGroup", {}, "all")
 
 
 def runtime(name: str = "vllm", formats: list[Manifest] | None = None, **spec: Any) -> Manifest:
@@ -80,7 +82,7 @@ def runtime(name: str = "vllm", formats: list[Manifest] | None = None, **spec: A
     }  # fmt: skip
     supported = formats or [{"name": "vLLM", "autoSelect": True}]
     full_spec = {"supportedModelFormats": supported, "containers": [container], **spec}
-    return made("serving.kserve.io/v1alpha1", "ServingRuntime", full_spec, name)
+    return build_manifest("serving.kserve.io/v1alpha1", "ServingRuntime", full_spec, name)
 
 
 def cluster_runtime(name: str, **spec: Any) -> Manifest:
@@ -88,11 +90,13 @@ def cluster_runtime(name: str, **spec: Any) -> Manifest:
     return {**manifest, "metadata": {"name": name}}
 
 
-def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **wanted: Any) -> Manifest:
+def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **model_fields: Any) -> Manifest:
     """An InferenceService; `wanted` are fields of its model, except `predictor`: fields of the predictor."""
-    predictor = wanted.pop("predictor", {})
-    served = {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/web", **wanted}
-    manifest = made("serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": served, **predictor}})
+    predictor = model_fields.pop("predictor", {})
+    served = {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/web", **model_fields}
+    manifest = build_manifest(
+        "serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": served, **predictor}}
+    )
     manifest["metadata"]["annotations"] = annotations or {}
     if exposed:
         manifest["metadata"]["labels"] = {"networking.kserve.io/visibility": "exposed"}

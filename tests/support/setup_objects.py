@@ -65,12 +65,12 @@ def patch(where: Sandbox, path: str, change: Any) -> None:
 
 def versions(where: Sandbox, name: str, namespace: str = GITOPS) -> dict[str, str]:
     """The resourceVersion of every object that setup may change."""
-    places = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
-    places += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
-    places += [application(f"{name}-{end}", namespace) for end in NAMES]
-    places += [
+    paths = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
+    paths += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
+    paths += [application(f"{name}-{end}", namespace) for end in NAMES]
+    paths += [
         f"/api/v1/namespaces/{namespace}/configmaps/{config_map}" for config_map in ("argocd-cm", "argocd-rbac-cm")
     ]
-    places += [argocd()] if namespace == GITOPS else []
+    paths += [argocd()] if namespace == GITOPS else []
     return {path: (get(where, path) or {"metadata": {"resourceVersion": "none"}})["metadata"]["resourceVersion"]
-            for path in places}  # fmt: skip
+            for path in paths}  # fmt: skip

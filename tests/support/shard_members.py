@@ -155,13 +155,13 @@ class Process:
         self.world.at(seconds, lambda: self._reach(lambda: None if timer.is_over else timer.callback()))
         return timer
 
-    def _reach(self, what: Callable[[], None]) -> None:
+    def _reach(self, action: Callable[[], None]) -> None:
         if self.is_dead:
             return
         if self.is_asleep:
-            self._late.append(what)
+            self._late.append(action)
         else:
-            what()
+            action()
 
     def wake(self) -> None:
         self.is_asleep = False

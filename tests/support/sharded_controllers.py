@@ -149,11 +149,11 @@ class Proxy:
         kept_headers = {name: value for name, value in response.headers.items() if name.lower() not in HOP}
         return web.Response(body=content, status=response.status, headers=kept_headers)
 
-    async def _stream(self, request: web.BaseRequest, found: Any) -> web.StreamResponse:
-        answer = web.StreamResponse(status=found.status, headers={"Content-Type": "application/json"})
+    async def _stream(self, request: web.BaseRequest, response: Any) -> web.StreamResponse:
+        answer = web.StreamResponse(status=response.status, headers={"Content-Type": "application/json"})
         await answer.prepare(request)
         with contextlib.suppress(OSError, ClientError):
-            async for chunk in found.content.iter_any():
+            async for chunk in response.content.iter_any():
                 if self.is_away or self.rng.random() < self.trouble / 20:
                     self.struck["watch cut"] += 1
                     break
@@ -311,7 +311,7 @@ class SharedWork:
             application["metadata"]["name"]: fence_of(application).partition("/")[2] for application in self.listed()
         }
 
-    def until(self, seconds: float, is_so: Callable[[], Any], what: str) -> float:
+    def until(self, seconds: float, is_so: Callable[[], Any], description: str) -> float:
         """Wait for a condition; return the seconds it took."""
         began = checked_at = time.monotonic()
         while not is_so():
@@ -320,7 +320,7 @@ class SharedWork:
                 logs = "\n".join(
                     f"--- {controller.name}\n{controller.log()[-1500:]}" for controller in self.controllers[-4:]
                 )
-                raise AssertionError(f"not within {seconds:g} s: {what}\n{logs}")
+                raise AssertionError(f"not within {seconds:g} s: {description}\n{logs}")
             time.sleep(max(0.1, 3 * took))  # polling must not dominate the load
             checked_at = time.monotonic()
         return time.monotonic() - began
@@ -354,22 +354,28 @@ class SharedWork:
     def faults(self) -> list[str]:
         """Changes of an application or its objects by a controller after another one had claimed it."""
         by_app: dict[str, list[Change]] = defaultdict(list)
-        for each in self.proxy.changes:
-            if each.status < 300 and "/events" not in each.path and "/leases/" not in each.path:
-                by_app[each.app].append(each)
+        for recorded_change in self.proxy.changes:
+            if (
+                recorded_change.status < 300
+                and "/events" not in recorded_change.path
+                and "/leases/" not in recorded_change.path
+            ):
+                by_app[recorded_change.app].append(recorded_change)
         messages = []
         for app, changes in by_app.items():
-            claims = [each for each in changes if each.fence]
+            claims = [change_with_fence for change_with_fence in changes if change_with_fence.fence]
             for change in changes:
-                earlier_claims = [each for each in claims if each.done <= change.sent]
+                earlier_claims = [earlier_claim for earlier_claim in claims if earlier_claim.done <= change.sent]
                 if (
                     earlier_claims
                     and not change.fence
-                    and max(earlier_claims, key=lambda each: each.done).member != change.member
+                    and max(earlier_claims, key=lambda claim: claim.done).member != change.member
                 ):
-                    last = max(earlier_claims, key=lambda each: each.done)
+                    last = max(earlier_claims, key=lambda claim: claim.done)
                     messages.append(f"{app}: {change.method} by {change.member} after {last.member} had {last.fence}")
-            numbers = [read_fence_number(each.fence) for each in sorted(claims, key=lambda each: each.done)]
+            numbers = [
+                read_fence_number(fenced_change.fence) for fenced_change in sorted(claims, key=lambda claim: claim.done)
+            ]
             if numbers != sorted(set(numbers)):
                 messages.append(f"{app}: fences {numbers}")
         return messages

@@ -70,9 +70,9 @@ class World:
         """Wait until all texts occur in Events; return `reason: message` of every Event, oldest first."""
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                events = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
-                messages = [f"{each['reason']}: {each['message']}" for each in events]
-                if all(any(text in each for each in messages) for text in texts):
+                events = sorted(await self.all_events(), key=lambda event: event["metadata"]["name"].rpartition(".")[2])
+                messages = [f"{cluster_event['reason']}: {cluster_event['message']}" for cluster_event in events]
+                if all(any(text in message for message in messages) for text in texts):
                     return messages
                 await asyncio.sleep(0.01)
 
@@ -83,10 +83,10 @@ class World:
         return await until_still(lambda: store.revision)
 
 
-def _true(is_so: Callable[[Any], Any], found: Manifest | list[Manifest]) -> bool:
+def _true(is_so: Callable[[Any], Any], value: Manifest | list[Manifest]) -> bool:
     """A missing object or field counts as false."""
     try:
-        return bool(is_so(found))
+        return bool(is_so(value))
     except (KeyError, IndexError, StopIteration):
         return False
 
@@ -125,16 +125,16 @@ def template(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest
 
 def deployment(replicas: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
     pods = {"selector": {"matchLabels": {"app": "web"}}, "template": template(annotations)}
-    return made("apps/v1", "Deployment", {"replicas": replicas, **pods, **spec})
+    return build_manifest("apps/v1", "Deployment", {"replicas": replicas, **pods, **spec})
 
 
 def pod(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    manifest = made("v1", "Pod", template(**spec)["spec"])
+    manifest = build_manifest("v1", "Pod", template(**spec)["spec"])
     manifest["metadata"].update({"annotations": annotations or {}, "labels": {"app": "web"}})
     return manifest
 
 
-def made(api_version: str, kind: str, spec: Manifest, name: str = "web") -> Manifest:
+def build_manifest(api_version: str, kind: str, spec: Manifest, name: str = "web") -> Manifest:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
 

@@ -13,10 +13,10 @@ from typing import Any
 _listening: list[list[str]] = []
 
 
-def _heard(event: str, given: tuple[Any, ...]) -> None:
+def _heard(event: str, args: tuple[Any, ...]) -> None:
     if _listening and event == "subprocess.Popen":
         for recorded in _listening:
-            recorded += map(str, given[1])
+            recorded += map(str, args[1])
 
 
 sys.addaudithook(_heard)  # cannot be removed; it does nothing outside of a block

@@ -102,10 +102,10 @@ async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
     return [_assessment(item) for item in manifests]
 
 
-def _assessment(each: Manifest) -> Assessment | None:
-    if each["kind"] == "Widget" and each.get("health"):
-        return Assessment(HealthStatus(each["health"]), each.get("message", ""))
-    return builtin.assess_builtin(each)
+def _assessment(live: Manifest) -> Assessment | None:
+    if live["kind"] == "Widget" and live.get("health"):
+        return Assessment(HealthStatus(live["health"]), live.get("message", ""))
+    return builtin.assess_builtin(live)
 
 
 World = Callable[[Cluster], Awaitable[None]]
@@ -269,11 +269,11 @@ class Stage:
         return next_stage
 
 
-def _tracking(each: Manifest) -> str:
-    return str((each["metadata"].get("annotations") or {}).get(names.TRACKING_ID, ""))
+def _tracking(live: Manifest) -> str:
+    return str((live["metadata"].get("annotations") or {}).get(names.TRACKING_ID, ""))
 
 
-def told(state: OperationState) -> dict[str, tuple[str, str, str]]:
+def summarize_results(state: OperationState) -> dict[str, tuple[str, str, str]]:
     """Results by `KIND/NAME`: outcome, progress and message."""
     return {
         _place(result): (result.result_code or "", result.hook_phase or "", result.message) for result in state.results

@@ -15,7 +15,7 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, leaping, world
-from support.simulators import DEPLOYMENT, made
+from support.simulators import DEPLOYMENT, build_manifest
 
 APPLICATION = GroupKind("argoproj.io", "Application")
 TRIGGERS = "mlops.dev/on-success-trigger"
@@ -37,13 +37,13 @@ def workload(kind: str = "Deployment", replicas: int = 2, **spec: Any) -> Manife
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
     whole = {"selector": {"matchLabels": labels}, "template": template, **spec}
-    return made("apps/v1", kind, whole if kind == "DaemonSet" else {"replicas": replicas, **whole})
+    return build_manifest("apps/v1", kind, whole if kind == "DaemonSet" else {"replicas": replicas, **whole})
 
 
 def application(namespace: str = "argocd", **more: Any) -> Manifest:
     source = {"repoURL": "https://git.example.com/a.git", "path": "a", "targetRevision": "main"}
     spec = {"project": "default", "source": source, "destination": {"namespace": "default", "name": "in-cluster"}}
-    manifest = made("argoproj.io/v1alpha1", "Application", {**spec, **more}, "serving")
+    manifest = build_manifest("argoproj.io/v1alpha1", "Application", {**spec, **more}, "serving")
     return {**manifest, "metadata": {"name": "serving", "namespace": namespace}}
 
 

@@ -91,12 +91,12 @@ async def post(entry: Any, body: bytes, headers: Mapping[str, str], sender: str,
         "headers": [(name.encode("latin-1"), text.encode("latin-1")) for name, text in every.items()],
         "client": (sender, 1), "http_version": "1.1", "scheme": "http",
     }  # fmt: skip
-    places = list(range(0, len(body), chunk))
+    offsets = list(range(0, len(body), chunk))
     codes: list[int] = []
 
     async def receive() -> dict[str, Any]:
-        at = places.pop(0) if places else len(body)
-        return {"type": "http.request", "body": body[at : at + chunk], "more_body": bool(places)}
+        at = offsets.pop(0) if offsets else len(body)
+        return {"type": "http.request", "body": body[at : at + chunk], "more_body": bool(offsets)}
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":

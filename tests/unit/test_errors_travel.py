@@ -31,7 +31,7 @@ ANSWERS = {"key": ResourceKey("apps", "Deployment", "default", "web"), "code": 4
 ANSWERS |= {"retry_after": 2.0, "conflicts": ()}
 
 
-def made(kind: type[ArgosyError]) -> ArgosyError:
+def build_error(kind: type[ArgosyError]) -> ArgosyError:
     """One with every argument that its constructor takes."""
     args, named = [], {}
     if kind.__init__ is Exception.__init__:
@@ -49,7 +49,7 @@ def made(kind: type[ArgosyError]) -> ArgosyError:
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_an_error_is_the_same_after_the_journey(kind: type[ArgosyError]) -> None:
-    error = made(kind)
+    error = build_error(kind)
     if isinstance(error, SourceError):
         error.last_good_revision = "a" * 40
     error.add_note("a note")

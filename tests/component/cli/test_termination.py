@@ -34,8 +34,8 @@ def end_by_sigterm(script: str) -> tuple[int, str]:
             assert process.stdout is not None
             assert process.stdout.readline() == "blocked\n"
             process.terminate()
-            told, _ = process.communicate(timeout=HANG_SECONDS)
-            return process.returncode, told
+            output, _ = process.communicate(timeout=HANG_SECONDS)
+            return process.returncode, output
         finally:
             process.kill()
 

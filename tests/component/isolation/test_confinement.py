@@ -42,11 +42,16 @@ def report() -> Confinement:
 
 
 def test_the_report_says_what_is_in_force():
-    found = report()
-    assert found.started
-    assert found.uid == (65534 if os.geteuid() == 0 else os.getuid())
-    assert found.landlock == landlock.find_abi_version()
-    assert found.rlimits["fsize"] == found.rlimits["core"] == found.rlimits["nproc"] == 0
+    confinement_report = report()
+    assert confinement_report.started
+    assert confinement_report.uid == (65534 if os.geteuid() == 0 else os.getuid())
+    assert confinement_report.landlock == landlock.find_abi_version()
+    assert (
+        confinement_report.rlimits["fsize"]
+        == confinement_report.rlimits["core"]
+        == confinement_report.rlimits["nproc"]
+        == 0
+    )
 
 
 def test_before_the_first_worker_the_report_claims_nothing():
@@ -61,8 +66,8 @@ def test_no_new_privileges_can_be_had():
 
 @needs_root
 def test_a_worker_of_root_is_nobody_without_groups():
-    found = ask("identity")
-    assert (found["uid"], found["groups"]) == (65534, [])
+    identity = ask("identity")
+    assert (identity["uid"], identity["groups"]) == (65534, [])
 
 
 @needs_landlock
@@ -166,10 +171,10 @@ def test_the_environment_is_empty():
 
 def test_a_worker_stands_in_the_root_and_holds_only_the_socket_to_its_parent():
     anew = CallLimits(wall=HANG_SECONDS, memory=100 << 20)  # others than those of the other tests: a new worker
-    found = POOL.run(lambda pool: pool.run(f"{HOSTILE}:places", None, limits=anew))
-    assert found["cwd"] == "/"
-    assert found["stdin"] == ""
-    assert len(found["descriptors"]) == 1
+    worker_state = POOL.run(lambda pool: pool.run(f"{HOSTILE}:places", None, limits=anew))
+    assert worker_state["cwd"] == "/"
+    assert worker_state["stdin"] == ""
+    assert len(worker_state["descriptors"]) == 1
 
 
 def test_the_parent_cannot_be_killed():

@@ -45,21 +45,21 @@ def check_on(*lacking: str, **environment: str) -> tuple[dict, str]:
 
 @needs_both
 def test_in_a_pod_healthz_and_one_warning_name_what_cannot_be_confined():
-    found, logged = check_on("seccomp", **{POD_VARIABLE: "10.0.0.1"})
-    (trouble,) = found["troubles"]
+    report, logged = check_on("seccomp", **{POD_VARIABLE: "10.0.0.1"})
+    (trouble,) = report["troubles"]
     assert "system calls (no seccomp filter)" in trouble and "ARGOSY_CONFINE=best-effort" in trouble
     (line,) = logged.splitlines()
     assert line.startswith("WARNING:") and "untrusted code is refused" in line and "mode=required" in line
-    assert found["protections"]["system-calls"] is False and found["protections"]["files"] is True
+    assert report["protections"]["system-calls"] is False and report["protections"]["files"] is True
 
 
 @needs_both
 def test_elsewhere_it_is_told_once_in_the_log_and_healthz_stays_well():
-    found, logged = check_on("landlock", "namespaces", "seccomp")
-    assert found["troubles"] == []
+    report, logged = check_on("landlock", "namespaces", "seccomp")
+    assert report["troubles"] == []
     (line,) = logged.splitlines()
     assert line.startswith("WARNING:") and "mode=best-effort" in line and "files (neither Landlock" in line
-    assert not any(found["protections"][name] for name in ("files", "network", "system-calls"))
+    assert not any(report["protections"][name] for name in ("files", "network", "system-calls"))
 
 
 @needs_both
@@ -70,10 +70,10 @@ async def test_where_all_that_is_required_is_there_nothing_is_wrong(monkeypatch,
     with caplog.at_level(logging.WARNING):
         await check.run()
     assert (check.list_problems(), check.list_missing_protections(), caplog.records) == ([], [], [])
-    told = render_families(collect_confinement_metrics(check))
-    assert "argosy_confinement_required 1\n" in told
+    metrics = render_families(collect_confinement_metrics(check))
+    assert "argosy_confinement_required 1\n" in metrics
     for name in ("files", "network", "system-calls", "keyrings"):
-        assert f'argosy_confinement{{protection="{name}"}} 1\n' in told
+        assert f'argosy_confinement{{protection="{name}"}} 1\n' in metrics
 
 
 @pytest.mark.anyio

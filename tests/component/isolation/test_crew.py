@@ -70,11 +70,11 @@ def test_a_worker_that_was_begun_takes_the_first_call_with_its_modules_imported(
     async def scene(crew):
         crew.start_first_worker()
         crew.start_first_worker()
-        (begun,) = workers()
-        assert await crew.run(crew_functions.whoami) == begun
+        (worker_pid,) = workers()
+        assert await crew.run(crew_functions.whoami) == worker_pid
         assert await crew.run(crew_functions.is_imported, "colorsys")
         crew.start_first_worker()
-        assert workers() == {begun}
+        assert workers() == {worker_pid}
 
     play(scene, modules=["colorsys"])
 

@@ -60,11 +60,11 @@ def find_key(how: str) -> dict:
         [sys.executable, "-c", TWO_RUNS, how], capture_output=True, check=True, timeout=HANG_SECONDS,
         env={"PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
-    found = json.loads(done.stdout)
-    if not found["added"]:
+    report = json.loads(done.stdout)
+    if not report["added"]:
         pytest.skip("this kernel has no keyrings, or refuses them to this user")
-    assert found["here"]
-    return found
+    assert report["here"]
+    return report
 
 
 def test_a_key_of_the_session_is_not_found_in_a_run():

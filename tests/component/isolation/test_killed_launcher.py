@@ -25,15 +25,17 @@ launcher._run_as_init({}, int(sys.argv[1]))
 def test_a_program_begins_only_if_its_launcher_still_lives(tmp_path, is_alive):
     """The first process of a numbering cannot see its parent, but whether its report still has a reader."""
     started = tmp_path / "started"
-    ours, theirs = os.pipe()
+    ours, child_end = os.pipe()
     if not is_alive:
         os.close(ours)
     source = Path(launcher.__file__).parents[2]
     subprocess.run(
-        [sys.executable, "-c", FIRST, str(theirs), str(started)], pass_fds=[theirs], env={"PYTHONPATH": str(source)},
+        [sys.executable, "-c", FIRST, str(child_end), str(started)],
+        pass_fds=[child_end],
+        env={"PYTHONPATH": str(source)},
         check=False,
-    )  # fmt: skip
+    )
     assert started.exists() == is_alive
-    os.close(theirs)
+    os.close(child_end)
     if is_alive:
         os.close(ours)

@@ -169,7 +169,9 @@ def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting():
             stuck = [asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 600, limits=LOOPING)) for _ in range(6)]
         await wait_until_async(lambda: pool.list_depths() == {"hostile": 4})
         with charge_work_to(Tenant("team")):
-            assert await asyncio.gather(*(pool.run(f"{HOSTILE}:echo", each) for each in range(10))) == list(range(10))
+            assert await asyncio.gather(*(pool.run(f"{HOSTILE}:echo", number) for number in range(10))) == list(
+                range(10)
+            )
         assert pool.list_depths() == {"hostile": 4} and not any(call.done() for call in stuck)
         for call in stuck:
             call.cancel()
@@ -262,13 +264,13 @@ def test_a_worker_is_used_again_but_not_for_ever():
 @needs_proc
 def test_when_the_fork_server_is_killed_the_call_is_transient_and_the_next_one_works():
     async def scene(pool):
-        found = await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING)
-        call = await looping(pool, found["pid"])
-        os.kill(found["ppid"], signal.SIGKILL)
+        identity = await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING)
+        call = await looping(pool, identity["pid"])
+        os.kill(identity["ppid"], signal.SIGKILL)
         with pytest.raises(TransientError):
             await call
-        assert (await pool.run(f"{HOSTILE}:identity", None))["ppid"] != found["ppid"]
-        await wait_until_async(lambda: not is_running(found["pid"]))
+        assert (await pool.run(f"{HOSTILE}:identity", None))["ppid"] != identity["ppid"]
+        await wait_until_async(lambda: not is_running(identity["pid"]))
 
     play(scene)
 

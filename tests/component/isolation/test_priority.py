@@ -75,16 +75,16 @@ async def test_a_resident_keeps_its_priority(folder: Path) -> None:
 
 async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)
-    (ours, theirs), clock, noticed = socket.socketpair(), LoopClock(), list[str]()
+    (ours, worker_end), clock, noticed = socket.socketpair(), LoopClock(), list[str]()
     worker = ConfinedWorker(1, ours, generation=1, cpu=HANG_SECONDS)
     batch = CallBatch("any:function", [1, 2, 3, 4], CallLimits(wall=100 * HANG_SECONDS))
-    with theirs:
+    with worker_end:
         conversation_ends = asyncio.create_task(worker.run_batch(batch, lambda: noticed.append("long")))
         for serial in range(3):  # together they take longer than one call may
             await turns()
             clock.leap(0.6 * HANG_SECONDS)
             await turns()
-            theirs.send(message_frames.pack_answer(message_frames.DONE, serial, b"null"))
+            worker_end.send(message_frames.pack_answer(message_frames.DONE, serial, b"null"))
             await wait_until_async(
                 lambda serial=serial: batch.first_unanswered == serial + 1, "the answer has been read"
             )
@@ -92,7 +92,7 @@ async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monk
         clock.leap(HANG_SECONDS)
         await wait_until_async(lambda: noticed == ["long"], "the long call is noticed")
         assert not worker.has_priority
-        theirs.send(message_frames.pack_answer(message_frames.DONE, 3, b"null"))
+        worker_end.send(message_frames.pack_answer(message_frames.DONE, 3, b"null"))
         assert await conversation_ends is ConversationEnd.COMPLETE
         assert noticed == ["long"]
         worker.close()

@@ -89,10 +89,10 @@ def test_scratch_is_home_and_the_only_place_to_write(who, folder):
 
 
 def test_a_given_scratch_keeps_what_was_written(folder, place):
-    kept = place / "kept"
-    kept.mkdir()
-    run(("sh", "-c", "echo x >$HOME/a"), folder=folder, scratch=kept)
-    assert (kept / "a").read_bytes() == b"x\n"
+    scratch = place / "kept"
+    scratch.mkdir()
+    run(("sh", "-c", "echo x >$HOME/a"), folder=folder, scratch=scratch)
+    assert (scratch / "a").read_bytes() == b"x\n"
 
 
 @everyone
@@ -181,16 +181,16 @@ def _as_another(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_an_ordinary_user_has_an_empty_network_where_the_system_lets_it_make_one():
     if not _another_user_can_run_it():
         pytest.skip(f"{SYSTEM_PYTHON} or the sources are not open to another user")
-    said = _as_another("-c", AS_ANOTHER, UDP).stdout.strip()
+    output = _as_another("-c", AS_ANOTHER, UDP).stdout.strip()
     without = "refused no-sockets" if seccomp.is_supported() else "reached no-tcp"
-    assert said == "refused none 0" or (said.startswith(without) and not said.endswith(" 0"))
+    assert output == "refused none 0" or (output.startswith(without) and not output.endswith(" 0"))
 
 
 @everyone
 def test_what_is_in_force_is_reported(who, folder):
     force = shell(who, folder, "true").confinement
     assert force.started and force.no_new_privs and force.landlock == landlock.find_abi_version()
-    assert force.network == "none" or any("network" in each for each in force.missing)
+    assert force.network == "none" or any("network" in protection for protection in force.missing)
 
 
 @everyone
@@ -267,18 +267,18 @@ def test_nothing_stays_when_we_are_killed(folder, place):
     outer = subprocess.Popen([sys.executable, "-c", OUTER, folder, scratch], env=env)
     up = scratch / "up"
     wait_until(lambda: up.exists() and up.read_text())
-    mine = [outer.pid]
-    for pid in mine:
-        mine += [each for each in _all_processes() if _parent(each) == pid]
+    pids = [outer.pid]
+    for pid in pids:
+        pids += [child for child in _all_processes() if _parent(child) == pid]
     outer.kill()
     outer.wait()
-    assert len(mine) > 2
-    wait_until(lambda: not any(map(is_running, mine)))
+    assert len(pids) > 2
+    wait_until(lambda: not any(map(is_running, pids)))
     wait_until(lambda: not folder.exists() and not list((place / "tmp").iterdir()))
 
 
 def _all_processes() -> list[int]:
-    return [int(each) for each in os.listdir("/proc") if each.isdigit()]
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _parent(pid: int) -> int:

@@ -88,31 +88,33 @@ def test_confinement_is_required_in_a_pod_unless_the_variable_says_otherwise(env
 @needs_both
 @pytest.mark.parametrize("who", [*SAID, "resident"])
 @pytest.mark.parametrize(
-    ("lacking", "told"),
+    ("lacking", "reasons"),
     [(("landlock", "namespaces"), (FILES,)), (("seccomp",), (CALLS,)),
      (("landlock", "namespaces", "seccomp"), (FILES, NETWORK, CALLS))],
 )  # fmt: skip
-def test_in_a_pod_nothing_runs_that_cannot_be_confined(who, lacking, told):
-    found = attempt(*lacking, **{POD_VARIABLE: "10.0.0.1"})[who]
-    assert "said" not in found
-    assert all(part in found["refused"] for part in told), found
-    assert "ARGOSY_CONFINE=best-effort" in found["refused"]
+def test_in_a_pod_nothing_runs_that_cannot_be_confined(who, lacking, reasons):
+    result = attempt(*lacking, **{POD_VARIABLE: "10.0.0.1"})[who]
+    assert "said" not in result
+    assert all(part in result["refused"] for part in reasons), result
+    assert "ARGOSY_CONFINE=best-effort" in result["refused"]
 
 
 @needs_both
 def test_elsewhere_it_runs_with_what_there_is_and_the_report_names_the_rest():
-    found = attempt("landlock", "namespaces", "seccomp")
-    assert found["resident"] == {"said": "ran\n"}
-    for who, said in SAID.items():
-        assert found[who]["said"] == said
-        assert not found[who]["seccomp"] and not found[who]["landlock"]
-        told = " ".join(found[who]["missing"])
-        assert all(part in told for part in ("landlock:", "seccomp:", "network:"))
+    results = attempt("landlock", "namespaces", "seccomp")
+    assert results["resident"] == {"said": "ran\n"}
+    for who, expected in SAID.items():
+        assert results[who]["said"] == expected
+        assert not results[who]["seccomp"] and not results[who]["landlock"]
+        missing = " ".join(results[who]["missing"])
+        assert all(part in missing for part in ("landlock:", "seccomp:", "network:"))
 
 
 @needs_both
 def test_an_ordinary_pod_can_confine_without_namespaces_or_keyrings():
-    found = attempt("namespaces", "keyrings", **{POD_VARIABLE: "10.0.0.1"})
-    for who, said in SAID.items():
-        assert found[who]["said"] == said
-        assert found[who]["network"] in ("none", "no-sockets") and found[who]["landlock"] and found[who]["seccomp"]
+    results = attempt("namespaces", "keyrings", **{POD_VARIABLE: "10.0.0.1"})
+    for who, expected in SAID.items():
+        assert results[who]["said"] == expected
+        assert (
+            results[who]["network"] in ("none", "no-sockets") and results[who]["landlock"] and results[who]["seccomp"]
+        )

@@ -41,7 +41,7 @@ for line in sys.stdin:
 
 
 async def begin(folder: Path, script: str, *sockets: socket.socket) -> LongRunningProgram:
-    argv = (sys.executable, "-I", "-S", "-c", script, *(str(each.fileno()) for each in sockets))
+    argv = (sys.executable, "-I", "-S", "-c", script, *(str(listener.fileno()) for listener in sockets))
     return await start_program(argv, folder=folder, readable=list_python_paths(), sockets=sockets, limits=LIMITS)
 
 
@@ -51,9 +51,9 @@ async def test_it_answers_on_the_socket_that_was_opened_for_it(folder: Path) -> 
         try:
             await resident.write_line(b"told")
             reader, writer = await asyncio.open_connection(*door.getsockname())
-            told, _, user = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\n")
+            answer, _, user = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\n")
             writer.close()
-            assert told == b"told" and int(user) == (65534 if os.getuid() == 0 else os.getuid())
+            assert answer == b"told" and int(user) == (65534 if os.getuid() == 0 else os.getuid())
             assert resident.is_running and resident.read_output_tail() == "here\n"
         finally:
             await resident.kill()

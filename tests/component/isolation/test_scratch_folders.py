@@ -74,9 +74,9 @@ def test_no_other_module_makes_temporary_folders_or_files_that_nobody_sweeps() -
     """Those below lie in a folder that is swept itself or is the user's, or are made where there are no files in
     memory. `app edit` keeps what somebody typed."""
     source = Path(argosy.__file__).parent
-    made = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
-    found = {str(file.relative_to(source)) for file in source.rglob("*.py") if made.search(file.read_text())}
-    assert found == {
+    pattern = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
+    files = {str(file.relative_to(source)) for file in source.rglob("*.py") if pattern.search(file.read_text())}
+    assert files == {
         "features/notebooks/runner/kernels.py", "cli/editor.py", "features/notebooks/files/notebook_file.py",
         "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_credentials.py",
         "gitops/source/signatures.py",
@@ -232,11 +232,11 @@ def test_a_program_that_may_write_to_its_tree_has_no_access_to_the_lock(temporar
 
 @pytest.mark.anyio
 async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None:
-    crew, seen, ended = ProcessPool(workers=1), list[str](), threading.Event()
+    crew, folder_names, ended = ProcessPool(workers=1), list[str](), threading.Event()
 
     def watch() -> None:
-        while not seen and not ended.wait(0.01):
-            seen.extend(path.name for path in temporary.glob("argosy-tree-*"))
+        while not folder_names and not ended.wait(0.01):
+            folder_names.extend(path.name for path in temporary.glob("argosy-tree-*"))
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -244,13 +244,13 @@ async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None
         for seconds in (1.0, 3.0, 10.0, 30.0):  # a slow machine may need longer than one of them to begin
             with pytest.raises(LimitError):
                 await crew.run(hold_scratch_folder, seconds=seconds)
-            if seen:
+            if folder_names:
                 break
     finally:
         ended.set()
         watching.join()
         await crew.close()
-    assert seen
+    assert folder_names
     assert [name for name in os.listdir(temporary) if "argosy-tree" in name] == []
 
 

@@ -25,9 +25,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def pool(anyio_backend: str) -> AsyncIterator[WorkerPool]:
-    made = WorkerPool(workers=1)
-    yield made
-    await made.close()
+    worker_pool = WorkerPool(workers=1)
+    yield worker_pool
+    await worker_pool.close()
 
 
 async def removed(pool: WorkerPool, *expressions: str) -> tuple[Any, tuple[str, ...]]:
@@ -37,15 +37,15 @@ async def removed(pool: WorkerPool, *expressions: str) -> tuple[Any, tuple[str, 
 
 @pytest.mark.anyio
 async def test_everything_of_the_language_is_understood(pool: WorkerPool) -> None:
-    made, faults = await removed(pool, ".spec.containers[1:]", ".. | select(. == 1)?")
-    assert made == {"spec": {"containers": [{"name": "a"}]}}
+    document, faults = await removed(pool, ".spec.containers[1:]", ".. | select(. == 1)?")
+    assert document == {"spec": {"containers": [{"name": "a"}]}}
     assert not faults
 
 
 @pytest.mark.anyio
 async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: WorkerPool) -> None:
-    made, faults = await removed(pool, ".x |", ".x")
-    assert made == {"spec": DOCUMENT["spec"]}
+    document, faults = await removed(pool, ".x |", ".x")
+    assert document == {"spec": DOCUMENT["spec"]}
     (fault,) = faults
     assert fault.startswith("jqPathExpressions: '.x |': jq cannot compile it")
     assert fault.endswith("; correct it")
@@ -66,16 +66,16 @@ async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: WorkerPool) -> 
     ],
 )
 async def test_what_runs_for_ever_is_ended_and_told(pool: WorkerPool, expression: str) -> None:
-    made, (fault,) = await removed(pool, expression)
-    assert made == DOCUMENT
+    document, (fault,) = await removed(pool, expression)
+    assert document == DOCUMENT
     assert fault == f"jqPathExpressions: {expression!r}: it takes too much time or memory; simplify it"
     assert (await removed(pool, ".x"))[0] == {"spec": DOCUMENT["spec"]}, "the next question is answered"
 
 
 @pytest.mark.anyio
 async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_still_hold(pool: WorkerPool) -> None:
-    made, faults = await removed(pool, ".spec.containers[1:]", "repeat(.)", ".x | select(true)")
-    assert made == {"spec": {"containers": [{"name": "a"}]}}
+    document, faults = await removed(pool, ".spec.containers[1:]", "repeat(.)", ".x | select(true)")
+    assert document == {"spec": {"containers": [{"name": "a"}]}}
     assert faults == ("jqPathExpressions: 'repeat(.)': it takes too much time or memory; simplify it",)
 
 
@@ -127,8 +127,8 @@ HOSTILE = [
 async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(
     pool: WorkerPool, expression: str
 ) -> None:
-    made, faults = await removed(pool, expression)
-    assert made == DOCUMENT
+    document, faults = await removed(pool, expression)
+    assert document == DOCUMENT
     assert len(faults) <= 1
     assert await removed(pool, ".x") == ({"spec": DOCUMENT["spec"]}, ())
 

@@ -117,7 +117,7 @@ def test_nothing_of_argosy_was_loaded():
 """.replace("PLUGIN", PLUGIN)
 
 
-def begun(folder: Path) -> Path:
+def create_repository(folder: Path) -> Path:
     initialize(folder / "models", "llmops", "", is_committed=True)
     (folder / "models" / "tests").mkdir()
     return folder / "models"
@@ -136,7 +136,7 @@ def ran(folder: Path, *words: str, code: int = 0) -> str:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What is told of a repository that is as it should be."""
-    repository = begun(tmp_path_factory.mktemp("sound"))
+    repository = create_repository(tmp_path_factory.mktemp("sound"))
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (repository / "tests" / "test_page.py").write_text(blocks[0])
     (repository / "tests" / "test_used.py").write_text(USED)
@@ -146,7 +146,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What is told of one that is not, and of tests that ask for what is not there."""
-    repository = begun(tmp_path_factory.mktemp("wrong"))
+    repository = create_repository(tmp_path_factory.mktemp("wrong"))
     overlay = repository / "deploy_model" / "overlays" / "staging" / "kustomization.yaml"
     overlay.write_text(overlay.read_text() + "generators: [nothing.yaml]\n")
     app = repository / STAGING
@@ -166,8 +166,10 @@ def test_the_tests_of_the_page_pass_in_a_new_repository(sound: str) -> None:
 @pytest.mark.tier("all")
 def test_every_application_is_tested_without_a_line_of_python(sound: str) -> None:
     for name in ("dev", "staging", "production"):
-        found = re.findall(rf"^argocd-apps/{name}-application\.yaml::llmops-{name}::(\w+) PASSED", sound, re.MULTILINE)
-        assert found == ["render", "schema", "policy", "sync"]
+        test_names = re.findall(
+            rf"^argocd-apps/{name}-application\.yaml::llmops-{name}::(\w+) PASSED", sound, re.MULTILINE
+        )
+        assert test_names == ["render", "schema", "policy", "sync"]
 
 
 def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(wrong: str) -> None:
@@ -199,16 +201,16 @@ def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
 def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "test_each.py").write_text("def test_each(argosy_app): pass\n")
-    told = ran(tmp_path / "run", code=2)
-    assert "there is no Application below" in told and "set argosy_path, or give --argosy-path" in told
+    output = ran(tmp_path / "run", code=2)
+    assert "there is no Application below" in output and "set argosy_path, or give --argosy-path" in output
     with pytest.raises(UserError, match="correct argosy_path or --argosy-path"):
         Repo(tmp_path / "nowhere")
 
 
 @pytest.mark.tier("all")
 def test_what_does_not_render_is_judged_no_further(tmp_path: Path) -> None:
-    folder = begun(tmp_path)
+    folder = create_repository(tmp_path)
     (folder / "deploy_model" / "overlays" / "dev" / "kustomization.yaml").write_text("resources: [../gone]\n")
-    told = ran(folder, "--argosy", "-v", "-rs", "-k", "llmops-dev", "argocd-apps/dev-application.yaml", code=1)
-    assert re.search(r"llmops-dev::render FAILED", told) and "the Application does not render" in told
-    assert re.search(r"llmops-dev::schema SKIPPED", told) and re.search(r"llmops-dev::policy SKIPPED", told)
+    output = ran(folder, "--argosy", "-v", "-rs", "-k", "llmops-dev", "argocd-apps/dev-application.yaml", code=1)
+    assert re.search(r"llmops-dev::render FAILED", output) and "the Application does not render" in output
+    assert re.search(r"llmops-dev::schema SKIPPED", output) and re.search(r"llmops-dev::policy SKIPPED", output)

@@ -23,22 +23,22 @@ DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
 UNKNOWN = b'{"error":"no session information","code":16,"message":"no session information"}'
 
 
-async def tell(asked: RequestContext) -> JsonResponse:
-    return JsonResponse({"thing": asked.rbac_object, "who": asked.caller.name, "sent": await asked.read_json()})
+async def tell(request: RequestContext) -> JsonResponse:
+    return JsonResponse({"thing": request.rbac_object, "who": request.caller.name, "sent": await request.read_json()})
 
 
-async def page(asked: RequestContext) -> PageResponse:
+async def page(request: RequestContext) -> PageResponse:
     return PageResponse("error.html", {"title": "<b>", "message": "", "next": ""})
 
 
 def failing(error: Exception) -> Any:
-    async def fail(asked: RequestContext) -> JsonResponse:
+    async def fail(request: RequestContext) -> JsonResponse:
         raise error
 
     return fail
 
 
-async def ticking(asked: RequestContext) -> StreamResponse:
+async def ticking(request: RequestContext) -> StreamResponse:
     async def ticks() -> AsyncIterator[bytes]:
         while True:
             yield b"data: s3cr3t-value tick\n\n"
@@ -47,12 +47,12 @@ async def ticking(asked: RequestContext) -> StreamResponse:
     return StreamResponse(ticks(), last_chunk=b"event: bye\n\n")
 
 
-async def read(asked: RequestContext) -> JsonResponse:
-    return JsonResponse({**SAID, **dict(asked.query)})
+async def read(request: RequestContext) -> JsonResponse:
+    return JsonResponse({**SAID, **dict(request.query)})
 
 
-async def write(asked: RequestContext) -> JsonResponse:
-    return JsonResponse(await asked.read_json())
+async def write(request: RequestContext) -> JsonResponse:
+    return JsonResponse(await request.read_json())
 
 
 OF_APP = RequiresPermission("applications", "get", application_lookup.resolve_application)
@@ -111,7 +111,7 @@ PEOPLE = {
     "cid": lambda resource, action, thing: thing.startswith("mine/"),
 }
 
-OURS = {each.path for each in ROUTES}
+OURS = {route.path for route in ROUTES}
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def client() -> AsyncIterator[Client]:
     elsewhere = [app("o", "default", "other"), app("s", "mine", "other")]
     things = [app("a"), app("m", "mine"), *elsewhere, SECRET, OF_APPLICATION, TAKES_FROM_OTHER]
     site = a_site(things, KnownPeople(dict(PEOPLE)))
-    async with on_a_socket(site, (*ROUTES, *(each for each in ROUTE_TABLE if each.path not in OURS))) as (client, _):
+    async with on_a_socket(site, (*ROUTES, *(route for route in ROUTE_TABLE if route.path not in OURS))) as (client, _):
         yield client
 
 

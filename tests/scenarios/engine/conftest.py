@@ -38,8 +38,10 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Fail the collection if a test of the set was renamed, moved or marked for another tier."""
     report = yield
     if isinstance(collector, pytest.Module) and report.passed:
-        found = {name_in_folder(item) for item in report.result if is_over_the_wire(item) and "test" in tiers_of(item)}
-        missing = {name for name in OVER_THE_WIRE_IN_MAKE_TEST - found if is_of_file(name, collector.path)}
+        collected = {
+            name_in_folder(item) for item in report.result if is_over_the_wire(item) and "test" in tiers_of(item)
+        }
+        missing = {name for name in OVER_THE_WIRE_IN_MAKE_TEST - collected if is_of_file(name, collector.path)}
         if missing:
             report.outcome = "failed"
             report.longrepr = f"{__file__} names a test that tier test does not run over the wire: {', '.join(missing)}"
@@ -55,5 +57,5 @@ def is_of_file(name: str, path: Path) -> bool:
 @pytest.fixture(params=[*FLAVOURS, REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
-    async with engine_room(tmp_path, flavour=request.param, server=server) as found:
-        yield found
+    async with engine_room(tmp_path, flavour=request.param, server=server) as opened_room:
+        yield opened_room

@@ -36,8 +36,8 @@ async def test_an_application_set_that_nobody_expands_gets_a_condition(room: Roo
     await wait_until_async(is_created)
 
     async def has_condition() -> bool:
-        found = await room.get("argoproj.io/ApplicationSet", "teams", CONTROL) or {}
-        return [each["reason"] for each in (found.get("status") or {}).get("conditions") or ()] == [
+        manifest = await room.get("argoproj.io/ApplicationSet", "teams", CONTROL) or {}
+        return [condition["reason"] for condition in (manifest.get("status") or {}).get("conditions") or ()] == [
             NO_CONTROLLER_REASON
         ]
 

@@ -43,7 +43,7 @@ async def test_the_whole_status_of_a_synced_application_is_as_argo_cd_writes_it(
     assert state["operation"]["initiatedBy"] == {"username": "ann"}
     result = state["syncResult"]
     assert (result["revision"], result["source"]) == (revision, spec["source"])
-    assert [(each["name"], each["status"], each["syncPhase"]) for each in result["resources"]] == [
+    assert [(resource["name"], resource["status"], resource["syncPhase"]) for resource in result["resources"]] == [
         ("settings", "Synced", "Sync"),
         ("late", "Synced", "Sync"),
     ]
@@ -60,8 +60,8 @@ async def test_resources_come_in_the_order_of_group_kind_and_name(room: Room) ->
     room.repository.push({"app/1.yaml": role, "app/2.yaml": account, "app/3.yaml": config_map("b"), **ONE})
     await room.deliver()
     app = await room.until(lambda status: status.get("resources"))
-    found = [(each.get("group", ""), each["kind"], each["name"]) for each in app["status"]["resources"]]
-    assert found == sorted(found)
+    keys = [(resource.get("group", ""), resource["kind"], resource["name"]) for resource in app["status"]["resources"]]
+    assert keys == sorted(keys)
 
 
 async def test_a_hook_is_listed_as_one_and_has_no_sync_status(room: Room) -> None:
@@ -69,14 +69,20 @@ async def test_a_hook_is_listed_as_one_and_has_no_sync_status(room: Room) -> Non
     room.repository.push({**ONE, "app/hook.yaml": hook})
     await room.deliver()
     app = await room.until(lambda status: status.get("resources"))
-    assert [each["name"] for each in app["status"]["resources"]] == ["settings"]  # argo: hooks only where they live
+    assert [resource["name"] for resource in app["status"]["resources"]] == [
+        "settings"
+    ]  # argo: hooks only where they live
     await room.sync()
     app = await room.until_synced()
-    line = next(each for each in app["status"]["resources"] if each["name"] == "hook")
+    line = next(resource for resource in app["status"]["resources"] if resource["name"] == "hook")
     assert line["hook"] is True
     assert "status" not in line
-    found = next(each for each in app["status"]["operationState"]["syncResult"]["resources"] if each["name"] == "hook")
-    assert (found["hookType"], found["hookPhase"], found["syncPhase"]) == ("PreSync", "Succeeded", "PreSync")
+    result = next(
+        resource
+        for resource in app["status"]["operationState"]["syncResult"]["resources"]
+        if resource["name"] == "hook"
+    )
+    assert (result["hookType"], result["hookPhase"], result["syncPhase"]) == ("PreSync", "Succeeded", "PreSync")
 
 
 async def test_the_time_of_health_moves_only_when_health_changes(room: Room) -> None:
@@ -134,9 +140,7 @@ async def test_images_are_those_of_pods_far_below_what_is_managed(room: Room) ->
 
 async def test_an_application_of_many_sources_tells_all_of_them(room: Room) -> None:
     revision = room.repository.push({**ONE, "other/more.yaml": config_map("more")})
-    sources = [
-        {"repoURL": room.repository.url, "path": path, "targetRevision": "main"} for path in ("app", "other")
-    ]
+    sources = [{"repoURL": room.repository.url, "path": path, "targetRevision": "main"} for path in ("app", "other")]
     await room.deliver(source=None, sources=sources)
     await room.sync()
     app = await room.until(lambda status: status.get("history") and status["sync"]["status"] == "Synced")
@@ -152,8 +156,8 @@ async def test_an_application_of_many_sources_tells_all_of_them(room: Room) -> N
 async def test_a_condition_keeps_its_time_while_it_holds_and_vanishes_with_its_reason(room: Room) -> None:
     room.repository.push({**ONE, "app/twice.yaml": config_map(a="two")})
     await room.deliver()
-    said = await room.until_condition("RepeatedResourceWarning")
-    assert said == "Resource /ConfigMap/ml/settings appeared 2 times among application resources."
+    message = await room.until_condition("RepeatedResourceWarning")
+    assert message == "Resource /ConfigMap/ml/settings appeared 2 times among application resources."
     before = (await room.app())["status"]["conditions"]
     room.clock.leap(100)
     assert (await room.settled())["status"]["conditions"] == before

@@ -76,8 +76,8 @@ def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: 
         until(lambda app: app["status"]["sync"]["status"] == "OutOfSync")
         run("annotate", "application", "models", "-n", NAMESPACE, "argocd.argoproj.io/refresh=hard")
         until(lambda app: "argocd.argoproj.io/refresh" not in app["metadata"].get("annotations", {}))
-        asked = '{"operation":{"sync":{}}}'
-        run("patch", "application", "models", "-n", NAMESPACE, "--type", "merge", "-p", asked)
+        patch = '{"operation":{"sync":{}}}'
+        run("patch", "application", "models", "-n", NAMESPACE, "--type", "merge", "-p", patch)
         until(lambda app: "operation" not in app and app["status"]["sync"]["status"] == "Synced")
         table = run("get", "applications", "-n", NAMESPACE)
         heads, row = table.splitlines()

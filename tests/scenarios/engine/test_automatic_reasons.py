@@ -25,12 +25,12 @@ async def test_an_automated_sync_says_what_it_is_and_what_it_is_for(room: Room) 
     revision = room.repository.push(ONE)
     await room.deliver(syncPolicy={**automated(prune=True), "syncOptions": ["PruneLast=true"]})
     app = await room.until_synced()
-    asked = app["status"]["operationState"]["operation"]
-    assert asked["initiatedBy"] == {"automated": True}
-    assert asked["retry"] == {"limit": 5}
-    assert asked["sync"]["revision"] == revision
-    assert asked["sync"]["prune"] is True
-    assert asked["sync"]["syncOptions"] == ["PruneLast=true"]
+    operation = app["status"]["operationState"]["operation"]
+    assert operation["initiatedBy"] == {"automated": True}
+    assert operation["retry"] == {"limit": 5}
+    assert operation["sync"]["revision"] == revision
+    assert operation["sync"]["prune"] is True
+    assert operation["sync"]["syncOptions"] == ["PruneLast=true"]
     assert "operation" not in app
 
 
@@ -66,8 +66,8 @@ async def test_an_application_that_is_skipped_is_left_alone(room: Room) -> None:
 async def test_what_is_unknown_is_not_synced(room: Room) -> None:
     room.repository.push({"app/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [a\n"})
     await room.deliver(syncPolicy=automated())
-    said = await room.until_condition("ComparisonError")
-    assert "app/broken.yaml" in said
+    message = await room.until_condition("ComparisonError")
+    assert "app/broken.yaml" in message
     app = await room.settled()
     assert app["status"]["sync"]["status"] == "Unknown"
     assert "operationState" not in app["status"]
@@ -80,7 +80,7 @@ async def test_without_prune_nothing_begins_for_what_only_has_to_go(room: Room) 
     before = (await room.app())["status"]["operationState"]
     room.repository.push({"app/more.yaml": None})
     app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
-    line = next(each for each in app["status"]["resources"] if each["name"] == "more")
+    line = next(resource for resource in app["status"]["resources"] if resource["name"] == "more")
     assert (line["status"], line["requiresPruning"]) == ("OutOfSync", True)
     app = await room.settled()
     assert app["status"]["operationState"] == before
@@ -90,8 +90,8 @@ async def test_without_prune_nothing_begins_for_what_only_has_to_go(room: Room) 
 async def test_a_revision_that_failed_is_not_tried_again_and_a_new_one_is(room: Room) -> None:
     room.repository.push({"app/broken.yaml": broken()})
     await room.deliver(syncPolicy={**automated(), "retry": {"limit": 0}})
-    said = await room.until_condition("SyncError")
-    assert said.startswith(f"Failed last sync attempt to [{room.repository.head}]: ")
+    message = await room.until_condition("SyncError")
+    assert message.startswith(f"Failed last sync attempt to [{room.repository.head}]: ")
     started = (await room.settled())["status"]["operationState"]["startedAt"]
     assert (await room.app())["status"]["operationState"]["startedAt"] == started
     room.repository.push({"app/broken.yaml": None, **ONE})
@@ -130,8 +130,8 @@ async def test_a_heal_takes_only_what_drifted_and_waits_longer_each_time(room: R
             assert app["status"]["operationState"]["operation"]["sync"]["autoHealAttemptsCount"] == count
             room.clock.leap(2)
         app = await room.until(heals(count + 1))
-        asked = app["status"]["operationState"]["operation"]["sync"]
-        assert asked["resources"] == [{"kind": "ConfigMap", "name": "settings"}]
+        sync = app["status"]["operationState"]["operation"]["sync"]
+        assert sync["resources"] == [{"kind": "ConfigMap", "name": "settings"}]
     assert len(app["status"]["history"]) == 1
 
 
@@ -152,8 +152,8 @@ async def test_nothing_is_wiped_out_by_itself_unless_an_empty_application_is_all
     await room.deliver(syncPolicy=automated(prune=True))
     await room.until_synced()
     room.repository.push({"app/settings.yaml": None})
-    said = await room.until_condition("SyncError")
-    assert "auto-sync will wipe out all resources" in said
+    message = await room.until_condition("SyncError")
+    assert "auto-sync will wipe out all resources" in message
     assert await room.get("ConfigMap", "settings") is not None
     await room.patch_app({"spec": {"syncPolicy": {"automated": {"allowEmpty": True}}}})
     await room.until_gone("ConfigMap", "settings")
@@ -168,8 +168,8 @@ async def test_a_hold_pauses_automated_syncs_and_a_release_ends_it(room: Room) -
     room.repository.push({"app/settings.yaml": config_map(a="two")})
     app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     app = await room.settled()
-    told = [each["message"] for each in app["status"]["conditions"]]
-    assert any("incident 7" in each and "ann" in each for each in told)
+    messages = [condition["message"] for condition in app["status"]["conditions"]]
+    assert any("incident 7" in message and "ann" in message for message in messages)
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
     await room.patch_app({"metadata": {"annotations": {"argosy.dev/hold": None}}})
     app = await room.until_synced()

@@ -51,7 +51,7 @@ async def delivered_after(room: Room, name: str = "witness") -> None:
     await room.until_synced(name=name)
 
 
-async def begun(room: Room) -> dict[str, Any]:
+async def start_operation(room: Room) -> dict[str, Any]:
     """An operation of Argo CD's."""
     running = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}}}
     key = ResourceKey("argoproj.io", "Application", CONTROL, "models")
@@ -80,7 +80,7 @@ async def test_an_engine_that_observes_sends_no_write_at_all(tmp_path: Path) -> 
         watched.append(CrashingCluster(cluster))
         return watched[0]
 
-    async with engine_room(tmp_path, seen=seen) as room, at_work(room.cluster) as argocd:
+    async with engine_room(tmp_path, wrap_cluster=seen) as room, at_work(room.cluster) as argocd:
         await until_engines(room, runs=True)
         room.repository.push(ONE)
         for number in range(5):
@@ -94,19 +94,19 @@ async def test_an_engine_that_observes_sends_no_write_at_all(tmp_path: Path) -> 
         await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "app-0"))
         await delivered_after(room)
         assert argocd.looks == {f"app-{number}": 2 for number in range(5)}
-        assert watched[0].calls and not [each for each in watched[0].writes if "witness" not in each]
+        assert watched[0].calls and not [write for write in watched[0].writes if "witness" not in write]
 
 
 @pytest.mark.tier("all")
 async def test_one_that_cannot_be_read_is_not_written_either_while_it_is_observed(room: Room) -> None:
     async with at_work(room.cluster):
         await until_engines(room, runs=True)
-        made = await room.deliver(syncPolicy={"retry": {"backoff": {"duration": "soon"}}})
+        application = await room.deliver(syncPolicy={"retry": {"backoff": {"duration": "soon"}}})
         await room.until(lambda status: status["sync"]["status"] == "Synced")
         before = await room.app()
         await delivered_after(room)
         assert await room.app() == before
-        assert made["metadata"]["uid"] == before["metadata"]["uid"]
+        assert application["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 async def test_one_that_says_so_is_delivered_beside_an_argo_cd_which_is_asked_to_skip_it(room: Room) -> None:
@@ -144,23 +144,26 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
     await until_engines(room, runs=True)
     await room.change(a="by hand")
     await delivered_after(room)
-    found = await room.get("ConfigMap", "settings")
-    assert found is not None and found["data"] == {"a": "by hand"}
+    settings = await room.get("ConfigMap", "settings")
+    assert settings is not None and settings["data"] == {"a": "by hand"}
     await scale(room.cluster, 0)
     await until_leaving(room)
     room.clock.leap(REMOVAL_GRACE_SECONDS)
     async with asyncio.timeout(HANG_SECONDS):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
-    said = [each.getMessage() for each in caplog.records if each.name == "argosy.gitops.engine.engine"]
-    assert any(each.startswith("Argo CD runs in this cluster (StatefulSet argocd/argocd-application-") for each in said)
-    assert said[-1].startswith("no Argo CD runs in this cluster: all Applications are delivered")
+    messages = [record.getMessage() for record in caplog.records if record.name == "argosy.gitops.engine.engine"]
+    assert any(
+        message.startswith("Argo CD runs in this cluster (StatefulSet argocd/argocd-application-")
+        for message in messages
+    )
+    assert messages[-1].startswith("no Argo CD runs in this cluster: all Applications are delivered")
 
 
 @pytest.mark.tier("all")
 async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> None:
-    made = await room.cluster.create(controller())
-    key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
+    stateful_set = await room.cluster.create(controller())
+    key = ResourceKey("apps", "StatefulSet", CONTROL, stateful_set["metadata"]["name"])
     await room.cluster.patch(key, {"status": {"replicas": 1}}, subresource="status")
     await until_engines(room, runs=True)
     await scale(room.cluster, 0)
@@ -174,11 +177,11 @@ async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> No
 
 @pytest.mark.tier("all")
 async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room) -> None:
-    made = await room.cluster.create(controller())
+    stateful_set = await room.cluster.create(controller())
     with contextlib.suppress(Conflict):  # a real server's own controller may be faster
         await room.cluster.create(pod())
     await until_engines(room, runs=True)
-    key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
+    key = ResourceKey("apps", "StatefulSet", CONTROL, stateful_set["metadata"]["name"])
     await room.cluster.delete(key, propagation=Propagation.ORPHAN)
     async with asyncio.timeout(HANG_SECONDS):
         while room.engine.argocd_detection.engines.controller_names != (f"Pod {CONTROL}/{MANAGER}-0",):
@@ -197,9 +200,9 @@ async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="argosy.gitops.engine.engine")
-    made = await room.cluster.create(controller())
+    stateful_set = await room.cluster.create(controller())
     await until_engines(room, runs=True)
-    await room.cluster.delete(ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"]))
+    await room.cluster.delete(ResourceKey("apps", "StatefulSet", CONTROL, stateful_set["metadata"]["name"]))
     await until_leaving(room)
     room.clock.leap(REMOVAL_GRACE_SECONDS - 10)
     await room.cluster.create(controller())
@@ -207,7 +210,7 @@ async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
     room.clock.leap(REMOVAL_GRACE_SECONDS)
     await delivered_after(room, "another")
     assert room.engine.argocd_detection.engines.controller_names
-    assert not any("no Argo CD runs in this cluster" in each.getMessage() for each in caplog.records[1:])
+    assert not any("no Argo CD runs in this cluster" in record.getMessage() for record in caplog.records[1:])
 
 
 async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Room) -> None:
@@ -222,15 +225,15 @@ async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Roo
 @pytest.mark.tier("all")
 async def test_a_deployment_in_another_namespace_counts_there_whatever_an_operator_calls_it(room: Room) -> None:
     await room.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-gitops"}})
-    made: dict[str, Any] = dict(controller("openshift-gitops"))
-    labels = {**made["metadata"]["labels"], "app.kubernetes.io/name": "openshift-gitops-application-controller"}
-    spec = {name: value for name, value in made["spec"].items() if name != "serviceName"}
+    manifest: dict[str, Any] = dict(controller("openshift-gitops"))
+    labels = {**manifest["metadata"]["labels"], "app.kubernetes.io/name": "openshift-gitops-application-controller"}
+    spec = {name: value for name, value in manifest["spec"].items() if name != "serviceName"}
     await room.cluster.create(
-        {**made, "kind": "Deployment", "metadata": {**made["metadata"], "labels": labels}, "spec": spec}
+        {**manifest, "kind": "Deployment", "metadata": {**manifest["metadata"], "labels": labels}, "spec": spec}
     )
     await until_engines(room, runs=True)
-    found = ("Deployment openshift-gitops/argocd-application-controller",)
-    assert room.engine.argocd_detection.engines.list_watching("openshift-gitops") == found
+    expected = ("Deployment openshift-gitops/argocd-application-controller",)
+    assert room.engine.argocd_detection.engines.list_watching("openshift-gitops") == expected
     assert not room.engine.argocd_detection.engines.list_watching(CONTROL)
 
 
@@ -250,7 +253,7 @@ async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
             await asyncio.sleep(0.02)
     assert room.engine.argocd_detection.engines.find_deliverer({}, CONTROL) is Deliverer.ARGOSY
     assert room.engine.argocd_detection.engines.find_deliverer({}, "tenant") is Deliverer.ARGOCD
-    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def lets_all(namespace: str) -> Manifest:
@@ -275,8 +278,8 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     await room.cluster.create(controller("other"))
     await until_engines(room, runs=True)
     assert room.engine.argocd_detection.engines.find_deliverer({}, CONTROL) is Deliverer.ARGOCD
-    (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    assert said.startswith(f"{CONTROL}/models is no longer delivered by argosy, but by Argo CD (StatefulSet other/")
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warning.startswith(f"{CONTROL}/models is no longer delivered by argosy, but by Argo CD (StatefulSet other/")
     # It looks less far, which counts only after a while, as if it had gone.
     key = ResourceKey("", "ConfigMap", "other", "argocd-cmd-params-cm")
     await room.cluster.patch(key, {"data": None})
@@ -303,7 +306,7 @@ async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(
         await until_engines(room, runs=True)
         await room.deliver()
         await room.until(lambda status: status["sync"]["status"] == "Synced")
-        running = await begun(room)
+        running = await start_operation(room)
         before: Manifest = await room.patch_app({"metadata": {"annotations": ADOPTED}})
         await until_waited_for(caplog)
         await delivered_after(room)
@@ -321,7 +324,7 @@ async def test_an_operation_that_nobody_goes_on_with_can_be_ended(room: Room, ca
         await until_engines(room, runs=True)
         await room.deliver()
         await room.until(lambda status: status["sync"]["status"] == "Synced")
-        await begun(room)
+        await start_operation(room)
         await room.patch_app({"metadata": {"annotations": ADOPTED}})
         await until_waited_for(caplog)
         await room.patch_app({"status": {"operationState": {"phase": "Terminating"}}})

@@ -24,8 +24,8 @@ def claim(name: str) -> Manifest:
 
 
 def results(app: dict[str, Any]) -> dict[str, str]:
-    found = app["status"]["operationState"]["syncResult"]["resources"]
-    return {each["name"]: each["message"] for each in found}
+    sync_results = app["status"]["operationState"]["syncResult"]["resources"]
+    return {result["name"]: result["message"] for result in sync_results}
 
 
 async def test_an_api_whose_server_is_away_stops_nothing_else(room: Room) -> None:
@@ -56,8 +56,8 @@ async def test_what_a_policy_a_quota_or_a_webhook_refuses_is_told_in_the_servers
     words = {"settings": "no such settings", "data": "exceeded quota: none", "robot": "hook.example.com"}
 
     def refused(status: dict[str, Any]) -> bool:
-        said = results({"status": status})
-        return all(word in said.get(name, "") for name, word in words.items())
+        messages = results({"status": status})
+        return all(word in messages.get(name, "") for name, word in words.items())
 
     app = await room.until(refused)
     app = await room.until(lambda status: conditions(status, "SyncError"))

@@ -20,8 +20,8 @@ ONE = {"app/settings.yaml": config_map(a="one")}
 
 
 def annotated(name: str, **annotations: str) -> dict[str, Any]:
-    given = {f"argocd.argoproj.io/{each.replace('_', '-')}": value for each, value in annotations.items()}
-    return {**config_map(name), "metadata": {"name": name, "annotations": given}}
+    prefixed_annotations = {f"argocd.argoproj.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {**config_map(name), "metadata": {"name": name, "annotations": prefixed_annotations}}
 
 
 async def delivered(room: Room, files: dict[str, Any], finalizers: tuple[str, ...] = (FINALIZER,)) -> None:
@@ -38,7 +38,7 @@ async def test_without_a_finalizer_all_that_it_delivered_stays(room: Room) -> No
 
 
 @pytest.mark.parametrize(
-    "word", ["", *(pytest.param(each, marks=IN_TEST_ALL) for each in ("/foreground", "/background"))]
+    "word", ["", *(pytest.param(suffix, marks=IN_TEST_ALL) for suffix in ("/foreground", "/background"))]
 )
 async def test_with_a_finalizer_all_that_it_delivered_goes_first(room: Room, word: str) -> None:
     await delivered(room, ONE, (FINALIZER + word,))
@@ -58,7 +58,7 @@ async def test_what_is_not_to_be_deleted_stays(room: Room) -> None:
 async def test_what_must_be_confirmed_waits_for_somebody(room: Room) -> None:
     await delivered(room, {**ONE, "app/asks.yaml": annotated("asks", sync_options="Delete=confirm")})
     lines = (await room.app())["status"]["resources"]
-    assert [each["name"] for each in lines if each.get("requiresDeletionConfirmation")] == ["asks"]
+    assert [line["name"] for line in lines if line.get("requiresDeletionConfirmation")] == ["asks"]
     await room.cluster.delete(APP)
     assert await room.get("ConfigMap", "asks") is not None
     approved = room.clock.now().replace(year=room.clock.now().year + 1).isoformat()
@@ -89,22 +89,22 @@ async def test_a_hook_that_fails_stops_the_deletion_and_is_tried_again(room: Roo
     await room.cluster.delete(APP)
 
     async def a_run_ends(*, well: bool, other_than: str = "") -> str:
-        while not (found := await room.get("batch/Job", "before")) or found["metadata"]["uid"] == other_than:
+        while not (hook := await room.get("batch/Job", "before")) or hook["metadata"]["uid"] == other_than:
             await asyncio.sleep(0.02)
         await finish_jobs(room.cluster, well=well)
-        return str(found["metadata"]["uid"])
+        return str(hook["metadata"]["uid"])
 
     async with asyncio.timeout(HANG_SECONDS):
         first = await a_run_ends(well=False)
-        said = await room.until_condition("DeletionError")
-        assert said == "PreDelete hook batch/Job/before failed: Failed it is"
+        message = await room.until_condition("DeletionError")
+        assert message == "PreDelete hook batch/Job/before failed: Failed it is"
         assert await room.get("ConfigMap", "settings") is not None
         await a_run_ends(well=True, other_than=first)
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
     assert await room.get("ConfigMap", "settings") is None
     events = (await room.cluster.list(GroupKind("", "Event"), namespace=CONTROL)).items
-    (told,) = [each["message"] for each in events if each["reason"] == "ResourceDeleted"]
-    assert told == f"deleted application and its resources at {room.repository.head}"
+    (event_message,) = [event["message"] for event in events if event["reason"] == "ResourceDeleted"]
+    assert event_message == f"deleted application and its resources at {room.repository.head}"
 
 
 async def test_the_highest_wave_is_gone_before_a_lower_one_begins_to_go(room: Room) -> None:
@@ -116,8 +116,8 @@ async def test_the_highest_wave_is_gone_before_a_lower_one_begins_to_go(room: Ro
         while not ((await room.get("ConfigMap", "late") or {})["metadata"]).get("deletionTimestamp"):
             await asyncio.sleep(0.02)
     for name in ("mid", "settings"):
-        found = await room.get("ConfigMap", name)
-        assert found and not found["metadata"].get("deletionTimestamp")
+        live = await room.get("ConfigMap", name)
+        assert live and not live["metadata"].get("deletionTimestamp")
     patch = {"metadata": {"finalizers": None}}
     await room.cluster.patch(ResourceKey("", "ConfigMap", "ml", "late"), patch)
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
@@ -140,8 +140,11 @@ async def test_no_hook_of_a_deletion_is_passed_over_because_its_source_is_away(r
     await room.patch_app({"spec": {"source": {"targetRevision": "nowhere"}, "syncPolicy": None}})
     await room.until_condition("ComparisonError")
     await room.cluster.delete(APP)
-    said = await room.until_condition("DeletionError")
-    assert said.startswith("cannot determine the deletion hooks: Failed to load target state: ") and "nowhere" in said
+    message = await room.until_condition("DeletionError")
+    assert (
+        message.startswith("cannot determine the deletion hooks: Failed to load target state: ")
+        and "nowhere" in message
+    )
     assert await room.get("ConfigMap", "settings") is not None
     await room.patch_app({"spec": {"source": {"targetRevision": "main"}}})
     async with asyncio.timeout(HANG_SECONDS):

@@ -47,15 +47,15 @@ async def until(is_so: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def another(room: Room) -> AsyncIterator[ShardMembership]:
     """A member whose part nobody works on, until this ends: then it goes."""
-    found = ShardMembership(room.cluster, CONTROL, identity="another")
-    keeping = asyncio.create_task(found.run())
+    membership = ShardMembership(room.cluster, CONTROL, identity="another")
+    keeping = asyncio.create_task(membership.run())
     try:
-        await until(lambda: len(found.roster) == 2 and room.engine.sharding.members.roster == found.roster)
-        yield found
+        await until(lambda: len(membership.roster) == 2 and room.engine.sharding.members.roster == membership.roster)
+        yield membership
     finally:
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
-        await found.leave()
+        await membership.leave()
 
 
 async def heard_of_the_first_commit(room: Room) -> None:
@@ -67,19 +67,19 @@ async def heard_of_the_first_commit(room: Room) -> None:
 async def test_who_takes_over_delivers_nothing_older_than_who_had_it(tmp_path: Path) -> None:
     async with engine_room(tmp_path, member="one") as room:
         await heard_of_the_first_commit(room)
-        asked: list[str] = []
-        room.engine.repositories.on_request = lambda shown, request, seconds, is_good: asked.append(request)
+        requests: list[str] = []
+        room.engine.repositories.on_request = lambda display_url, request, seconds, is_good: requests.append(request)
         async with another(room) as there:
             new = room.repository.push({"app/settings.yaml": config_map(a="2"), "app/more.yaml": config_map("more")})
-            theirs = [name for name in APPS if there.find_ownership(f"{CONTROL}/{name}") is KeyOwnership.OURS]
-            for name in theirs:
+            owned_names = [name for name in APPS if there.find_ownership(f"{CONTROL}/{name}") is KeyOwnership.OURS]
+            for name in owned_names:
                 await room.deliver(name, metadata=FENCED)
                 await room.patch_app(delivered_by_another(new, room), name)
-            assert theirs and not asked
-        for name in theirs:
+            assert owned_names and not requests
+        for name in owned_names:
             app = await room.until(lambda status: status["sync"]["revision"], name)
             assert app["status"]["sync"]["revision"] == new
-        assert 1 <= asked.count("ls-remote") <= 3, "many that were taken over at once share an answer"
+        assert 1 <= requests.count("ls-remote") <= 3, "many that were taken over at once share an answer"
 
 
 @pytest.mark.tier("all")
@@ -89,9 +89,9 @@ async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
         await heard_of_the_first_commit(room)
         new = room.repository.push({"app/settings.yaml": config_map(a="2")})
         await room.deliver(syncPolicy=AUTOMATED)
-        theirs = await room.until(lambda status: status["sync"]["revision"])
+        observed_app = await room.until(lambda status: status["sync"]["revision"])
         await room.patch_app({**delivered_by_another(new, room), "metadata": ADOPTED})
-        before = theirs["status"]["sync"]
+        before = observed_app["status"]["sync"]
         app = await room.until(lambda status: status["sync"] != before)
         assert app["status"]["sync"]["revision"] == new
 
@@ -99,13 +99,13 @@ async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
 async def handed_over_with_an_operation(room: Room, manager: str) -> str:
     """Of one that an Argo CD had when it was seen here last; who began the operation wrote under that name."""
     await until(lambda: bool(room.engine.argocd_detection.engines.controller_names))
-    name = next(each for each in APPS if find_owner({"one", "another"}, f"{CONTROL}/{each}") == "another")
-    made = await room.deliver(name)
+    name = next(app_name for app_name in APPS if find_owner({"one", "another"}, f"{CONTROL}/{app_name}") == "another")
+    application = await room.deliver(name)
     await heard_of_the_first_commit(room)  # and so of the other that it is Argo CD's
     async with another(room):
         running = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}}}
-        begun = {"operation": {"sync": {}}, "status": {"operationState": running}}
-        await room.cluster.patch(key_of(made), {**begun, "metadata": ADOPTED}, manager=manager)
+        patch = {"operation": {"sync": {}}, "status": {"operationState": running}}
+        await room.cluster.patch(key_of(application), {**patch, "metadata": ADOPTED}, manager=manager)
     return name
 
 

@@ -35,7 +35,10 @@ async def test_a_history_counts_on_and_keeps_as_many_as_it_is_told(room: Room) -
         await room.sync()
         await room.until_synced()
     history = (await room.app())["status"]["history"]
-    assert [(each["id"], each["revision"]) for each in history] == [(2, revisions[2]), (3, revisions[3])]
+    assert [(deployment["id"], deployment["revision"]) for deployment in history] == [
+        (2, revisions[2]),
+        (3, revisions[3]),
+    ]
 
 
 async def test_neither_a_dry_run_nor_a_choice_of_resources_is_history(room: Room) -> None:
@@ -57,7 +60,7 @@ async def test_a_rollback_brings_back_an_earlier_version_and_is_history_itself(r
     entry = (await room.app())["status"]["history"][0]
     await room.sync(revision=first, source=entry["source"], syncStrategy={"apply": {}})
     app = await room.until(lambda status: len(status["history"]) == 3)
-    assert [each["revision"] for each in app["status"]["history"]] == [first, second, first]
+    assert [deployment["revision"] for deployment in app["status"]["history"]] == [first, second, first]
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "0"}
     app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     assert app["status"]["sync"]["revision"] == second
@@ -71,8 +74,8 @@ async def test_a_held_rollback_stays_where_it_is_though_syncs_are_automatic(room
     operation = {"sync": {"revision": first, "source": source, "syncStrategy": {"apply": {}}}}
     hold = {"argosy.dev/hold": '{"reason": "rolled back", "by": "ann"}'}
     await room.patch_app({"operation": operation, "metadata": {"annotations": hold}})
-    said = await room.until_condition("SyncError")
-    assert "held by ann: rolled back" in said and "argosy app release models" in said
+    message = await room.until_condition("SyncError")
+    assert "held by ann: rolled back" in message and "argosy app release models" in message
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "0"}
     await room.settled()
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "0"}
@@ -84,7 +87,7 @@ async def test_a_sync_tells_who_asked_for_it_in_an_event(room: Room) -> None:
     await room.sync()
     await room.until_over()
     events = (await room.cluster.list(GroupKind("", "Event"), namespace="argocd")).items
-    reasons = {each["reason"]: each["message"] for each in events}
+    reasons = {event["reason"]: event["message"] for event in events}
     assert {"OperationStarted", "OperationCompleted"} <= reasons.keys()
     assert "ann" in reasons["OperationStarted"]
 

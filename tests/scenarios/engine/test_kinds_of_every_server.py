@@ -60,25 +60,29 @@ async def test_what_a_server_makes_of_any_kind_is_no_drift_and_goes_with_its_app
 
 
 def differing(app: dict[str, Any]) -> list[str]:
-    return [f"{each['kind']}/{each['name']}" for each in app["status"]["resources"] if each["status"] != "Synced"]
+    return [
+        f"{resource['kind']}/{resource['name']}"
+        for resource in app["status"]["resources"]
+        if resource["status"] != "Synced"
+    ]
 
 
 async def written(room: Room, app: dict[str, Any]) -> dict[str, Any]:
     """What anybody but the cluster's own controllers wrote into each resource, and when."""
-    found = {}
-    for each in app["status"]["resources"]:
-        key = ResourceKey(each.get("group", ""), each["kind"], each.get("namespace", ""), each["name"])
+    fields_by_key = {}
+    for resource in app["status"]["resources"]:
+        key = ResourceKey(resource.get("group", ""), resource["kind"], resource.get("namespace", ""), resource["name"])
         fields = (await room.cluster.get(key) or {})["metadata"]["managedFields"]
-        found[str(key)] = [one for one in fields if one["manager"] != "kube-controller-manager"]
-    return found
+        fields_by_key[str(key)] = [one for one in fields if one["manager"] != "kube-controller-manager"]
+    return fields_by_key
 
 
 def autoscaler(**spec: Any) -> Manifest:
     """In a version that no server prefers."""
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     metadata = {"name": "web"}
-    wanted = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 80, **spec}
-    return {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": wanted}
+    full_spec = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 80, **spec}
+    return {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": full_spec}
 
 
 async def test_an_older_version_is_kept_as_git_asks_field_by_field(room: Room) -> None:

@@ -45,9 +45,9 @@ async def test_a_notebook_that_succeeds_has_another_application_synced(room: Roo
     )
     work = asyncio.create_task(run([notebooks, NotebookSummaryController()], room.cluster, clock=room.clock))
     try:
-        found = job(annotations={"mlops.dev/on-success-trigger": dump_yaml([TRIGGER])})
-        found["metadata"] |= {"namespace": "ml", "labels": {"app.kubernetes.io/part-of": "serving"}}
-        await room.cluster.create(found)
+        notebook_job = job(annotations={"mlops.dev/on-success-trigger": dump_yaml([TRIGGER])})
+        notebook_job["metadata"] |= {"namespace": "ml", "labels": {"app.kubernetes.io/part-of": "serving"}}
+        await room.cluster.create(notebook_job)
         record = await ended(room)
         await room.until_synced(name="serving")
         room.clock.leap(6)  # results are told together
@@ -65,12 +65,12 @@ async def test_a_notebook_that_succeeds_has_another_application_synced(room: Roo
 
 async def allow(room: Room) -> None:
     """Where rights are asked for, the job's account needs this one."""
-    api, place = "rbac.authorization.k8s.io", {"name": "sync", "namespace": "argocd"}
+    api, metadata = "rbac.authorization.k8s.io", {"name": "sync", "namespace": "argocd"}
     rule = {"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["patch"]}
-    await room.cluster.create({"apiVersion": f"{api}/v1", "kind": "Role", "metadata": place, "rules": [rule]})
+    await room.cluster.create({"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]})
     account = {"kind": "ServiceAccount", "name": "default", "namespace": "ml"}
     role = {"apiGroup": api, "kind": "Role", "name": "sync"}
-    binding = {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": place}
+    binding = {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": metadata}
     await room.cluster.create({**binding, "subjects": [account], "roleRef": role})
 
 
@@ -80,8 +80,8 @@ async def ended(room: Room) -> dict[str, Any]:
             live = await room.cluster.get(ResourceKey(*KIND, "ml", "train")) or {}
             for record in (live.get("status") or {}).get("triggers") or ():
                 if record["status"] in ("Succeeded", "Failed"):
-                    found: dict[str, Any] = record
-                    return found
+                    trigger_record: dict[str, Any] = record
+                    return trigger_record
             await asyncio.sleep(0.02)
 
 
@@ -90,7 +90,7 @@ async def summarized(room: Room) -> dict[str, Any]:
     async with asyncio.timeout(HANG_SECONDS):
         while True:
             app = await room.app("serving")
-            said = (app["metadata"].get("annotations") or {}).get("mlops.dev/notebook-summary")
-            if said == "1/1 succeeded (100.0% success rate)":
+            summary = (app["metadata"].get("annotations") or {}).get("mlops.dev/notebook-summary")
+            if summary == "1/1 succeeded (100.0% success rate)":
                 return app
             await asyncio.sleep(0.02)

@@ -105,9 +105,9 @@ async def test_a_newer_commit_supersedes_a_sync_that_waits_for_an_image_that_can
     await room.annotate(refresh="normal")
     app = await room.until(lambda status: status["operationState"]["syncResult"]["revision"] == second)
     events = (await room.cluster.list(key_kind("Event"), namespace="argocd")).items
-    said = [each["message"] for each in events if "superseded" in each["message"]]
-    assert len(said) == 1 and f"superseded by {second[:7]}" in said[0], [each["message"] for each in events]
-    assert "ImagePullBackOff" in said[0] and first[:7] != second[:7]
+    messages = [event["message"] for event in events if "superseded" in event["message"]]
+    assert len(messages) == 1 and f"superseded by {second[:7]}" in messages[0], [event["message"] for event in events]
+    assert "ImagePullBackOff" in messages[0] and first[:7] != second[:7]
     assert app["status"]["operationState"]["operation"]["initiatedBy"] == {"automated": True}
     live = await room.get("apps/Deployment", "web")
     assert live is not None

@@ -37,8 +37,8 @@ async def test_a_violation_is_a_condition_that_names_the_rule(room: Room, rule: 
     room.repository.push(ONE)
     await room.project(**rule)
     await room.deliver(project="team", syncPolicy=AUTOMATED)
-    said = await room.until_condition("InvalidSpecError")
-    assert words in said and "project 'team'" in said
+    message = await room.until_condition("InvalidSpecError")
+    assert words in message and "project 'team'" in message
     app = await room.settled()
     assert (app["status"]["sync"]["status"], app["status"]["health"]["status"]) == ("Unknown", "Unknown")
     assert await room.get("ConfigMap", "settings") is None
@@ -55,16 +55,16 @@ async def test_an_operation_does_not_deliver_what_its_project_forbids(room: Room
     await room.deliver(project="team")
     await room.sync(source={"repoURL": elsewhere.url, "path": "app", "targetRevision": "main"})
     state = (await room.until_over())["status"]["operationState"]
-    told = f"InvalidSpecError: application repo {elsewhere.url} is not permitted in project 'team'"
-    assert state["phase"] == "Error" and told in state["message"]
+    message = f"InvalidSpecError: application repo {elsewhere.url} is not permitted in project 'team'"
+    assert state["phase"] == "Error" and message in state["message"]
     assert await room.get("ConfigMap", "stolen") is None
 
 
 async def test_a_project_that_is_not_there_is_a_condition_until_it_comes(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver(project="team", syncPolicy=AUTOMATED)
-    said = await room.until_condition("InvalidSpecError")
-    assert "project team which does not exist" in said
+    message = await room.until_condition("InvalidSpecError")
+    assert "project team which does not exist" in message
     await room.project()
     await room.until_synced()
 
@@ -75,7 +75,7 @@ async def test_a_kind_that_the_project_forbids_is_unknown_and_fails_a_sync(room:
     await room.project(namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
     await room.deliver(project="team")
     app = await room.until(lambda status: status.get("resources"))
-    lines = {each["name"]: each["status"] for each in app["status"]["resources"]}
+    lines = {resource["name"]: resource["status"] for resource in app["status"]["resources"]}
     assert lines == {"settings": "OutOfSync", "key": "Unknown"}
     await room.sync()
     app = await room.until_over()
@@ -96,9 +96,9 @@ async def test_an_application_elsewhere_needs_a_project_that_lets_it_and_tracks_
     barred = {**kind, "metadata": {**metadata, "name": "barred"}, "spec": {**spec, "project": "default"}}
     await room.cluster.create(barred)
     async with asyncio.timeout(HANG_SECONDS):
-        while (found := await room.get("ConfigMap", "settings")) is None:
+        while (settings := await room.get("ConfigMap", "settings")) is None:
             await asyncio.sleep(0.02)
-    assert found["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] == "ml_models:/ConfigMap:ml/settings"
+    assert settings["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] == "ml_models:/ConfigMap:ml/settings"
     async with asyncio.timeout(HANG_SECONDS):
         while not (status := (await room.get("argoproj.io/Application", "barred") or {}).get("status")):
             await asyncio.sleep(0.02)
@@ -136,8 +136,8 @@ async def test_what_two_applications_track_is_a_warning_for_the_second(room: Roo
     await room.sync()
     await room.until_synced()
     await room.deliver("second")
-    said = await room.until_condition("SharedResourceWarning", "second")
-    assert said == "ConfigMap/settings is part of applications second and models"
+    message = await room.until_condition("SharedResourceWarning", "second")
+    assert message == "ConfigMap/settings is part of applications second and models"
     await room.sync("second", syncOptions=["FailOnSharedResource=true"])
     app = await room.until_over("second")
     assert app["status"]["operationState"]["phase"] == "Failed"

@@ -59,10 +59,12 @@ async def stalled(tmp_path: Path) -> AsyncIterator[Stalled]:
         room.repository.push({"app/settings.yaml": config_map(a="one"), "slow/x.yaml": config_map("slow")})
         for number in range(20):
             await room.deliver(f"hostile-{number}", "slow", project="hostile")
-        found = Stalled(room, crew)
+        stalled_room = Stalled(room, crew)
         passes = room.engine.options.workers
-        await wait_until_async(lambda: len(found.at_work) == passes and crew.list_depths() == {"hostile": passes - 2})
-        yield found
+        await wait_until_async(
+            lambda: len(stalled_room.at_work) == passes and crew.list_depths() == {"hostile": passes - 2}
+        )
+        yield stalled_room
         crew.release.set()
     await crew.close()
 
@@ -100,9 +102,9 @@ async def test_an_application_that_waits_for_the_budget_of_its_project_says_so(s
 async def test_a_render_that_times_out_says_so_and_is_not_repeated_until_a_user_asks_for_it(stalled: Stalled) -> None:
     room, crew = stalled.room, stalled.crew
     crew.release.set()
-    told = await room.until_condition("ComparisonError", "hostile-0")
-    assert "it takes longer than 60 s; render timed out (1st time); next try " in told
-    assert "; retry now: argosy app get hostile-0 --hard-refresh" in told
+    message = await room.until_condition("ComparisonError", "hostile-0")
+    assert "it takes longer than 60 s; render timed out (1st time); next try " in message
+    assert "; retry now: argosy app get hostile-0 --hard-refresh" in message
     await wait_until_async(lambda: not stalled.at_work)
     count = room.engine.reconciler.desired_states.renders.render_count
     await room.settled("hostile-0")

@@ -25,7 +25,7 @@ async def test_an_object_that_is_never_to_be_pruned_stays_and_is_told(room: Room
     await room.until_synced()
     room.repository.push({"app/kept.yaml": None})
     app = await room.until(lambda status: len(status["history"]) == 2)
-    (result,) = [each for each in _results(app) if each["name"] == "kept"]
+    (result,) = [entry for entry in _results(app) if entry["name"] == "kept"]
     assert (result["status"], result["message"]) == ("PruneSkipped", "ignored (no prune)")
     assert await room.get("ConfigMap", "kept") is not None
 
@@ -86,7 +86,11 @@ async def test_a_copy_that_carries_the_tracking_of_another_is_neither_drift_nor_
 
 
 @pytest.mark.parametrize(
-    "method", ["label", *(pytest.param(each, marks=IN_TEST_ALL) for each in ("annotation+label", "annotation"))]
+    "method",
+    [
+        "label",
+        *(pytest.param(tracking_method, marks=IN_TEST_ALL) for tracking_method in ("annotation+label", "annotation")),
+    ],
 )
 async def test_a_sync_after_a_change_of_tracking_marks_anew_and_loses_nothing(room: Room, method: str) -> None:
     first = "annotation" if method != "annotation" else "label"
@@ -104,25 +108,25 @@ async def test_a_sync_after_a_change_of_tracking_marks_anew_and_loses_nothing(ro
     metadata = (await room.get("ConfigMap", "settings") or {})["metadata"]
     assert ("label" in method) == ("app.kubernetes.io/instance" in (metadata.get("labels") or {}))
     room.repository.push({"app/more.yaml": None})
-    await room.until(lambda status: any(each.get("requiresPruning") for each in status["resources"]))
+    await room.until(lambda status: any(resource.get("requiresPruning") for resource in status["resources"]))
     assert method == "label" or "argocd.argoproj.io/tracking-id" in (metadata.get("annotations") or {})
 
 
 async def test_values_may_come_from_another_source_by_its_name(room: Room) -> None:
     chart = "apiVersion: v2\nname: chart\nversion: 0.1.0\n"
-    template = (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: {{ .Values.a | quote }}}\n"
-    )
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: {{ .Values.a | quote }}}\n"
     files = {"chart/Chart.yaml": chart, "chart/templates/map.yaml": template, "values/dev.yaml": "a: from values\n"}
     room.repository.push(files)
-    place = {"repoURL": room.repository.url, "targetRevision": "main"}
+    base_source = {"repoURL": room.repository.url, "targetRevision": "main"}
     helm = {"valueFiles": ["$values/values/dev.yaml"]}
-    await room.deliver(source=None, sources=[{**place, "path": "chart", "helm": helm}, {**place, "ref": "values"}])
+    await room.deliver(
+        source=None, sources=[{**base_source, "path": "chart", "helm": helm}, {**base_source, "ref": "values"}]
+    )
     await room.sync()
     await room.until(lambda status: status.get("history"))
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "from values"}
 
 
 def _results(app: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = app["status"]["operationState"]["syncResult"]["resources"]
-    return found
+    results: list[dict[str, Any]] = app["status"]["operationState"]["syncResult"]["resources"]
+    return results

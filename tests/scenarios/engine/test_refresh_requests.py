@@ -14,7 +14,9 @@ pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 
 
-@pytest.mark.parametrize("word", ["hard", *(pytest.param(each, marks=IN_TEST_ALL) for each in ("normal", "whatever"))])
+@pytest.mark.parametrize(
+    "word", ["hard", *(pytest.param(value, marks=IN_TEST_ALL) for value in ("normal", "whatever"))]
+)
 async def test_a_refresh_by_any_word_is_taken_up_and_the_annotation_goes(room: Room, word: str) -> None:
     room.repository.push(ONE)
     await room.deliver()
@@ -47,11 +49,11 @@ async def test_a_change_of_what_is_compared_is_compared_at_once(room: Room, chan
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     await room.patch_app({"spec": change})
-    (name, wanted), *_ = change.items()
+    (name, expected), *_ = change.items()
 
     def holds(status: dict[str, Any]) -> bool:
-        found = status["sync"]["comparedTo"].get(name)
-        return found == wanted if isinstance(wanted, list) else wanted.items() <= (found or {}).items()
+        actual = status["sync"]["comparedTo"].get(name)
+        return actual == expected if isinstance(expected, list) else expected.items() <= (actual or {}).items()
 
     await room.until(holds)
 

@@ -39,6 +39,6 @@ async def test_an_operation_says_what_it_changed_though_somebody_wrote_the_appli
     app = await room.until(lambda status: len(status["operationState"]["syncResult"].get("resources", ())) == 3)
     results = app["status"]["operationState"]["syncResult"]["resources"]
     assert refused == ["models"]
-    assert {each["name"]: each["message"] for each in results} == {
+    assert {result["name"]: result["message"] for result in results} == {
         "a": "configmap/a configured", "b": "configmap/b unchanged", "c": "configmap/c created",
     }  # fmt: skip

@@ -25,13 +25,13 @@ async def test_a_repository_is_read_as_soon_as_its_secret_has_label_address_and_
         await room.configure({"source.protocols": "https, ssh, http"}, "argosy-cm")
         source = {"repoURL": url, "path": "app", "targetRevision": "main"}
         await room.deliver(source=source, syncPolicy={"automated": {}})
-        said = await room.until_condition("ComparisonError")
-        assert url in said and "credentials" in said
+        message = await room.until_condition("ComparisonError")
+        assert url in message and "credentials" in message
         app = await room.app()
         assert app["status"]["sync"]["status"] == "Unknown"
         metadata = {"name": "models", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "repository"}}
-        given = {"type": "git", "url": url, "username": "me", "password": PASSWORD}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": given}
+        credentials = {"type": "git", "url": url, "username": "me", "password": PASSWORD}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": credentials}
         await room.cluster.create(secret)
         app = await room.until_synced()
         assert "conditions" not in app["status"] and PASSWORD not in str(app)

@@ -47,7 +47,9 @@ async def test_a_setting_that_cannot_be_read_is_one_finding_and_one_log_line_and
     for app in ("models", "others"):
         await room.until_synced(name=app)
         assert not conditions((await room.settled(app))["status"], "UnknownError")
-    lines = [each.getMessage() for each in caplog.records if each.name == "argosy.gitops.reconciler.setting_errors"]
+    lines = [
+        record.getMessage() for record in caplog.records if record.name == "argosy.gitops.reconciler.setting_errors"
+    ]
     assert len(lines) == 1 and f"{place}: {name}" in lines[0], lines
     [finding] = await unreadable_settings(room)
     assert finding.location.file == f"ConfigMap/{place}" and name in finding.violation.message
@@ -92,8 +94,8 @@ async def test_nothing_is_synced_or_deleted_while_a_restricting_setting_was_neve
 async def unreadable_settings(room: Room) -> list[Finding]:
     desk = ApplicationService(room.cluster, "a test", CONTROL, CONTROL)
     async with open_reader(desk) as reader:
-        found = await examine_installation(desk, reader, DoctorOptions(is_quick=True))
-    return [finding for finding in found.findings if finding.rule.id == "AGY524"]
+        report = await examine_installation(desk, reader, DoctorOptions(is_quick=True))
+    return [finding for finding in report.findings if finding.rule.id == "AGY524"]
 
 
 async def test_where_a_cluster_is_limited_to_namespaces_nothing_else_is_managed(room: Room) -> None:
@@ -104,8 +106,8 @@ async def test_where_a_cluster_is_limited_to_namespaces_nothing_else_is_managed(
     metadata = {"name": "near", "namespace": CONTROL, "labels": labels}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
     await room.deliver(syncPolicy=AUTOMATED)
-    said = await room.until_condition("ComparisonError")
-    assert said == 'Failed to load live state: namespace "ml" for ConfigMap "settings" is not managed'
+    message = await room.until_condition("ComparisonError")
+    assert message == 'Failed to load live state: namespace "ml" for ConfigMap "settings" is not managed'
     assert await room.get("ConfigMap", "settings") is None
     changed = {"data": {"namespaces": base64.b64encode(b"ml,other").decode()}}
     await room.cluster.patch(ResourceKey("", "Secret", CONTROL, "near"), changed)
@@ -150,7 +152,7 @@ async def test_a_sync_whose_time_is_over_is_terminated_and_not_tried_again(room:
     await room.until(lambda status: status["operationState"]["message"] == words)
     room.clock.leap(61)
     state = (await room.until_over())["status"]["operationState"]
-    said = "Operation terminated, triggered by controller sync timeout"
-    assert (state["phase"], state["message"]) == ("Failed", said)
+    message = "Operation terminated, triggered by controller sync timeout"
+    assert (state["phase"], state["message"]) == ("Failed", message)
     assert "retryCount" not in state and await room.get("batch/Job", "check") is None
     assert await room.get("ConfigMap", "settings") is None

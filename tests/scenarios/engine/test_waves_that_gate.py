@@ -52,7 +52,7 @@ def held_up_by(status: dict[str, Any], kind: str) -> bool:
     return is_waiting and kind in state["message"]
 
 
-def shown(status: dict[str, Any]) -> tuple[str, str]:
+def read_sync_and_health(status: dict[str, Any]) -> tuple[str, str]:
     return status["sync"]["status"], status["health"]["status"]
 
 
@@ -69,7 +69,7 @@ async def test_a_claim_holds_up_its_wave_under_the_built_in_rule_and_not_under_o
     await played.configure({"health.profile.PersistentVolumeClaim": "wait-for-consumer"}, "argosy-cm")
     app = await played.until_over()
     assert app["status"]["operationState"]["phase"] == "Succeeded"
-    await played.until(lambda status: shown(status) == ("Synced", "Healthy"))  # the Job has read it
+    await played.until(lambda status: read_sync_and_health(status) == ("Synced", "Healthy"))  # the Job has read it
     bound = await played.get("PersistentVolumeClaim", "data") or {}
     assert bound["status"]["phase"] == "Bound"
 
@@ -115,9 +115,12 @@ async def test_without_a_check_what_follows_a_notebook_does_not_wait_for_it(room
     """As under an Argo CD that nobody told of the kind: that it was created is enough."""
     await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
-    found = notebook()
-    unchecked = {**found["metadata"], "annotations": {**found["metadata"]["annotations"], "argosy.dev/gate": "ignore"}}
-    room.repository.push({"app/notebook.yaml": {**found, "metadata": unchecked}, "app/model.yaml": MODEL})
+    manifest = notebook()
+    unchecked = {
+        **manifest["metadata"],
+        "annotations": {**manifest["metadata"]["annotations"], "argosy.dev/gate": "ignore"},
+    }
+    room.repository.push({"app/notebook.yaml": {**manifest, "metadata": unchecked}, "app/model.yaml": MODEL})
     await room.deliver()
     await room.sync()
     app = await room.until_over()
@@ -132,13 +135,13 @@ BLOCKING = {WAVE: "1", "mlops.dev/block-wave": "2"}
 
 
 def blocking(**annotations: str) -> Manifest:
-    found = notebook()
-    return {**found, "metadata": {**found["metadata"], "annotations": {**BLOCKING, **annotations}}}
+    manifest = notebook()
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": {**BLOCKING, **annotations}}}
 
 
 def waits_for_notebook(status: dict[str, Any]) -> bool:
-    said = "waiting for NotebookValidationJob ml/train, which blocks wave 2"
-    return bool(status["operationState"]["message"].startswith(said))
+    prefix = "waiting for NotebookValidationJob ml/train, which blocks wave 2"
+    return bool(status["operationState"]["message"].startswith(prefix))
 
 
 @pytest.mark.tier("all")
@@ -159,8 +162,8 @@ async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(
     assert app["status"]["operationState"]["phase"] == end
     assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
     if end == "Failed":
-        said = "NotebookValidationJob ml/train, which blocks wave 2, failed: no reason was given"
-        assert app["status"]["operationState"]["message"] == said
+        message = "NotebookValidationJob ml/train, which blocks wave 2, failed: no reason was given"
+        assert app["status"]["operationState"]["message"] == message
 
 
 @pytest.mark.tier("all")

@@ -39,8 +39,8 @@ def workload(kind: str, name: str, image: str = "example:1", *, spec: Manifest, 
 
 
 def results(app: dict[str, Any]) -> dict[str, str]:
-    found = app["status"]["operationState"]["syncResult"]["resources"]
-    return {each["name"]: each.get("hookPhase", each["status"]) for each in found}
+    sync_results = app["status"]["operationState"]["syncResult"]["resources"]
+    return {result["name"]: result.get("hookPhase", result["status"]) for result in sync_results}
 
 
 def born(manifest: Manifest) -> str:
@@ -67,7 +67,9 @@ async def test_hooks_run_around_waves_that_wait_for_workloads_to_come_up(played:
     assert await played.get("batch/Job", "post") is None
     pre, web = await played.get("batch/Job", "pre") or {}, await played.get("apps/Deployment", "web") or {}
     db, last = await played.get("apps/StatefulSet", "db") or {}, await played.get("ConfigMap", "late") or {}
-    came_up = next(each for each in web["status"]["conditions"] if each["type"] == "Available")["lastTransitionTime"]
+    came_up = next(condition for condition in web["status"]["conditions"] if condition["type"] == "Available")[
+        "lastTransitionTime"
+    ]
     times = [pre["status"]["completionTime"], born(web), came_up, born(db), born(last)]
     assert times == sorted(times)
     app = await played.settled()

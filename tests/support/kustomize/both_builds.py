@@ -46,7 +46,7 @@ def theirs(texts: dict[str, str], folder: Path) -> Any:
         return None
 
 
-def agree(mine: Any, kubectls: Any) -> bool:
-    if kubectls is None or (isinstance(mine, str) and isinstance(kubectls, str)):
+def agree(own: Any, kubectls: Any) -> bool:
+    if kubectls is None or (isinstance(own, str) and isinstance(kubectls, str)):
         return True
-    return not isinstance(mine, str) and not isinstance(kubectls, str) and equal(mine, kubectls)
+    return not isinstance(own, str) and not isinstance(kubectls, str) and equal(own, kubectls)

@@ -37,9 +37,9 @@ def _scalar(line: str, rng: random.Random) -> str:
 def _inner(line: str, rng: random.Random) -> str:
     """A value nested in a flow map."""
     parts = re.split(r"(: )([^,{}\[\]\n]+)(?=[,}])", line)
-    places = range(2, len(parts), 3)
-    if places:
-        parts[rng.choice(places)] = rng.choice(SCALARS)
+    positions = range(2, len(parts), 3)
+    if positions:
+        parts[rng.choice(positions)] = rng.choice(SCALARS)
     return "".join(parts)
 
 

@@ -46,20 +46,20 @@ def runs(root: Path, port: int, name: str = "sandbox", file: Path | None = None)
         yield folder
 
 
-def asked() -> str:
+def find_target_server() -> str:
     return find_target(TargetOptions()).connection.server
 
 
 def test_of_several_that_run_the_one_of_kubeconfig_is_meant(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = runs(get_state_folder() / "sandbox", 2)
     with runs(get_state_folder() / "demo", 1, "demo") as first, usual, runs(home / "dd", 3, "demo"):
-        assert asked() == "https://127.0.0.1:2"
+        assert find_target_server() == "https://127.0.0.1:2"
         monkeypatch.setenv("KUBECONFIG", str(first.kubeconfig))
-        assert asked() == "https://127.0.0.1:1"
+        assert find_target_server() == "https://127.0.0.1:1"
         assert select_folder(None, "demo").root == first.root
         assert select_folder(None, "sandbox").root == get_state_folder() / "sandbox"
         monkeypatch.setenv("KUBECONFIG", str(home / "dd" / "kubeconfig"))
-        assert asked() == "https://127.0.0.1:3"
+        assert find_target_server() == "https://127.0.0.1:3"
         assert select_folder(None, "demo").root == home / "dd"
 
 
@@ -69,7 +69,7 @@ def test_a_file_that_a_demo_was_added_to_leads_to_its_current_context(
     shared = kubeconfig(home / "kc" / "config", "https://prod.example:6443")
     monkeypatch.setenv("KUBECONFIG", str(shared))
     with runs(home / "dd", 1, "demo", shared), runs(get_state_folder() / "sandbox", 2):
-        assert asked() == "https://prod.example:6443"
+        assert find_target_server() == "https://prod.example:6443"
         assert select_folder(None, "demo").root == home / "dd"  # for `argosy demo stop`
 
 
@@ -87,9 +87,9 @@ def test_when_one_ends_another_that_still_runs_is_found_again(home: Path) -> Non
     with runs(home / "first", 1):
         with runs(home / "second", 2):
             with runs(home / "third", 3):
-                assert asked() == "https://127.0.0.1:3"
-            assert asked() == "https://127.0.0.1:2"
-        assert asked() == "https://127.0.0.1:1"
+                assert find_target_server() == "https://127.0.0.1:3"
+            assert find_target_server() == "https://127.0.0.1:2"
+        assert find_target_server() == "https://127.0.0.1:1"
         assert json.loads((get_state_folder() / "current.json").read_text())["data_dir"] == str(home / "first")
     assert not (get_state_folder() / "current.json").exists()
 
@@ -97,6 +97,6 @@ def test_when_one_ends_another_that_still_runs_is_found_again(home: Path) -> Non
 def test_one_that_was_killed_is_passed_over(home: Path) -> None:
     with runs(home / "first", 1):
         with runs(home / "second", 2):
-            kept = (get_state_folder() / "current.json").read_text()
-        (get_state_folder() / "current.json").write_text(kept)
-        assert asked() == "https://127.0.0.1:1"
+            content = (get_state_folder() / "current.json").read_text()
+        (get_state_folder() / "current.json").write_text(content)
+        assert find_target_server() == "https://127.0.0.1:1"

@@ -73,12 +73,12 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "code", "told"), ROWS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("error", "code", "message"), ROWS, ids=lambda value: type(value).__name__)
 def test_a_failure_says_what_and_what_next(
-    error: ArgosyError, code: int, told: str, capsys: pytest.CaptureFixture[str]
+    error: ArgosyError, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report_error(error) == code
-    assert capsys.readouterr().err.startswith(told)
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_a_mistyped_flag_leads_to_the_help_of_its_command(
@@ -103,19 +103,19 @@ def test_a_verb_without_its_group_is_told_where_it_belongs(
     monkeypatch.setattr("sys.argv", ["argosy", "sync", "models"])
     with pytest.raises(SystemExit) as ended:
         main()
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert ended.value.code == EXIT_ERROR
-    assert "did you mean 'argosy app sync'?" in told
-    assert told.endswith("next: argosy --help\n")
+    assert "did you mean 'argosy app sync'?" in output
+    assert output.endswith("next: argosy --help\n")
 
 
 @pytest.mark.parametrize("group", [name for name in COMMANDS if name not in NEED_NO_VERB])
 def test_a_group_alone_shows_its_verbs_and_is_no_success(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([group])
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert ended.value.code == EXIT_ERROR
-    assert told.out.startswith(f"usage: argosy {group}") and "Examples:" in told.out and told.err == ""
+    assert captured.out.startswith(f"usage: argosy {group}") and "Examples:" in captured.out and captured.err == ""
 
 
 def test_argocds_groups_alone_end_as_its_own_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,9 +129,9 @@ def test_a_mode_of_confinement_that_does_not_exist_is_refused_with_those_that_do
 ) -> None:
     monkeypatch.setenv("ARGOSY_CONFINE", "require")
     assert main(line) == 2
-    said = capsys.readouterr().err
-    assert "ARGOSY_CONFINE=require is invalid" in said
-    assert "next: set ARGOSY_CONFINE to required or best-effort, or unset it for the default" in said
+    output = capsys.readouterr().err
+    assert "ARGOSY_CONFINE=require is invalid" in output
+    assert "next: set ARGOSY_CONFINE to required or best-effort, or unset it for the default" in output
 
 
 @pytest.mark.parametrize("mode", ["required", "best-effort", " Best-Effort ", ""])

@@ -51,7 +51,7 @@ def test_contexts_of_others_stay_and_ours_can_be_taken_out_again(tmp_path: Path)
     before = yaml.safe_load(file.read_text())
     kubeconfig.add_entries(file, document())
     merged = yaml.safe_load(file.read_text())
-    assert [each["name"] for each in merged["contexts"]] == ["work", "argosy-one"]
+    assert [context["name"] for context in merged["contexts"]] == ["work", "argosy-one"]
     assert merged["current-context"] == "work"
     kubeconfig.remove_entries(file, document())
     assert yaml.safe_load(file.read_text()) == before
@@ -91,9 +91,9 @@ def test_a_run_that_a_newer_argosy_wrote_down_is_known_by_what_both_know(tmp_pat
     run = {"pid": os.getpid(), "api": "https://127.0.0.1:1", "kubeconfig": "k", "data_dir": str(tmp_path), "later": 1}
     with folder.lock_for_this_process():
         folder.run_file.write_text(json.dumps(run))
-        found = folder.find_running_instance()
-    assert found is not None
-    assert found.api == "https://127.0.0.1:1"
+        instance = folder.find_running_instance()
+    assert instance is not None
+    assert instance.api == "https://127.0.0.1:1"
 
 
 def test_a_run_that_an_older_argosy_wrote_down_is_known(tmp_path: Path) -> None:

@@ -39,14 +39,14 @@ def test_a_rule_that_there_is_not_leads_to_the_list_of_rules(capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "expected"),
     [
         (CauseKind.WEBHOOK, "1 field differs: 1 by a webhook"),
         (CauseKind.DEFAULTING, "1 field differs: 1 by a default"),
         (CauseKind.YOUR_CHANGE, "1 field differs: 1 your change"),
     ],
 )
-def test_who_made_fields_differ_is_counted_in_words_that_read_on(kind: CauseKind, told: str) -> None:
+def test_who_made_fields_differ_is_counted_in_words_that_read_on(kind: CauseKind, expected: str) -> None:
     key, field = ResourceKey("", "ConfigMap", "ml", "settings"), FieldDifference("/data/a", "1", "2", True, True)
-    found = DifferingObject(key, (field,), "a: 1", "a: 2", causes={"/data/a": Cause(kind, "because")})
-    assert summarize_differences([found]) == told
+    differing_object = DifferingObject(key, (field,), "a: 1", "a: 2", causes={"/data/a": Cause(kind, "because")})
+    assert summarize_differences([differing_object]) == expected

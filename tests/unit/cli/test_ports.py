@@ -23,5 +23,5 @@ def test_a_number_that_is_no_port_is_refused(
     command: str, flag: str, number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*command.split(), flag, number]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"argosy: invalid port {flag} {number}\nnext: use 1 to 65535, or 0 for ")
+    output = capsys.readouterr().err
+    assert output.startswith(f"argosy: invalid port {flag} {number}\nnext: use 1 to 65535, or 0 for ")

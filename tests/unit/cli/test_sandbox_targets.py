@@ -44,15 +44,15 @@ def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Which folder was acted on; nothing is sent to a cluster."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    found: list[Path] = []
+    folders: list[Path] = []
 
     def note(folder: DataFolder, *_: object) -> str:
-        found.append(folder.root)
+        folders.append(folder.root)
         return ""
 
     monkeypatch.setattr("argosy.features.local.manifest_loader.load_manifests", note)
     monkeypatch.setattr("argosy.features.local.users.add_user", note)
-    return found
+    return folders
 
 
 @pytest.mark.parametrize("words", ACTING, ids=" ".join)

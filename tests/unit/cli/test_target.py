@@ -74,8 +74,8 @@ def test_a_running_sandbox_goes_before_the_usual_kubeconfig(home: Path) -> None:
 def test_kubeconfig_goes_before_a_running_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
     with running_sandbox():
-        found = find_target(TargetOptions())
-    assert (found.display_name, found.is_embedded) == ("context mine (https://mine.example.com)", False)
+        target = find_target(TargetOptions())
+    assert (target.display_name, target.is_embedded) == ("context mine (https://mine.example.com)", False)
 
 
 def test_a_kubeconfig_that_does_not_exist_is_an_error_though_a_sandbox_runs(
@@ -101,9 +101,9 @@ def test_kubeconfig_that_leads_to_the_sandbox_is_used_as_its_user(home: Path, mo
     """Its own credentials: a user whose rights are limited does not become the administrator."""
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "ann", "ann")))
     with running_sandbox("https://ann.example.com"):
-        found = find_target(TargetOptions())
-    assert (found.display_name, found.is_embedded) == ("the sandbox (https://ann.example.com)", True)
-    assert (found.connection.token, found.connection.token_file) == ("t", "")
+        target = find_target(TargetOptions())
+    assert (target.display_name, target.is_embedded) == ("the sandbox (https://ann.example.com)", True)
+    assert (target.connection.token, target.connection.token_file) == ("t", "")
 
 
 def test_argosy_context_is_looked_up_in_kubeconfig(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +145,8 @@ def test_one_that_is_elsewhere_is_named_by_its_folder(home: Path) -> None:
     folder = DataFolder(home / "second")
     with folder.lock_for_this_process():
         folder.write_run(RunningInstance(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
-        found = find_target(TargetOptions(data_dir=home / "second"))
-    assert found.display_name == f"the sandbox in {home / 'second'} (https://127.0.0.1:1)"
+        target = find_target(TargetOptions(data_dir=home / "second"))
+    assert target.display_name == f"the sandbox in {home / 'second'} (https://127.0.0.1:1)"
 
 
 def test_a_demo_is_called_one(home: Path) -> None:
@@ -154,8 +154,8 @@ def test_a_demo_is_called_one(home: Path) -> None:
     with folder.lock_for_this_process():
         run = RunningInstance(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root), name="demo")
         folder.write_run(run)
-        found = find_target(TargetOptions())
-    assert (found.display_name, found.connection.name) == ("the demo (https://127.0.0.1:1)", "the demo")
+        target = find_target(TargetOptions())
+    assert (target.display_name, target.connection.name) == ("the demo (https://127.0.0.1:1)", "the demo")
 
 
 def test_argosy_context_goes_before_a_running_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

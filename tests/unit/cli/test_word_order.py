@@ -24,20 +24,20 @@ from argosy.main import build_parser, main
 
 def chosen(line: str) -> argparse.Namespace:
     words = line.split()
-    found, left = build_parser(words[0], subcommand=words[1]).parse_known_args(words)
+    options, left = build_parser(words[0], subcommand=words[1]).parse_known_args(words)
     assert left == [], left
-    assert isinstance(found, argparse.Namespace)
-    return found
+    assert isinstance(options, argparse.Namespace)
+    return options
 
 
 def test_a_field_may_stand_after_the_flags_of_its_object() -> None:
-    found = chosen("explain deploy/web -n ml .spec.replicas")
-    assert (found.what, found.namespace, found.words) == ("deploy/web", "ml", [".spec.replicas"])
+    options = chosen("explain deploy/web -n ml .spec.replicas")
+    assert (options.what, options.namespace, options.words) == ("deploy/web", "ml", [".spec.replicas"])
 
 
 def test_a_number_after_a_flag_is_the_deployment_to_go_back_to() -> None:
-    found = chosen("app rollback models --hold 3 --reason slow")
-    assert (found.name, found.id, found.hold, found.reason) == ("models", 3, True, "slow")
+    options = chosen("app rollback models --hold 3 --reason slow")
+    assert (options.name, options.id, options.hold, options.reason) == ("models", 3, True, "slow")
 
 
 def test_names_on_both_sides_of_a_flag_are_all_taken_in_their_order() -> None:
@@ -152,8 +152,8 @@ def test_every_command_takes_flags_before_it_or_needs_no_cluster() -> None:
         todo: list[tuple[list[str], argparse.ArgumentParser]] = [([], build_parser(group))]
         while todo:
             words, parser = todo.pop()
-            below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-            todo += [([*words, name], child) for each in below for name, child in each.choices.items()]
+            below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+            todo += [([*words, name], child) for subparsers in below for name, child in subparsers.choices.items()]
             has = {flag for flag in CLUSTER_FLAGS if flag in parser._option_string_actions}
             assert below or has in (set(), CLUSTER_FLAGS), words
 

@@ -47,10 +47,10 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     kernel = {**vars(os), "mkdir": mkdir, "rmdir": rmdir, "makedirs": makedirs}
     monkeypatch.setattr(cgroup, "os", SimpleNamespace(**kernel))
-    place = tmp_path / "system.slice" / "argosy.service"
-    place.parent.mkdir()
-    mkdir(place)
-    return place
+    folder = tmp_path / "system.slice" / "argosy.service"
+    folder.parent.mkdir()
+    mkdir(folder)
+    return folder
 
 
 def find(own: Path, *, kind: str = "cgroup2", root: str = "/") -> str:
@@ -84,8 +84,8 @@ def test_there_is_none_where_our_own_is_not_mounted(own, root):
     mounts.write_text(f"30 23 0:26 {root} {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
     membership.write_text("0::/\n")
     assert cgroup.find_parent(str(mounts), str(membership)) == ""
-    mine = f"31 23 0:26 / {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
-    mounts.write_text(mounts.read_text().replace(str(own), "/elsewhere") + mine)
+    mount = f"31 23 0:26 / {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
+    mounts.write_text(mounts.read_text().replace(str(own), "/elsewhere") + mount)
     assert cgroup.find_parent(str(mounts), str(membership)) == str(own)
 
 
@@ -160,32 +160,32 @@ def test_a_process_that_ends_or_starts_while_ours_make_way_does_no_harm(own, mon
 
 
 def test_a_run_is_limited_in_memory_with_its_scratch_and_in_processes_and_has_no_swap(own):
-    made = Path(make(own, 50 << 20))
-    assert made.parent == own
-    assert int((made / "memory.max").read_text()) == (100 + 50 + 16) << 20
-    assert int((made / "pids.max").read_text()) == 10
-    assert ((made / "memory.swap.max").read_text(), (made / "memory.oom.group").read_text()) == ("0", "1")
-    cgroup.enter(str(made))
-    assert (made / "cgroup.procs").read_text() == "0"
+    group = Path(make(own, 50 << 20))
+    assert group.parent == own
+    assert int((group / "memory.max").read_text()) == (100 + 50 + 16) << 20
+    assert int((group / "pids.max").read_text()) == 10
+    assert ((group / "memory.swap.max").read_text(), (group / "memory.oom.group").read_text()) == ("0", "1")
+    cgroup.enter(str(group))
+    assert (group / "cgroup.procs").read_text() == "0"
 
 
 def test_it_is_known_whether_the_kernel_ended_a_run_for_its_memory(own):
-    made = Path(make(own))
-    assert not cgroup.was_out_of_memory(str(made))
-    (made / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n")
-    assert not cgroup.was_out_of_memory(str(made))
-    (made / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\n")
-    assert cgroup.was_out_of_memory(str(made))
-    (made / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 2\n")
-    assert not cgroup.was_out_of_memory(str(made)), "the machine was out of memory, not the run"
+    group = Path(make(own))
+    assert not cgroup.was_out_of_memory(str(group))
+    (group / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n")
+    assert not cgroup.was_out_of_memory(str(group))
+    (group / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\n")
+    assert cgroup.was_out_of_memory(str(group))
+    (group / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 2\n")
+    assert not cgroup.was_out_of_memory(str(group)), "the machine was out of memory, not the run"
 
 
 def test_a_run_leaves_none_behind_whatever_still_runs_in_it(own):
-    made = Path(make(own))
-    (made / "cgroup.procs").write_text("123\n")
-    cgroup.remove(str(made))
-    assert not made.exists()
-    cgroup.remove(str(made))  # nothing to do
+    group = Path(make(own))
+    (group / "cgroup.procs").write_text("123\n")
+    cgroup.remove(str(group))
+    assert not group.exists()
+    cgroup.remove(str(group))  # nothing to do
 
 
 @pytest.mark.parametrize("sweep", [find, make], ids=["at the start", "before a run"])
@@ -211,17 +211,17 @@ def test_what_a_killed_launcher_left_running_is_ended_and_removed(own):
 
 
 def test_a_new_cgroup_that_another_process_removes_at_once_is_made_again(own, monkeypatch):
-    mkdir, made = cgroup.os.mkdir, []
+    mkdir, paths = cgroup.os.mkdir, []
 
     def mkdir_and_lose_the_first(path):
         mkdir(path)
-        made.append(path)
-        if len(made) == 1:
+        paths.append(path)
+        if len(paths) == 1:
             shutil.rmtree(path)
 
     monkeypatch.setattr(cgroup.os, "mkdir", mkdir_and_lose_the_first)
     assert os.path.isdir(make(own))
-    assert len(made) == 2
+    assert len(paths) == 2
 
 
 @pytest.mark.parametrize("can_enter", [True, False])

@@ -49,8 +49,8 @@ async def test_an_expression_that_loops_costs_a_few_workers_and_not_one_for_each
 async def test_it_is_tried_again_later_and_later(count: int) -> None:
     bench, waits = Bench(), []
     for _ in range(6):
-        asked, *_rest = await bench.remove(count)
-        assert asked
+        documents_run, *_rest = await bench.remove(count)
+        assert documents_run
         waits.append(0.0)
         while (await bench.remove(count))[0] == 0:
             bench.time += 10.0

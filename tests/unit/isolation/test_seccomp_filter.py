@@ -58,9 +58,9 @@ def test_a_call_of_another_architecture_is_refused_whatever_its_number(machine, 
     instructions = seccomp.build_filter(
         machine=machine, sockets=seccomp.UNIX_SOCKETS, shares_ipc=False, is_worker=is_worker
     )
-    known = syscall_tables.MACHINES[machine][1]
+    own_architecture = syscall_tables.MACHINES[machine][1]
     for architecture in (0x40000003, 0x40000028, 0xC000003E, 0xC00000B7, 0):
-        if architecture != known:
+        if architecture != own_architecture:
             assert {verdict(instructions, number, architecture) for number in range(500)} == {EPERM}
 
 
@@ -188,8 +188,8 @@ def test_the_kernel_numbers_of_everyday_calls_are_allowed(machine, architecture,
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("sockets", SOCKETS)
 def test_an_ordinary_call_is_allowed(machine, sockets):
-    known = {numbers[MACHINES.index(machine)] for numbers in syscall_tables.NUMBERS.values()}
+    known_numbers = {numbers[MACHINES.index(machine)] for numbers in syscall_tables.NUMBERS.values()}
     instructions = seccomp.build_filter(machine=machine, sockets=sockets, shares_ipc=False)
     architecture = syscall_tables.MACHINES[machine][1]
-    others = set(range(syscall_tables.HIGHEST_KNOWN_NUMBER + 1)) - known
+    others = set(range(syscall_tables.HIGHEST_KNOWN_NUMBER + 1)) - known_numbers
     assert {verdict(instructions, number, architecture) for number in others} == {ALLOW}

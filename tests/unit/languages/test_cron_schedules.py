@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from argosy.languages.cron import CronError, parse_schedule
 
 
-def at(text: str, zone: str = "UTC") -> datetime:
+def parse_time(text: str, zone: str = "UTC") -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
 
 
@@ -34,16 +34,16 @@ def at(text: str, zone: str = "UTC") -> datetime:
     ],
 )
 def test_a_schedule_has_a_next_time(schedule: str, after: str, expected: str) -> None:
-    assert parse_schedule(schedule).next_time(at(after)) == at(expected)
+    assert parse_schedule(schedule).next_time(parse_time(after)) == parse_time(expected)
 
 
 def test_a_schedule_that_never_comes_has_none() -> None:
-    assert parse_schedule("0 0 31 2 *").next_time(at("2026-01-01T00:00")) is None
+    assert parse_schedule("0 0 31 2 *").next_time(parse_time("2026-01-01T00:00")) is None
 
 
 def test_an_hour_that_summer_time_skips_never_comes() -> None:
-    found = parse_schedule("30 2 * * *").next_time(at("2026-03-29T00:00", "Europe/Berlin"))
-    assert found == at("2026-03-30T02:30", "Europe/Berlin")
+    next_run = parse_schedule("30 2 * * *").next_time(parse_time("2026-03-29T00:00", "Europe/Berlin"))
+    assert next_run == parse_time("2026-03-30T02:30", "Europe/Berlin")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_what_is_no_schedule_is_said_so(wrong: str) -> None:
 )
 def test_a_daily_time_is_less_than_a_day_away(minute: int, hour: int, start: datetime) -> None:
     after = start.replace(tzinfo=UTC)
-    found = parse_schedule(f"{minute} {hour} * * *").next_time(after)
-    assert found is not None and (found.hour, found.minute) == (hour, minute)
-    assert timedelta(0) < found - after <= timedelta(days=1)
+    next_run = parse_schedule(f"{minute} {hour} * * *").next_time(after)
+    assert next_run is not None and (next_run.hour, next_run.minute) == (hour, minute)
+    assert timedelta(0) < next_run - after <= timedelta(days=1)

@@ -58,10 +58,10 @@ def test_a_comparison_names_the_expression_and_the_others_still_hold() -> None:
     hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
     rules = DiffOptions(ignore_rules=(rule(hostile, ".data.a"),))
     desired = [config_map(name, a="1", x=[0] * MANY) for name in ("one", "two")]
-    live = {key_of(each): each | {"data": each["data"] | {"a": "2"}} for each in desired}
-    found = compare_manifests(desired, live, rules)
-    assert [pair.differs for pair in found.pairs] == [False, False]
-    (fault,) = found.faults
+    live = {key_of(manifest): manifest | {"data": manifest["data"] | {"a": "2"}} for manifest in desired}
+    comparison = compare_manifests(desired, live, rules)
+    assert [pair.differs for pair in comparison.pairs] == [False, False]
+    (fault,) = comparison.faults
     assert fault.startswith("jqPathExpressions: 'select(.data.x == .data.x)")
     assert fault.endswith("it takes too much time or memory; simplify it")
 

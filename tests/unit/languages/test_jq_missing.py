@@ -9,6 +9,6 @@ from argosy.languages import jq_worker
 
 def test_an_expression_that_needs_jq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jq_worker, "jq", None)
-    found = jq_worker.delete_paths({"document": {"a": [1, 2]}, "expressions": [".a[1:]"]})
-    assert found["document"] == {"a": [1, 2]}
-    assert found["faults"] == {".a[1:]": "this expression needs jq; install argosy[jq], or write a plain path"}
+    result = jq_worker.delete_paths({"document": {"a": [1, 2]}, "expressions": [".a[1:]"]})
+    assert result["document"] == {"a": [1, 2]}
+    assert result["faults"] == {".a[1:]": "this expression needs jq; install argosy[jq], or write a plain path"}

@@ -22,20 +22,22 @@ def test_what_is_counted_can_be_read_again() -> None:
     for seconds in (0.25, 0.75, 9.0):
         counts.add({"verb": "get"})
         histogram.observe(seconds, {"verb": "get"})
-    found = prometheus_text.read(
+    samples = prometheus_text.read(
         render_families([counts.to_family(), histogram.to_family(), build_family("b", "gauge", "", 0.5)])
     )
-    assert prometheus_text.one(found, "a_total", verb="get") == 3
-    buckets = [prometheus_text.one(found, "seconds_bucket", le=bound) for bound in ("0.5", "1.0", "+Inf")]
-    assert buckets == [1, 2, 3] and prometheus_text.one(found, "seconds_sum") == 10
-    assert prometheus_text.one(found, "b") == 0.5
+    assert prometheus_text.one(samples, "a_total", verb="get") == 3
+    buckets = [prometheus_text.one(samples, "seconds_bucket", le=bound) for bound in ("0.5", "1.0", "+Inf")]
+    assert buckets == [1, 2, 3] and prometheus_text.one(samples, "seconds_sum") == 10
+    assert prometheus_text.one(samples, "b") == 0.5
 
 
 @pytest.mark.parametrize("value", ['x"} 1\nb{y="', "\\", "\\n", "\n", '"', "ä€\U0001f511", "a,b={}", ""])
 def test_a_label_is_what_it_was_whatever_is_in_it(value: str) -> None:
     samples = [Sample({"name": value, "other": "1"}, 1), Sample({"name": value, "other": "2"}, 2)]
-    found = prometheus_text.read(render_families([MetricFamily("a", "gauge", "Says\nsomething \\ odd.", samples)]))
-    assert [each.labels["name"] for each in found] == [value, value]
+    parsed_samples = prometheus_text.read(
+        render_families([MetricFamily("a", "gauge", "Says\nsomething \\ odd.", samples)])
+    )
+    assert [sample.labels["name"] for sample in parsed_samples] == [value, value]
 
 
 def test_there_are_no_more_series_than_a_limit() -> None:
@@ -43,11 +45,11 @@ def test_there_are_no_more_series_than_a_limit() -> None:
     for number in range(MAX_SERIES + 7):
         counts.add({"name": str(number)})
         histogram.observe(1, {"name": str(number)})
-    found = prometheus_text.read(render_families([counts.to_family(), histogram.to_family()]))
-    assert len(prometheus_text.some(found, "a_total")) == MAX_SERIES + 1
+    samples = prometheus_text.read(render_families([counts.to_family(), histogram.to_family()]))
+    assert len(prometheus_text.some(samples, "a_total")) == MAX_SERIES + 1
     assert (
-        prometheus_text.one(found, "a_total", name=OTHER_LABEL_VALUE)
-        == prometheus_text.one(found, "b_count", name=OTHER_LABEL_VALUE)
+        prometheus_text.one(samples, "a_total", name=OTHER_LABEL_VALUE)
+        == prometheus_text.one(samples, "b_count", name=OTHER_LABEL_VALUE)
         == 7
     )
 

@@ -43,15 +43,15 @@ async def test_they_are_asked_for_once_and_kept_while_the_cluster_is_away(monkey
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
         for name, namespace in (("one", "ml"), ("two", "default")):
             await cluster.create(an_event(name, namespace))
-        asked = RequestContext("GET", "/", {}, QueryParameters([]), {}, NOBODY, a_site(cluster=cluster))
-        found = await asyncio.gather(*(event_cache.list_namespace_events(asked, ["ml", ""]) for _ in range(5)))
-        assert {each["message"] for each in found[0].events} == {"one", "two"} and cluster.asked == 2
-        assert len((await event_cache.list_all_events(asked)).events) == 2
+        request = RequestContext("GET", "/", {}, QueryParameters([]), {}, NOBODY, a_site(cluster=cluster))
+        listings = await asyncio.gather(*(event_cache.list_namespace_events(request, ["ml", ""]) for _ in range(5)))
+        assert {event["message"] for event in listings[0].events} == {"one", "two"} and cluster.asked == 2
+        assert len((await event_cache.list_all_events(request)).events) == 2
         cluster.is_away = True
         monkeypatch.setattr(event_cache, "MIN_CACHE_SECONDS", 0.0)
         monkeypatch.setattr(event_cache, "CACHE_SECONDS_PER_THOUSAND_EVENTS", 0.0)
-        old = await event_cache.list_namespace_events(asked, ["ml"])
+        old = await event_cache.list_namespace_events(request, ["ml"])
         assert len(old.events) == 1 and "nobody answers" in old.error and "showing those read at" in old.error
-        assert "showing none" in (await event_cache.list_namespace_events(asked, ["other"])).error
+        assert "showing none" in (await event_cache.list_namespace_events(request, ["other"])).error
         cluster.is_away = False
-        assert (await event_cache.list_namespace_events(asked, ["ml"])).error == ""
+        assert (await event_cache.list_namespace_events(request, ["ml"])).error == ""

@@ -17,49 +17,49 @@ from argosy.web.site_services import ServeOptions
 pytestmark = pytest.mark.anyio
 
 
-def asked(cookie: str = "", form: dict[str, str] | None = None) -> RequestContext:
+def build_request(cookie: str = "", form: dict[str, str] | None = None) -> RequestContext:
     site: Any = Thing(options=ServeOptions())
-    known = QueryParameters(list((form or {}).items()))
+    form_fields = QueryParameters(list((form or {}).items()))
     return RequestContext(
-        "POST", "/preferences", {}, QueryParameters([]), {"cookie": cookie}, NOBODY, site, state={"form": known}
+        "POST", "/preferences", {}, QueryParameters([]), {"cookie": cookie}, NOBODY, site, state={"form": form_fields}
     )
 
 
-def kept(answer: RedirectResponse) -> list[str]:
+def list_cookies(answer: RedirectResponse) -> list[str]:
     return [value.partition(";")[0] for name, value in answer.headers if name == "set-cookie"]
 
 
 async def test_a_theme_is_kept_and_shown() -> None:
-    answer = await save_preferences(asked(form={"theme": "dark", "back": "/apps?q=x"}))
-    assert (answer.location, kept(answer)) == ("/apps?q=x", ["argosy-theme=dark"])
-    assert build_frame_values(asked("a=b; argosy-theme=dark"))["frame"].theme == "dark"
+    answer = await save_preferences(build_request(form={"theme": "dark", "back": "/apps?q=x"}))
+    assert (answer.location, list_cookies(answer)) == ("/apps?q=x", ["argosy-theme=dark"])
+    assert build_frame_values(build_request("a=b; argosy-theme=dark"))["frame"].theme == "dark"
 
 
 async def test_the_theme_of_the_system_is_kept_as_none() -> None:
-    answer = await save_preferences(asked(form={"theme": "system"}))
+    answer = await save_preferences(build_request(form={"theme": "system"}))
     assert "Max-Age=0" in dict(answer.headers)["set-cookie"]
 
 
 @pytest.mark.parametrize("back", ["https://evil.example", "//evil.example", "/\\evil", "javascript:x", ""])
 async def test_the_way_back_is_on_this_site(back: str) -> None:
-    assert (await save_preferences(asked(form={"keys": "off", "back": back}))).location == "/apps"
+    assert (await save_preferences(build_request(form={"keys": "off", "back": back}))).location == "/apps"
 
 
 async def test_a_favourite_comes_and_goes() -> None:
-    answer = await save_preferences(asked("argosy-favourites=argocd/a", {"favourite": "argocd/b"}))
-    assert kept(answer) == ["argosy-favourites=argocd/b~argocd/a"]
-    assert build_frame_values(asked("argosy-favourites=argocd/b~argocd/a"))["frame"].favourites == {
+    answer = await save_preferences(build_request("argosy-favourites=argocd/a", {"favourite": "argocd/b"}))
+    assert list_cookies(answer) == ["argosy-favourites=argocd/b~argocd/a"]
+    assert build_frame_values(build_request("argosy-favourites=argocd/b~argocd/a"))["frame"].favourites == {
         "argocd/a",
         "argocd/b",
     }
-    answer = await save_preferences(asked("argosy-favourites=argocd/b~argocd/a", {"favourite": "argocd/b"}))
-    assert kept(answer) == ["argosy-favourites=argocd/a"]
+    answer = await save_preferences(build_request("argosy-favourites=argocd/b~argocd/a", {"favourite": "argocd/b"}))
+    assert list_cookies(answer) == ["argosy-favourites=argocd/a"]
 
 
 @pytest.mark.parametrize("name", ["argocd/a; Domain=evil", "a\r\nset-cookie: x", "../../x/y", "A/B", ""])
 async def test_a_name_that_is_none_is_not_kept(name: str) -> None:
-    assert kept(await save_preferences(asked(form={"favourite": name}))) == []
+    assert list_cookies(await save_preferences(build_request(form={"favourite": name}))) == []
 
 
 async def test_a_theme_that_nobody_drew_is_not_shown() -> None:
-    assert build_frame_values(asked('argosy-theme="><script>'))["frame"].theme == ""
+    assert build_frame_values(build_request('argosy-theme="><script>'))["frame"].theme == ""

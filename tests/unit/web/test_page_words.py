@@ -105,7 +105,7 @@ def test_every_state_has_a_drawing() -> None:
 
 def test_a_state_that_nobody_knows_looks_unknown() -> None:
     assert find_style("health", "Sideways") == find_style("health", None) == ("unknown", "question")
-    states = [get_page_state(*each) for each in (("Degraded",), ("Healthy", "OutOfSync"), ("Healthy",))]
+    states = [get_page_state(*statuses) for statuses in (("Degraded",), ("Healthy", "OutOfSync"), ("Healthy",))]
     assert states == ["bad", "warn", "ok"]
 
 

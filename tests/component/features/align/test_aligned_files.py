@@ -127,9 +127,9 @@ def test_only_the_object_that_is_meant_is_annotated_and_its_options_stay() -> No
     one = "kind: Deployment\nmetadata:\n  name: web\n  annotations:\n    argocd.argoproj.io/sync-options: Prune=false\n"
     other = "---\nkind: Deployment\nmetadata:\n  name: db\n"
     proposal = Proposal("one", ProposalKind.RECREATE, "", "", target=("apps", "Deployment", "dev-web"))
-    made = edit_file(one + other, proposal)
-    assert made == one.replace("Prune=false", "Prune=false,Force=true,Replace=true") + other
-    assert edit_file(made, proposal) == made
+    edited = edit_file(one + other, proposal)
+    assert edited == one.replace("Prune=false", "Prune=false,Force=true,Replace=true") + other
+    assert edit_file(edited, proposal) == edited
 
 
 def test_of_objects_with_like_names_the_one_that_is_meant_is_made_anew_and_no_other() -> None:
@@ -144,8 +144,8 @@ def test_of_objects_with_like_names_the_one_that_is_meant_is_made_anew_and_no_ot
 def test_a_commit_needs_a_new_name_and_files_without_other_changes(root: Path) -> None:
     files = WorkingTreeEdits.load_repository(str(root))
     change(files, BRANCH)
-    for name, told in (("main", "already"), ("a b", "invalid branch name"), ("-x", "invalid branch name")):
-        with pytest.raises(UserError, match=told):
+    for name, message in (("main", "already"), ("a b", "invalid branch name"), ("-x", "invalid branch name")):
+        with pytest.raises(UserError, match=message):
             commit_to_branch(files, name, "Align")
     path = root / "apps" / "both.yaml"
     path.write_text(path.read_text() + "# more\n")
@@ -157,10 +157,10 @@ def test_a_commit_needs_a_new_name_and_files_without_other_changes(root: Path) -
 def test_a_commit_is_whole_and_nothing_here_changes(root: Path) -> None:
     files = WorkingTreeEdits.load_repository(str(root))
     change(files, BRANCH)
-    made = commit_to_branch(files, "team/aligned", "Align")
-    assert git(root, "rev-parse", "team/aligned").strip() == made
-    assert git(root, "show", "--name-only", "--format=%s", made).split() == ["Align", "apps/both.yaml"]
-    assert "main # why" in git(root, "show", f"{made}:apps/both.yaml")
+    commit = commit_to_branch(files, "team/aligned", "Align")
+    assert git(root, "rev-parse", "team/aligned").strip() == commit
+    assert git(root, "show", "--name-only", "--format=%s", commit).split() == ["Align", "apps/both.yaml"]
+    assert "main # why" in git(root, "show", f"{commit}:apps/both.yaml")
     assert git(root, "status", "--porcelain") == "" and git(root, "branch", "--show-current").strip() == "main"
 
 
@@ -169,9 +169,9 @@ def test_a_patched_tree_has_other_ids_where_its_files_are_and_the_same_elsewhere
     tree = PatchedTree(inner, {"a/b.yaml": b"other"})
     assert (tree.read_file("a/b.yaml"), tree.read_file("a/c.yaml")) == (b"other", b"two")
     for path, is_same in (("", False), ("a", False), ("a/b.yaml", False), ("a/c.yaml", True), ("d", True)):
-        mine, theirs = tree.find_entry(path), inner.find_entry(path)
-        assert mine and theirs and (mine.id == theirs.id) is is_same, path
-    assert [each.name for each in tree.list_folder("a")] == ["b.yaml", "c.yaml"]
+        patched_entry, inner_entry = tree.find_entry(path), inner.find_entry(path)
+        assert patched_entry and inner_entry and (patched_entry.id == inner_entry.id) is is_same, path
+    assert [entry.name for entry in tree.list_folder("a")] == ["b.yaml", "c.yaml"]
     assert tree.find_entry("nothing") is None
 
 
@@ -182,10 +182,10 @@ def test_a_folder_counts_by_itself_only_where_an_application_reads_its_repositor
     assert not files.is_read_by([app], SourceSettings())
     git(root, "remote", "add", "origin", "git@git.example:ml")
     assert files.is_read_by([app], SourceSettings())
-    place = tmp_path / "mirrors" / "ml.git"
-    place.mkdir(parents=True)
-    git(place, "init", "-q", "--bare")
-    git(root, "remote", "set-url", "origin", str(place))
+    mirror = tmp_path / "mirrors" / "ml.git"
+    mirror.mkdir(parents=True)
+    git(mirror, "init", "-q", "--bare")
+    git(root, "remote", "set-url", "origin", str(mirror))
     assert not files.is_read_by([app], SourceSettings())
     assert files.is_read_by(
         [app], read_source_settings({"source.mirrors": f"https://git.example file://{tmp_path}/mirrors"})

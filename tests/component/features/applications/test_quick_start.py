@@ -70,15 +70,15 @@ def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:
         (group,) = (
             action.choices["app"] for action in build_parser("app", subcommand=typed)._actions if action.choices
         )
-        (found,) = (action.choices for action in group._actions if action.choices)
-        return {name: parser.format_help() for name, parser in found.items()}
+        (parsers,) = (action.choices for action in group._actions if action.choices)
+        return {name: parser.format_help() for name, parser in parsers.items()}
 
     among = verbs()
     assert set(among) == {verb for verbs in cli.VERBS_BY_MODULE.values() for verb in verbs}
     for name, module in [(verbs[0], verbs) for verbs in cli.VERBS_BY_MODULE.values()]:
         alone = verbs(name)
         assert set(alone) == set(module)
-        assert alone == {each: among[each] for each in module}
+        assert alone == {verb_name: among[verb_name] for verb_name in module}
 
 
 def test_a_list_of_applications_imports_nothing_that_renders_or_compares(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def test_a_finding_is_one_line_with_its_place_and_what_to_do(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check"]) == EXIT_NEGATIVE
-    said = capsys.readouterr()
-    assert said.out.startswith("manifests/job.yaml:8: AGY135 warning: Job/train is deleted 60 s after it finishes")
-    assert "1 Application, 1 object: 0 errors, 1 warning, 0 for information" in said.err
-    assert "next: argosy explain AGY135" in said.err
+    captured = capsys.readouterr()
+    assert captured.out.startswith("manifests/job.yaml:8: AGY135 warning: Job/train is deleted 60 s after it finishes")
+    assert "1 Application, 1 object: 0 errors, 1 warning, 0 for information" in captured.err
+    assert "next: argosy explain AGY135" in captured.err
 
 
 @pytest.mark.parametrize(("least", "code"), [("error", EXIT_OK), ("warning", EXIT_NEGATIVE), ("info", EXIT_NEGATIVE)])
@@ -71,8 +71,8 @@ def test_json_says_why_it_is_certain(repository: Path, capsys: pytest.CaptureFix
     answer = json.loads(capsys.readouterr().out)
     assert (answer["kind"], answer["applications"], answer["objects"]) == ("Check", 1, 1)
     (item,) = answer["items"]
-    place = item["rule"], item["file"], item["line"], item["object"]
-    assert place == ("AGY135", "manifests/job.yaml", 8, "Job/train")
+    location = item["rule"], item["file"], item["line"], item["object"]
+    assert location == ("AGY135", "manifests/job.yaml", 8, "Job/train")
     assert item["sure"] and item["fix"]
 
 
@@ -101,7 +101,7 @@ def test_an_annotation_with_a_reason_excuses(repository: Path, capsys: pytest.Ca
     assert main(["check", "-o", "json"]) == EXIT_OK
     answer = json.loads(capsys.readouterr().out)
     assert answer["items"] == []
-    assert [each["reason"] for each in answer["excused"]] == ["it is kept for a day"]
+    assert [finding["reason"] for finding in answer["excused"]] == ["it is kept for a day"]
 
 
 def test_an_annotation_without_a_reason_excuses_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,9 +175,9 @@ def test_an_application_with_placeholders_is_told_and_not_judged(
     text = text.replace("name: fraud", "name: other")
     (repository / "template.yaml").write_text(text.replace("path: manifests", "path: 'clusters/${CLUSTER}'"))
     assert main(["check", "--fail-on", "error"]) == EXIT_OK
-    said = capsys.readouterr()
-    assert "template.yaml:1: Application/other not checked: it has the placeholder ${CLUSTER}" in said.err
-    assert "template.yaml" not in said.out
+    captured = capsys.readouterr()
+    assert "template.yaml:1: Application/other not checked: it has the placeholder ${CLUSTER}" in captured.err
+    assert "template.yaml" not in captured.out
 
 
 def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,8 +214,8 @@ def test_the_checks_that_are_always_healthy_on_purpose_are_all_that_is_found_in_
     """A claim, and all kinds of the lenient profile: who chooses them wants a sync that never waits."""
     monkeypatch.chdir(ROOT)
     main(["check", "deploy/health", "-o", "json"])
-    found = json.loads(capsys.readouterr().out)["items"]
-    assert {(each["rule"], each["severity"]) for each in found} == {("AGY402", "warning")}
+    findings = json.loads(capsys.readouterr().out)["items"]
+    assert {(finding["rule"], finding["severity"]) for finding in findings} == {("AGY402", "warning")}
 
 
 def test_a_fresh_repository_has_nothing_that_is_worse_than_a_remark(

@@ -49,12 +49,12 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    found: list[str] = []
+    changed_lines: list[str] = []
     assert before.keys() == after.keys()
     for name, text in before.items():
         lines = difflib.unified_diff(text.splitlines(), after[name].splitlines(), n=0, lineterm="")
-        found += [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-    return found
+        changed_lines += [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    return changed_lines
 
 
 @pytest.fixture
@@ -71,30 +71,32 @@ def test_a_rule_says_that_it_can_be_fixed() -> None:
 @pytest.mark.parametrize(("rule", "bad"), [(rule, rule) for rule in MENDED], indirect=["bad"])
 def test_a_fix_changes_only_the_lines_that_are_wrong(rule: str, bad: Path) -> None:
     before, first = texts(bad), check_paths(["."], log=quietly)
-    found = fix_and_check_paths(["."], log=quietly)
+    result = fix_and_check_paths(["."], log=quietly)
     assert sorted(changed(before, texts(bad))) == sorted(MENDED[rule])
-    assert {each.finding.rule.id for each in found.fixed} == {rule}
-    assert not any(each.violation.file_fix for each in found.findings)
-    assert marks(found) < marks(first), "a fix leaves nothing new behind"
+    assert {fix.finding.rule.id for fix in result.fixed} == {rule}
+    assert not any(finding.violation.file_fix for finding in result.findings)
+    assert marks(result) < marks(first), "a fix leaves nothing new behind"
     again = texts(bad)
     assert fix_and_check_paths(["."], log=quietly).fixed == []
     assert texts(bad) == again
 
 
-def marks(found: CheckResult) -> set[str]:
-    return {each.fingerprint + each.violation.message for each in found.findings}
+def marks(result: CheckResult) -> set[str]:
+    return {finding.fingerprint + finding.violation.message for finding in result.findings}
 
 
 @pytest.mark.parametrize("bad", ["AGY116"], indirect=True)
 def test_a_file_with_conflict_markers_is_left_alone(bad: Path) -> None:
     claim = bad / "manifests" / "object.yaml"
-    found = check_paths(["."], log=quietly)
+    check_result = check_paths(["."], log=quietly)
     claim.write_text(f"<<<<<<< ours\n{claim.read_text()}=======\n>>>>>>> theirs\n")
     before = texts(bad)
-    result = apply_fixes(found.findings, ["."])
+    result = apply_fixes(check_result.findings, ["."])
     assert texts(bad) == before
     assert result.fixed == []
-    assert [each.reason for each in result.unfixed] == ["the file has conflict markers; resolve them first"]
+    assert [unfixed_finding.reason for unfixed_finding in result.unfixed] == [
+        "the file has conflict markers; resolve them first"
+    ]
 
 
 @pytest.mark.parametrize("bad", ["AGY307"], indirect=True)
@@ -111,9 +113,9 @@ def test_a_move_that_would_lose_a_comment_is_left_to_a_human(bad: Path, capsys: 
 def test_a_claim_that_is_called_otherwise_in_its_file_is_left_to_a_human(bad: Path) -> None:
     (bad / "manifests" / "kustomization.yaml").write_text("resources: [object.yaml]\nnamePrefix: dev-\n")
     before = texts(bad)
-    found = fix_and_check_paths(["."], log=quietly)
+    result = fix_and_check_paths(["."], log=quietly)
     assert texts(bad) == before
-    assert "does not define PersistentVolumeClaim/dev-models" in found.unfixed[0].reason
+    assert "does not define PersistentVolumeClaim/dev-models" in result.unfixed[0].reason
 
 
 @pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
@@ -136,8 +138,8 @@ def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path / "repository")
     text = Path("application.yaml").read_text()
     Path("other.yaml").write_text(text.replace("fraud-dev", "fraud-test"))
-    found = fix_and_check_paths(["."], log=quietly)
-    assert (len(found.fixed), found.unfixed) == (1, [])
+    result = fix_and_check_paths(["."], log=quietly)
+    assert (len(result.fixed), result.unfixed) == (1, [])
     assert Path("manifests/object.yaml").read_text().count("Prune=false") == 1
 
 
@@ -145,6 +147,6 @@ def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatc
 def test_an_edit_that_a_kustomization_overrides_is_not_called_a_fix(bad: Path) -> None:
     text = "resources: [object.yaml]\ncommonAnnotations: {argocd.argoproj.io/sync-options: Validate=false}\n"
     (bad / "manifests" / "kustomization.yaml").write_text(text)
-    found = fix_and_check_paths(["."], log=quietly)
-    assert found.fixed == []
-    assert [each.reason for each in found.unfixed] == [OVERRIDDEN_MESSAGE]
+    result = fix_and_check_paths(["."], log=quietly)
+    assert result.fixed == []
+    assert [unfixed_finding.reason for unfixed_finding in result.unfixed] == [OVERRIDDEN_MESSAGE]

@@ -52,9 +52,9 @@ def chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_chart_is_rendered_and_checked(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "charts/Fraud_Detection"])
-    said = capsys.readouterr()
-    assert "Job/fraud-detection-wait waits in a loop without a limit" in said.out
-    assert "0 Applications, 2 objects" in said.err
+    captured = capsys.readouterr()
+    assert "Job/fraud-detection-wait waits in a loop without a limit" in captured.out
+    assert "0 Applications, 2 objects" in captured.err
 
 
 def test_the_values_of_the_chart_count(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,16 +76,16 @@ def test_the_current_folder_may_be_the_chart(
 def test_a_chart_that_does_not_render_is_a_finding(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "templates" / "job.yaml").write_text('name: {{ required "git.repoURL is required" .Values.url }}\n')
     assert main(["check", "charts/Fraud_Detection"]) == EXIT_NEGATIVE
-    said = capsys.readouterr()
-    assert "AGY102 error" in said.out and "git.repoURL is required" in said.out
-    assert "no Application here uses this chart" not in said.err
+    captured = capsys.readouterr()
+    assert "AGY102 error" in captured.out and "git.repoURL is required" in captured.out
+    assert "no Application here uses this chart" not in captured.err
 
 
 def test_a_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == EXIT_OK
-    said = capsys.readouterr().err
-    assert "no Application here uses this chart, so it was not rendered" in said
-    assert "argosy check charts/Fraud_Detection" in said
+    output = capsys.readouterr().err
+    assert "no Application here uses this chart, so it was not rendered" in output
+    assert "argosy check charts/Fraud_Detection" in output
 
 
 def test_a_library_chart_creates_nothing_and_that_is_said(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:

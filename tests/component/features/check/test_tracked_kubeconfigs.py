@@ -41,8 +41,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def places(found: CheckResult) -> list[tuple[str, int]]:
-    return [each.location for each in found.findings if each.rule.id == "AGY604"]
+def places(result: CheckResult) -> list[tuple[str, int]]:
+    return [finding.location for finding in result.findings if finding.rule.id == "AGY604"]
 
 
 def checked(*paths: str) -> CheckResult:
@@ -90,9 +90,9 @@ def test_a_yaml_file_that_leaves_out_its_kind_is_found(repository: Path) -> None
 def test_a_yaml_file_with_its_kind_is_told_of_once(repository: Path) -> None:
     (repository / "access.yaml").write_text(KUBECONFIG)
     git(repository, "add", "-A")
-    found = checked()
-    assert places(found) == []
-    assert [each.location for each in found.findings if each.rule.id == "AGY603"] == [("access.yaml", 9)]
+    result = checked()
+    assert places(result) == []
+    assert [finding.location for finding in result.findings if finding.rule.id == "AGY603"] == [("access.yaml", 9)]
 
 
 def test_what_sops_encrypted_is_no_credential(repository: Path) -> None:
@@ -126,12 +126,12 @@ def test_both_rules_use_the_same_words_and_mention_git_only_for_a_tracked_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text(KUBECONFIG)
-    (finding,) = [each for each in checked().findings if each.rule.id == rule]
+    (finding,) = [candidate for candidate in checked().findings if candidate.rule.id == rule]
     begin = "this file is a kubeconfig with client-key-data: anyone who can read"
     assert finding.violation.message == f"{begin} it can use the cluster"
     assert "Git" not in finding.violation.fix
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "add", "-A")
-    (finding,) = [each for each in checked().findings if each.rule.id == rule]
+    (finding,) = [candidate for candidate in checked().findings if candidate.rule.id == rule]
     assert finding.violation.message == f"{begin} the repository can use the cluster"
     assert "remove the file from Git" in finding.violation.fix

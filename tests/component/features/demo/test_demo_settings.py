@@ -26,11 +26,11 @@ OF_USER = "# our mirrors\nhttps://github.com/acme https://mirror.acme.example\n"
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster.open() as found:
-        await found.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    async with EmbeddedCluster.open() as embedded_cluster:
+        await embedded_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await found.create(load_definition(name))
-        yield found
+            await embedded_cluster.create(load_definition(name))
+        yield embedded_cluster
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def repository(tmp_path: Path) -> BareRepository:
 
 
 async def data(cluster: EmbeddedCluster) -> dict[str, str]:
-    found = await cluster.get(SETTINGS)
-    assert found is not None
-    return dict(found["data"])
+    settings = await cluster.get(SETTINGS)
+    assert settings is not None
+    return dict(settings["data"])
 
 
 def arranger(cluster: EmbeddedCluster, repository: BareRepository) -> InitialStateSetup:
@@ -53,10 +53,10 @@ async def test_what_users_wrote_stays_after_a_restart(cluster: EmbeddedCluster, 
     await arranger(cluster, repository).create_objects()
     first = (await data(cluster))["source.mirrors"]
     assert first == f"{DEFAULT_REPO_URL} file://{repository.folder}\n"
-    theirs = {"source.mirrors": OF_USER + first, "sync.massPrune": "5"}
-    await cluster.patch(SETTINGS, {"data": theirs}, manager="kubectl-edit")
+    user_settings = {"source.mirrors": OF_USER + first, "sync.massPrune": "5"}
+    await cluster.patch(SETTINGS, {"data": user_settings}, manager="kubectl-edit")
     await arranger(cluster, repository).create_objects()
-    assert await data(cluster) == theirs
+    assert await data(cluster) == user_settings
 
 
 @pytest.mark.anyio
@@ -66,9 +66,9 @@ async def test_mirrors_that_users_wrote_instead_stay_beside_that_of_the_demo(
     await arranger(cluster, repository).create_objects()
     await cluster.patch(SETTINGS, {"data": {"source.mirrors": OF_USER.rstrip("\n")}}, manager="kubectl-edit")
     await arranger(cluster, repository).create_objects()
-    found = await data(cluster)
-    assert found["source.mirrors"] == f"{OF_USER}{DEFAULT_REPO_URL} file://{repository.folder}\n"
-    located = read_source_settings(found).locate(parse_url("https://github.com/acme/models"))
+    settings = await data(cluster)
+    assert settings["source.mirrors"] == f"{OF_USER}{DEFAULT_REPO_URL} file://{repository.folder}\n"
+    located = read_source_settings(settings).locate(parse_url("https://github.com/acme/models"))
     assert str(located) == "https://mirror.acme.example/models"
 
 
@@ -76,11 +76,11 @@ async def test_mirrors_that_users_wrote_instead_stay_beside_that_of_the_demo(
 async def test_a_mirror_of_users_for_the_address_of_the_demo_stays(
     cluster: EmbeddedCluster, repository: BareRepository
 ) -> None:
-    mine = f"{DEFAULT_REPO_URL} https://git.acme.example/llmops\n"
+    user_mirrors = f"{DEFAULT_REPO_URL} https://git.acme.example/llmops\n"
     await arranger(cluster, repository).create_objects()
-    await cluster.patch(SETTINGS, {"data": {"source.mirrors": mine}}, manager="kubectl-edit")
+    await cluster.patch(SETTINGS, {"data": {"source.mirrors": user_mirrors}}, manager="kubectl-edit")
     await arranger(cluster, repository).create_objects()
-    assert (await data(cluster))["source.mirrors"] == mine
+    assert (await data(cluster))["source.mirrors"] == user_mirrors
 
 
 @pytest.mark.anyio
@@ -97,7 +97,7 @@ async def test_a_demo_whose_folder_was_moved_or_copied_reads_its_own_repository(
 @pytest.mark.anyio
 async def test_the_demo_of_stages_keeps_them_too(cluster: EmbeddedCluster, repository: BareRepository) -> None:
     metadata = {"name": SETTINGS.name, "namespace": NAMESPACE}
-    theirs = {"source.mirrors": OF_USER}
-    await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": theirs})
+    user_settings = {"source.mirrors": OF_USER}
+    await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": user_settings})
     await StagesInitialState(cluster, repository, NAMESPACE, lambda _: None).set_mirror(REPOSITORY_URL)
     assert (await data(cluster))["source.mirrors"] == f"{OF_USER}{REPOSITORY_URL} file://{repository.folder}\n"

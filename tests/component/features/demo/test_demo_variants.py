@@ -22,12 +22,12 @@ from argosy.features.demo.stages_example_content import (
 RAN = RunningInstance(pid=0, api="https://127.0.0.1:1", kubeconfig="k", data_dir="d", ephemeral=False)
 
 
-@pytest.mark.parametrize(("had", "asked"), [("argocd_operator", "plain"), ("argocd_operator=plain", "")])
-def test_a_folder_does_not_get_a_second_argo_cd(tmp_path: Path, had: str, asked: str) -> None:
+@pytest.mark.parametrize(("had", "argocd"), [("argocd_operator", "plain"), ("argocd_operator=plain", "")])
+def test_a_folder_does_not_get_a_second_argo_cd(tmp_path: Path, had: str, argocd: str) -> None:
     addons = f"{had},simulators"
     DataFolder(tmp_path).write_run(replace(RAN, addons=addons))
     with pytest.raises(UserError, match=f"this folder has {gitops_product_name(addons)}; omit --argocd"):
-        run_demo(DemoOptions(data_dir=tmp_path, argocd=asked), ready=lambda _: None, report=lambda _: None)
+        run_demo(DemoOptions(data_dir=tmp_path, argocd=argocd), ready=lambda _: None, report=lambda _: None)
 
 
 def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path) -> None:
@@ -40,11 +40,11 @@ def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [({"argocd": "plain"}, "omit --argocd"), ({"has_engine": False}, "omit --no-engine")],
 )
-def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: dict[str, object], told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         run_demo(
             DemoOptions(data_dir=tmp_path, example="stages", **options), ready=lambda _: None, report=lambda _: None
         )

@@ -72,7 +72,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         for name, lines in timelines.items():
             (tmp_path / name.replace("_", "-")).write_text(lines + "\n")
         container = wait.build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
-        environment = {each["name"]: each["value"] for each in container["env"]}
+        environment = {variable["name"]: variable["value"] for variable in container["env"]}
         environment |= {"PATH": f"{programs}:/usr/bin:/bin", "STUBS": str(tmp_path)}
         command = [request.param, "-c", *container["args"]]
         options = {"env": environment, "timeout": HANG_SECONDS}

@@ -39,7 +39,7 @@ def test_the_templates_are_the_files_of_the_tree() -> None:
 
 def test_a_new_repository_holds_the_parts_that_it_promises() -> None:
     paths = texts(FRAUD).keys()
-    for wanted in (
+    for expected_path in (
         *(f"argocd-apps/{environment}-application.yaml" for environment in ("dev", "staging", "production")),
         *(f"deploy_model/base/{name}.yaml" for name in ("inferenceservice", "servingruntime", "kustomization")),
         *(
@@ -59,7 +59,7 @@ def test_a_new_repository_holds_the_parts_that_it_promises() -> None:
         "pipelines/scripts/check-all.sh",
         "setup_scripts/setup-argocd.sh",
     ):
-        assert wanted in paths
+        assert expected_path in paths
 
 
 def test_name_and_address_are_everywhere_and_nothing_of_ours_is_left() -> None:
@@ -91,7 +91,7 @@ def test_the_delivery_is_one_that_setup_reads() -> None:
     for repository in (FRAUD, NewRepository()):
         delivery = read_delivery_file(texts(repository)["argosy.yaml"])
         assert delivery.product == repository.name
-        assert [each.after for each in delivery.environments] == ["", "dev", "staging"]
+        assert [environment.after for environment in delivery.environments] == ["", "dev", "staging"]
 
 
 def test_the_workflow_is_the_one_of_the_tree_with_other_paths() -> None:
@@ -100,13 +100,13 @@ def test_the_workflow_is_the_one_of_the_tree_with_other_paths() -> None:
 
 
 def test_links_between_the_files_lead_somewhere() -> None:
-    made = texts(FRAUD)
-    folders = {str(parent) for path in made for parent in Path(path).parents}
-    for path, text in made.items():
+    files = texts(FRAUD)
+    folders = {str(parent) for path in files for parent in Path(path).parents}
+    for path, text in files.items():
         for link in re.findall(r"\]\(([^)#]+)", text) if path.endswith(".md") else ():
             if not re.match(r"[a-z]+:", link):
                 target = (Path("/") / Path(path).parent / link).resolve().relative_to("/")
-                assert str(target) in made or str(target) in folders, f"{path}: {link}"
+                assert str(target) in files or str(target) in folders, f"{path}: {link}"
 
 
 def run_notebook(folder: Path) -> str:

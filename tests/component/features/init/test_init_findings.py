@@ -22,6 +22,6 @@ def test_a_fresh_repository_has_no_finding(
         path.write_bytes(file.content)
     monkeypatch.chdir(tmp_path)
     assert main(["check", ".", "-o", "json"]) == EXIT_OK
-    found = json.loads(capsys.readouterr().out)
-    assert [(item["rule"], item["file"]) for item in found["items"]] == []
+    report = json.loads(capsys.readouterr().out)
+    assert [(item["rule"], item["file"]) for item in report["items"]] == []
     assert len(list(tmp_path.glob("argocd-apps/*.yaml"))) == 3

@@ -34,7 +34,7 @@ def anchors(text: str) -> set[str]:
 def find_dead_links(tree: list[RepositoryFile]) -> list[str]:
     """Relative links of Markdown pages, and pages that any other text names, that the tree does not hold."""
     texts = {file.path: file.content.decode() for file in tree}
-    places = {*texts, *(parent.as_posix() for path in texts for parent in PurePosixPath(path).parents)}
+    existing_paths = {*texts, *(parent.as_posix() for path in texts for parent in PurePosixPath(path).parents)}
     dead = []
     for path, text in texts.items():
         folder = PurePosixPath(path).parent
@@ -43,11 +43,11 @@ def find_dead_links(tree: list[RepositoryFile]) -> list[str]:
             page = resolve(folder, target) if target else path
             if re.match(r"[a-z]+:", link):
                 continue
-            if page not in places or (anchor and anchor not in anchors(texts.get(page, ""))):
+            if page not in existing_paths or (anchor and anchor not in anchors(texts.get(page, ""))):
                 dead.append(f"{path}: {link}")
         for name in () if path.endswith(".md") else PAGE_NAME.findall(text):
             top = path.partition("/")[0]
-            if not places & {resolve(folder, name), name, f"{top}/{name}"}:
+            if not existing_paths & {resolve(folder, name), name, f"{top}/{name}"}:
                 dead.append(f"{path}: {name}")
     return dead
 

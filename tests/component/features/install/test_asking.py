@@ -32,9 +32,13 @@ asyncio.run(main())
 
 
 def test_ctrl_c_at_a_question_ends_the_command_before_anything_is_written() -> None:
-    ours, theirs = pty.openpty()
+    ours, child_terminal = pty.openpty()
     child = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", PROGRAM],
+        stdin=child_terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "question\n"
@@ -47,7 +51,7 @@ def test_ctrl_c_at_a_question_ends_the_command_before_anything_is_written() -> N
 
     wait_until(end, "Ctrl-C ends the command")
     os.close(ours)
-    os.close(theirs)
+    os.close(child_terminal)
     assert child.returncode != 0
     assert child.stdout.read() == ""
 
@@ -75,5 +79,5 @@ def test_a_plan_is_seen_before_the_question_whatever_is_printed(
     chosen = Namespace(output=output, dry_run=False, yes=False)
     with pytest.raises(UserError, match="nothing was changed"):
         run_plan_command(chosen, lambda talk: talk.confirm(planned), "UninstallPlan")
-    shown, question, _ = capsys.readouterr().err.partition("Do it? [y/N] ")
-    assert question and "- Deployment argosy-server in argosy\n" in shown
+    plan, question, _ = capsys.readouterr().err.partition("Do it? [y/N] ")
+    assert question and "- Deployment argosy-server in argosy\n" in plan

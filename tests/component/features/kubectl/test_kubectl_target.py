@@ -26,8 +26,8 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     program.write_text(PROGRAM)
     program.chmod(0o700)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "ARGOSY_CONTEXT")}
-    return {**kept, "HOME": str(tmp_path), "ARGOSY_KUBECTL": str(program)}
+    inherited_env = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "ARGOSY_CONTEXT")}
+    return {**inherited_env, "HOME": str(tmp_path), "ARGOSY_KUBECTL": str(program)}
 
 
 @contextlib.contextmanager
@@ -65,20 +65,20 @@ def test_the_running_sandbox_is_meant_unless_something_says_otherwise(environmen
         assert typed("kubectl get pods", environment).out == "/sandbox/kubeconfig get pods\n"
         for flag in ("--context prod", "--context=prod", "--kubeconfig x", "--server=https://x", "-s https://x"):
             assert typed(f"kubectl {flag} get pods", environment).out == f"none {flag} get pods\n"
-        said = typed("kubectl exec web -- sh --context x", environment)  # for the program in the Pod
-        assert said.out == "/sandbox/kubeconfig exec web -- sh --context x\n"
+        result = typed("kubectl exec web -- sh --context x", environment)  # for the program in the Pod
+        assert result.out == "/sandbox/kubeconfig exec web -- sh --context x\n"
     assert typed("kubectl get pods", environment).out == "none get pods\n"
 
 
 def test_argosy_context_goes_before_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
-    mine = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
-    environment |= {"KUBECONFIG": mine, "ARGOSY_CONTEXT": "prod"}
+    kubeconfig_path = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
+    environment |= {"KUBECONFIG": kubeconfig_path, "ARGOSY_CONTEXT": "prod"}
     with running_sandbox():
-        assert chosen(typed("kubectl get pods -- x", environment)) == ("prod", mine, "get pods -- x")
-        said = typed("kubectl get pods --context dev", environment)
-        assert said.out == f"{mine} get pods --context dev\n"
-        said = typed("oc project models", environment)
-        assert said.out == f"{mine} config set-context prod --namespace models\n"
+        assert chosen(typed("kubectl get pods -- x", environment)) == ("prod", kubeconfig_path, "get pods -- x")
+        result = typed("kubectl get pods --context dev", environment)
+        assert result.out == f"{kubeconfig_path} get pods --context dev\n"
+        result = typed("oc project models", environment)
+        assert result.out == f"{kubeconfig_path} config set-context prod --namespace models\n"
 
 
 def test_argosy_context_is_looked_up_in_the_usual_kubeconfig(environment: dict[str, str], tmp_path: Path) -> None:
@@ -91,31 +91,31 @@ def test_a_sandbox_in_a_shared_kubeconfig_is_named_by_its_context(environment: d
     shared = str(kubeconfig(tmp_path / "shared", "prod", "argosy-sandbox"))
     with running_sandbox(shared, "argosy-sandbox"):
         assert chosen(typed("kubectl get pods", environment)) == ("argosy-sandbox", shared, "get pods")
-        said = typed("oc project models", environment)
-        assert said.out == f"{shared} config set-context argosy-sandbox --namespace models\n"
+        result = typed("oc project models", environment)
+        assert result.out == f"{shared} config set-context argosy-sandbox --namespace models\n"
 
 
 def test_a_context_that_does_not_exist_is_an_error_and_written_nowhere(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    mine = kubeconfig(tmp_path / "mine", "dev", "prod")
+    kubeconfig_path = kubeconfig(tmp_path / "mine", "dev", "prod")
     for line in ("oc project models", "kubectl get pods"):
-        said = typed(line, environment, KUBECONFIG=str(mine), ARGOSY_CONTEXT="nope")
-        assert (said.code, said.out) == (1, "")
-        assert said.err == (
+        result = typed(line, environment, KUBECONFIG=str(kubeconfig_path), ARGOSY_CONTEXT="nope")
+        assert (result.code, result.out) == (1, "")
+        assert result.err == (
             "error: kubeconfig: context \"nope\" does not exist (ARGOSY_CONTEXT is set to 'nope'); "
             "correct or unset ARGOSY_CONTEXT, or choose one of: dev, prod\n"
         )
-    with running_sandbox(str(mine), "argosy-sandbox"):
-        said = typed("oc project models", environment)
-        assert (said.code, said.out) == (1, "") and 'context "argosy-sandbox" does not exist' in said.err
+    with running_sandbox(str(kubeconfig_path), "argosy-sandbox"):
+        result = typed("oc project models", environment)
+        assert (result.code, result.out) == (1, "") and 'context "argosy-sandbox" does not exist' in result.err
 
 
 def test_oc_project_needs_a_current_context_that_exists(environment: dict[str, str], tmp_path: Path) -> None:
-    mine = kubeconfig(tmp_path / "mine", "dev")
-    mine.write_text(mine.read_text().replace("current-context: dev", "current-context: nope"))
-    said = typed("oc project models", environment, KUBECONFIG=str(mine))
-    assert (said.code, said.out) == (1, "") and 'context "nope" does not exist; choose one of: dev' in said.err
+    kubeconfig_path = kubeconfig(tmp_path / "mine", "dev")
+    kubeconfig_path.write_text(kubeconfig_path.read_text().replace("current-context: dev", "current-context: nope"))
+    result = typed("oc project models", environment, KUBECONFIG=str(kubeconfig_path))
+    assert (result.code, result.out) == (1, "") and 'context "nope" does not exist; choose one of: dev' in result.err
 
 
 def test_what_asks_no_cluster_is_called_though_argosy_context_names_none(environment: dict[str, str]) -> None:
@@ -128,31 +128,35 @@ def test_a_plug_in_of_two_words_gets_its_words_and_the_chosen_context(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     """The real kubectl finds a plug-in by the words before the first flag."""
-    mine = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
+    kubeconfig_path = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
     plug_in = tmp_path / "kubectl-argo-rollouts"
     plug_in.write_text(f'#!/bin/sh\necho "$@" at $({KUBECTL} config current-context)\n')
     plug_in.chmod(0o700)
     environment |= {"ARGOSY_KUBECTL": str(KUBECTL), "PATH": f"{tmp_path}:{environment['PATH']}"}
-    said = typed("kubectl argo rollouts list -n ml -- x", environment, KUBECONFIG=mine, ARGOSY_CONTEXT="prod")
-    assert (said.out, said.err) == ("list -n ml -- x at prod\n", "")
-    with running_sandbox(mine, "prod"):
+    result = typed(
+        "kubectl argo rollouts list -n ml -- x", environment, KUBECONFIG=kubeconfig_path, ARGOSY_CONTEXT="prod"
+    )
+    assert (result.out, result.err) == ("list -n ml -- x at prod\n", "")
+    with running_sandbox(kubeconfig_path, "prod"):
         assert typed("kubectl argo rollouts list", environment).out == "list at prod\n"
 
 
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl beside this Python (make install)")
 @pytest.mark.parametrize("line", ["get pods", "exec web -- sh --context dev", "run web --image=x -- y", "logs web"])
 def test_the_real_kubectl_goes_to_the_chosen_context(environment: dict[str, str], tmp_path: Path, line: str) -> None:
-    mine = kubeconfig(tmp_path / "mine", "dev", "prod")
-    mine.write_text(mine.read_text().replace("https://prod.example.com", "http://127.0.0.1:1"))  # nothing listens
-    environment |= {"ARGOSY_KUBECTL": str(KUBECTL), "KUBECONFIG": str(mine), "ARGOSY_CONTEXT": "prod"}
-    said = typed(f"kubectl {line}", environment)
-    assert said.code == 1 and "The connection to the server 127.0.0.1:1 was refused" in said.err
+    kubeconfig_path = kubeconfig(tmp_path / "mine", "dev", "prod")
+    kubeconfig_path.write_text(
+        kubeconfig_path.read_text().replace("https://prod.example.com", "http://127.0.0.1:1")
+    )  # nothing listens
+    environment |= {"ARGOSY_KUBECTL": str(KUBECTL), "KUBECONFIG": str(kubeconfig_path), "ARGOSY_CONTEXT": "prod"}
+    result = typed(f"kubectl {line}", environment)
+    assert result.code == 1 and "The connection to the server 127.0.0.1:1 was refused" in result.err
 
 
 def test_kubeconfig_goes_before_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
-    mine = str(kubeconfig(tmp_path / "mine", "mine"))
+    kubeconfig_path = str(kubeconfig(tmp_path / "mine", "mine"))
     with running_sandbox():
-        assert typed("kubectl get pods", environment, KUBECONFIG=mine).out == f"{mine} get pods\n"
+        assert typed("kubectl get pods", environment, KUBECONFIG=kubeconfig_path).out == f"{kubeconfig_path} get pods\n"
 
 
 @pytest.mark.parametrize("program", ["real", "none"])
@@ -160,29 +164,31 @@ def test_a_kubeconfig_that_does_not_exist_is_an_error(environment: dict[str, str
     more = {"KUBECONFIG": "/nonexistent"} | ({"ARGOSY_KUBECTL": "none"} if program == "none" else {})
     with running_sandbox():
         for line in ("kubectl get pods", "oc delete pod web"):
-            said = typed(line, environment, **more)
-            assert said.code == 1 and said.out == ""
-            assert "no kubeconfig at /nonexistent, which KUBECONFIG names" in said.err
+            result = typed(line, environment, **more)
+            assert result.code == 1 and result.out == ""
+            assert "no kubeconfig at /nonexistent, which KUBECONFIG names" in result.err
 
 
 def test_what_asks_no_cluster_needs_no_kubeconfig(environment: dict[str, str]) -> None:
     for words in ("config view", "version --client", "create ns a --dry-run=client", "get --help"):
-        said = typed(f"kubectl {words}", environment, KUBECONFIG="/nonexistent")
-        assert said.out == f"/nonexistent {words}\n"
+        result = typed(f"kubectl {words}", environment, KUBECONFIG="/nonexistent")
+        assert result.out == f"/nonexistent {words}\n"
 
 
 def test_the_small_kubectl_goes_by_argosy_context(environment: dict[str, str], tmp_path: Path) -> None:
     more = {"KUBECONFIG": str(kubeconfig(tmp_path / "mine", "mine")), "ARGOSY_CONTEXT": "gone"}
-    said = typed("kubectl get pods", environment, ARGOSY_KUBECTL="none", **more)
-    assert said.code == 1 and "context \"gone\" does not exist (ARGOSY_CONTEXT is set to 'gone')" in said.err
+    result = typed("kubectl get pods", environment, ARGOSY_KUBECTL="none", **more)
+    assert result.code == 1 and "context \"gone\" does not exist (ARGOSY_CONTEXT is set to 'gone')" in result.err
 
 
 def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    mine = kubeconfig(tmp_path / "mine", "mine")
-    said = typed(f"oc --kubeconfig {mine} project", environment, ARGOSY_KUBECTL="none", ARGOSY_CONTEXT="gone")
-    assert said.out == 'Using project "default" on server "https://mine.example.com".\n'
+    kubeconfig_path = kubeconfig(tmp_path / "mine", "mine")
+    result = typed(
+        f"oc --kubeconfig {kubeconfig_path} project", environment, ARGOSY_KUBECTL="none", ARGOSY_CONTEXT="gone"
+    )
+    assert result.out == 'Using project "default" on server "https://mine.example.com".\n'
 
 
 @pytest.mark.parametrize("flag", [["--context", ""], ["--kubeconfig="], ["--context="], ["--kubeconfig", ""]], ids=str)

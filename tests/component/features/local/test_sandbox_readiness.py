@@ -61,7 +61,7 @@ async def test_the_status_says_in_json_and_in_text_why_a_store_is_read_only(
     assert await read_only() is None, "it does not run"
     async with ControlPlane.open() as plane, serve_https(plane, ensure_certificates(folder.tls)) as api:
         name = DEMO_NAME if command is cli else DEFAULT_NAME
-        repository = next(each.repository for each in EXAMPLES.values() if not each.has_failure_drills)
+        repository = next(example.repository for example in EXAMPLES.values() if not example.has_failure_drills)
         run = RunningInstance(os.getpid(), api, "", str(folder.root), name=name, repository=repository)
         monkeypatch.setattr(DataFolder, "find_running_instance", lambda self: run)
         assert await read_only() is None and "read-only" not in await status("table")

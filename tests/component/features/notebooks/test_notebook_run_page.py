@@ -35,20 +35,20 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    made = Repository(tmp_path / "notebooks")
-    made.push({"train.ipynb": json.dumps({"cells": CELLS, "nbformat": 4, "metadata": {}})})
-    return made
+    new_repository = Repository(tmp_path / "notebooks")
+    new_repository.push({"train.ipynb": json.dumps({"cells": CELLS, "nbformat": 4, "metadata": {}})})
+    return new_repository
 
 
 def job(repository: Repository, commit: str = "", **status: Any) -> Manifest:
-    made = model_manifests.job(**status)
-    del made["metadata"]["uid"]
+    job_manifest = model_manifests.job(**status)
+    del job_manifest["metadata"]["uid"]
     tracking = "frauds:mlops.mlops.dev/NotebookValidationJob:ml/train"
-    made["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": tracking}
-    made["spec"]["notebook"]["git"]["url"] = f"{HOST}/notebooks"
-    for attempt in made["status"]["attempts"]:
+    job_manifest["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": tracking}
+    job_manifest["spec"]["notebook"]["git"]["url"] = f"{HOST}/notebooks"
+    for attempt in job_manifest["status"]["attempts"]:
         attempt["gitCommit"] = commit or repository.head
-    return made
+    return job_manifest
 
 
 def application() -> Manifest:
@@ -66,12 +66,16 @@ def application() -> Manifest:
     }
 
 
-async def shown(site: Site, manifest: Manifest, **values: str) -> tuple[dict[str, Any], str]:
+async def render_run_page(site: Site, manifest: Manifest, **values: str) -> tuple[dict[str, Any], str]:
     """The values of the page, and its cells as HTML."""
-    asked = replace(request(site, "/notebooks/ml/train", ns="ml", name="train", **values), subject=manifest)
-    found = await detail_page.build_values(asked)
-    return found, render_macro(
-        "notebooks/parts.html", "cell_list", found["cells"], found["source_note"], found["view"].is_last
+    page_request = replace(request(site, "/notebooks/ml/train", ns="ml", name="train", **values), subject=manifest)
+    page_values = await detail_page.build_values(page_request)
+    return page_values, render_macro(
+        "notebooks/parts.html",
+        "cell_list",
+        page_values["cells"],
+        page_values["source_note"],
+        page_values["view"].is_last,
     )
 
 
@@ -79,8 +83,8 @@ async def test_sources_are_those_of_the_commit_that_was_run(tmp_path: Path, repo
     manifest = job(repository)
     repository.push({"train.ipynb": json.dumps({"cells": [], "nbformat": 4, "metadata": {}})}, "Another notebook")
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
-        found, html = await shown(site, manifest)
-    assert [(each.index, each.type, each.state) for each in found["cells"]] == [
+        values, html = await render_run_page(site, manifest)
+    assert [(cell.index, cell.type, cell.state) for cell in values["cells"]] == [
         (0, "markdown", "waiting"), (1, "code", "ok"), (2, "code", "ok"),
     ]  # fmt: skip
     assert "print(rows)" in html and "# Frauds" in html
@@ -94,8 +98,8 @@ async def test_an_earlier_run_shows_sources_and_does_not_call_its_cells_skipped(
 ) -> None:
     manifest = job(repository)
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
-        found, html = await shown(site, manifest, id="1")
-    assert [each.state for each in found["cells"] if each.type == "code"] == ["unknown", "unknown"]
+        values, html = await render_run_page(site, manifest, id="1")
+    assert [cell.state for cell in values["cells"] if cell.type == "code"] == ["unknown", "unknown"]
     assert "print(rows)" in html and "not run" not in html
 
 
@@ -105,16 +109,16 @@ async def test_a_repository_that_the_project_does_not_permit_is_not_read(
     manifest = job(repository)
     permitted = project("default", "https://git.example/*")
     async with watched_site(tmp_path, [permitted, application(), manifest]) as site:
-        found, html = await shown(site, manifest)
+        values, html = await render_run_page(site, manifest)
     assert "print(rows)" not in html
-    assert "is not permitted in project default" in found["source_note"] and found["source_note"] in html
+    assert "is not permitted in project default" in values["source_note"] and values["source_note"] in html
 
 
 async def test_a_commit_that_is_gone_is_told(tmp_path: Path, repository: Repository) -> None:
     manifest = job(repository, commit="d" * 40)
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
-        found, html = await shown(site, manifest)
-    assert found["source_note"].startswith("Cannot read the sources:") and "dddddddd" in found["source_note"]
+        values, html = await render_run_page(site, manifest)
+    assert values["source_note"].startswith("Cannot read the sources:") and "dddddddd" in values["source_note"]
     assert "said nothing" not in html
     assert html.count("No output") == 1  # cell 2 ran and printed nothing; cell 0 was not run
 
@@ -126,5 +130,5 @@ async def test_a_running_cell_is_shown_as_running(tmp_path: Path, repository: Re
     )
     del manifest["status"]["completionTime"]
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
-        found, _ = await shown(site, manifest)
-    assert [each.state for each in found["cells"]] == ["waiting", "ok", "running"]
+        values, _ = await render_run_page(site, manifest)
+    assert [cell.state for cell in values["cells"]] == ["waiting", "ok", "running"]

@@ -24,8 +24,8 @@ async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_pa
         address = server.endpoint.address
         cluster = await connect(Connection(address, "a test", ca_file=str(server.authority), token=TOKEN))
         try:
-            for each in load_definitions(*KINDS, "buildconfigs.build.openshift.io"):
-                await cluster.apply(each, manager="test")
+            for definition in load_definitions(*KINDS, "buildconfigs.build.openshift.io"):
+                await cluster.apply(definition, manager="test")
             async with world(cluster, ToldRuns({1: PASSED})) as at:  # type: ignore[arg-type]
                 await at.apply(job("good"))
                 assert (await at.ends("good"))["phase"] == "Succeeded"
@@ -33,8 +33,8 @@ async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_pa
                 await at.apply(job("bad", retryPolicy={"true": "any", "maxRetries": 1, "backoff": "50ms"}))
                 assert (await at.ends("bad"))["retryCount"] == 1
                 await at.apply(job("asks", modelValidation={"targetModels": ["m"]}))
-                asked = await at.becomes(lambda status: status["modelValidationResult"], "asks")
-                assert "model m not found" in asked["message"]
+                validation = await at.becomes(lambda status: status["modelValidationResult"], "asks")
+                assert "model m not found" in validation["message"]
                 await at.apply(job("builds", pod={"buildConfig": {"enabled": True}}))
                 await at.becomes(lambda status: status["buildStatus"]["phase"] == "Running", "builds")
                 at.runs.answers[1] = RUNNING

@@ -16,7 +16,7 @@ from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import RUNNING
 from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled, runtime
-from support.simulators import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, made
+from support.simulators import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, build_manifest
 from support.trigger_jobs import (
     RESTARTED,
     all_done,
@@ -55,7 +55,7 @@ async def test_workloads_are_replaced_by_their_own_rolling_update(cluster: Embed
 
 def is_ready(pod: Manifest) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def uids(pods: list[Manifest]) -> set[str]:
@@ -78,7 +78,7 @@ async def test_pods_that_are_only_replaced_when_they_go_are_evicted_one_by_one(c
 async def test_of_any_other_kind_the_pods_that_it_owns_are_evicted_and_no_others(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, REPLICA_SET, POD, GroupKind("", "Node")) as sims:
         await cluster.create(workload("ReplicaSet"))
-        bystander = made("v1", "Pod", {"containers": [{"name": "web", "image": "web:1"}]}, "bystander")
+        bystander = build_manifest("v1", "Pod", {"containers": [{"name": "web", "image": "web:1"}]}, "bystander")
         await cluster.create(bystander)
         before = await sims.pods_become(lambda pods: len(pods) == 3 and all(map(is_ready, pods)))
         async with at_work(cluster) as at:
@@ -86,16 +86,16 @@ async def test_of_any_other_kind_the_pods_that_it_owns_are_evicted_and_no_others
             status = await all_done(at)
         after = await sims.pods_become(lambda pods: len(pods) == 3)
     assert states(status) == [("Succeeded", "2 Pods were replaced, one by one")]
-    (kept,) = [pod for pod in after if pod["metadata"]["uid"] in uids(before)]
-    assert kept["metadata"]["name"] == "bystander"
+    (remaining_pod,) = [pod for pod in after if pod["metadata"]["uid"] in uids(before)]
+    assert remaining_pod["metadata"]["name"] == "bystander"
 
 
 async def test_a_deployment_that_is_paused_is_left_alone(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload(paused=True))
     async with at_work(cluster) as at:
         await at.apply(training(entry()))
-        ((state, said),) = states(await all_done(at))
-    assert (state, said) == ("Failed", "Deployment default/web is paused; resume it: kubectl rollout resume")
+        ((state, message),) = states(await all_done(at))
+    assert (state, message) == ("Failed", "Deployment default/web is paused; resume it: kubectl rollout resume")
 
 
 async def test_the_pods_of_a_model_go_one_by_one_and_never_all_at_once(cluster: EmbeddedCluster) -> None:
@@ -149,15 +149,17 @@ async def test_a_budget_is_kept_and_what_cannot_go_in_time_stays(cluster: Embedd
         await cluster.create(model())
         label = {"serving.kserve.io/inferenceservice": "web"}
         before = await sims.pods_become(lambda pods: pods and all(map(is_ready, pods)), **label)
-        budget = made("policy/v1", "PodDisruptionBudget", {"maxUnavailable": 0, "selector": {"matchLabels": label}})
+        budget = build_manifest(
+            "policy/v1", "PodDisruptionBudget", {"maxUnavailable": 0, "selector": {"matchLabels": label}}
+        )
         await cluster.create(budget)
         kind = GroupKind("policy", "PodDisruptionBudget")
         await sims.becomes(kind, lambda live: live["status"]["observedGeneration"])
         async with too_late(cluster, "disruption budget") as at:
             await at.apply(training(entry("InferenceService", timeout="1h")))
-        ((state, said),) = states(await all_done(at))
+        ((state, message),) = states(await all_done(at))
         after = await sims.pods(**label)
-    assert (state, "disruption budget" in said) == ("Failed", True)
+    assert (state, "disruption budget" in message) == ("Failed", True)
     assert uids(before) == uids(after)
 
 
@@ -191,9 +193,9 @@ def served(answers: dict[str, str]) -> Iterator[int]:
 
 def serving_pod(port: int) -> Manifest:
     container = {"name": "kserve-container", "image": "server:1", "ports": [{"containerPort": port}]}
-    found = made("v1", "Pod", {"containers": [container]}, "old")
-    found["metadata"]["labels"] = {"serving.kserve.io/inferenceservice": "web"}
-    return found
+    pod = build_manifest("v1", "Pod", {"containers": [container]}, "old")
+    pod["metadata"]["labels"] = {"serving.kserve.io/inferenceservice": "web"}
+    return pod
 
 
 async def becomes_ready(cluster: EmbeddedCluster, name: str) -> None:
@@ -232,14 +234,14 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
             await becomes_ready(cluster, made_for_it["metadata"]["name"])
             if answers:
                 await all_done(at)
-        ((state, said),) = states(await all_done(at))
+        ((state, message),) = states(await all_done(at))
         assert await trial_pod(cluster) is None
         left = await cluster.get(old)
     is_gone = left is None or bool(left["metadata"].get("deletionTimestamp"))
     if answers:
-        assert (state, said, is_gone) == ("Succeeded", "1 Pod was replaced", True)
+        assert (state, message, is_gone) == ("Succeeded", "1 Pod was replaced", True)
     else:
-        assert (state, said, is_gone) == ("Failed", "the new model returns 503 for /v1/models/web", False)
+        assert (state, message, is_gone) == ("Failed", "the new model returns 503 for /v1/models/web", False)
 
 
 async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedCluster) -> None:

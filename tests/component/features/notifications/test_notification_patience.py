@@ -43,14 +43,14 @@ async def leaping(cluster: EmbeddedCluster) -> AsyncIterator[LeapingClock]:
 
 
 def degraded(**annotations: str) -> Manifest:
-    found = application(health={"status": "Degraded"})
-    found["metadata"]["annotations"] |= annotations
-    return found
+    app = application(health={"status": "Degraded"})
+    app["metadata"]["annotations"] |= annotations
+    return app
 
 
 async def rows(cluster: EmbeddedCluster, reason: str = "") -> list[NotificationHistoryRow]:
-    found = read_history((await cluster.list(EVENT)).items)
-    return [each for each in found if not reason or each.reason == f"Notification{reason}"]
+    history = read_history((await cluster.list(EVENT)).items)
+    return [entry for entry in history if not reason or entry.reason == f"Notification{reason}"]
 
 
 async def settle(cluster: EmbeddedCluster, until: Until, count: int, reason: str = "Delayed") -> None:
@@ -62,9 +62,9 @@ async def settle(cluster: EmbeddedCluster, until: Until, count: int, reason: str
 
 async def is_looked_at(cluster: EmbeddedCluster, until: Until, number: int) -> None:
     """Another receiver hears of it, who subscribes just now: so the object has had its turn."""
-    recipients = ";".join(str(each) for each in range(1, number + 1))
-    wanted = {"notifications.argoproj.io/subscribe.on-health-degraded.other": recipients}
-    await cluster.patch(APP, {"metadata": {"annotations": wanted}})
+    recipients = ";".join(str(recipient) for recipient in range(1, number + 1))
+    subscription = {"notifications.argoproj.io/subscribe.on-health-degraded.other": recipients}
+    await cluster.patch(APP, {"metadata": {"annotations": subscription}})
     await settle(cluster, until, number, "Sent")
 
 

@@ -51,9 +51,9 @@ async def notifying(cluster: EmbeddedCluster) -> AsyncIterator[None]:
         yield
 
 
-async def told(cluster: EmbeddedCluster) -> list[tuple[str, str, str]]:
-    found = read_history((await cluster.list(EVENT)).items)
-    return [(each.reason, each.trigger, each.destination) for each in reversed(found)]
+async def list_notifications(cluster: EmbeddedCluster) -> list[tuple[str, str, str]]:
+    history = read_history((await cluster.list(EVENT)).items)
+    return [(entry.reason, entry.trigger, entry.destination) for entry in reversed(history)]
 
 
 async def test_a_message_is_sent_once_for_each_transition_and_not_again_after_a_restart(
@@ -82,10 +82,10 @@ async def test_a_message_is_sent_once_for_each_transition_and_not_again_after_a_
             await set_status(cluster, sync={"revision": "fed"})
             await set_status(cluster, health={"status": "Healthy"})
             await until(settled)
-    assert [each.body for each in inbox.letters] == [b"wine: Degraded abc", b"wine: Degraded def"]
+    assert [letter.body for letter in inbox.letters] == [b"wine: Degraded abc", b"wine: Degraded def"]
     assert inbox.letters[0].headers["authorization"] == f"Bearer {SECRET}"
     assert inbox.letters[0].headers["idempotency-key"] != inbox.letters[1].headers["idempotency-key"]
-    assert await told(cluster) == [("NotificationSent", "on-health-degraded", "ours:")] * 2
+    assert await list_notifications(cluster) == [("NotificationSent", "on-health-degraded", "ours:")] * 2
     assert SECRET not in caplog.text
 
 
@@ -110,7 +110,7 @@ async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_s
 
             await until(settled)
     assert inbox.letters == []
-    assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
+    assert await list_notifications(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
 
 
 @pytest.mark.tier("all")
@@ -120,12 +120,12 @@ async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCl
         async with notifying(cluster):
 
             async def said() -> bool:
-                return bool(await told(cluster)) and NOTIFYING not in await quiet(cluster)
+                return bool(await list_notifications(cluster)) and NOTIFYING not in await quiet(cluster)
 
             await until(said)
             await set_status(cluster, sync={"revision": "def"})
     assert len(inbox.letters) == 1
-    assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
+    assert await list_notifications(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
 
 
 @pytest.mark.tier("all")
@@ -139,7 +139,7 @@ async def test_what_must_be_corrected_is_told_once_and_sent_after_the_correction
         async with notifying(cluster):
 
             async def failed() -> bool:
-                return ("NotificationFailed", "on-health-degraded", "ours:") in await told(cluster)
+                return ("NotificationFailed", "on-health-degraded", "ours:") in await list_notifications(cluster)
 
             await until(failed)
             await set_status(cluster, sync={"revision": "def"})
@@ -148,12 +148,12 @@ async def test_what_must_be_corrected_is_told_once_and_sent_after_the_correction
             await cluster.patch(key, {"data": {"context": "argocdUrl: https://argocd"}})
 
             async def sent() -> bool:
-                return ("NotificationSent", "on-health-degraded", "ours:") in await told(cluster)
+                return ("NotificationSent", "on-health-degraded", "ours:") in await list_notifications(cluster)
 
             await until(sent)
     assert len(inbox.letters) == 2
-    messages = [str(each.get("message")) for each in (await cluster.list(EVENT)).items]
-    assert not any(SECRET in each for each in messages) and SECRET not in caplog.text
+    messages = [str(event.get("message")) for event in (await cluster.list(EVENT)).items]
+    assert not any(SECRET in message for message in messages) and SECRET not in caplog.text
 
 
 async def test_subscriptions_of_the_installation_reach_everybody_that_their_selector_names(
@@ -248,8 +248,8 @@ async def test_a_notebook_is_told_of_by_the_annotation_of_its_application_and_by
                 return len(inbox.letters) >= 2
 
             await until(sent)
-    said = sorted(each.body.decode().strip() for each in inbox.letters)
-    assert said == [
+    bodies = sorted(letter.body.decode().strip() for letter in inbox.letters)
+    assert bodies == [
         "Application wine: 1 of 2 notebooks failed.\n* train",
         "Notebook argocd/train failed: cell 3 raised ValueError",
     ]
@@ -264,10 +264,10 @@ async def test_a_template_that_never_ends_is_stopped_and_told(cluster: EmbeddedC
         async with notifying(cluster):
 
             async def failed() -> bool:
-                return bool(await told(cluster))
+                return bool(await list_notifications(cluster))
 
             await until(failed)
-    assert await told(cluster) == [("NotificationFailed", "on-health-degraded", "ours:")]
+    assert await list_notifications(cluster) == [("NotificationFailed", "on-health-degraded", "ours:")]
     assert inbox.letters == []
 
 
@@ -297,8 +297,8 @@ async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluste
 class Late(NotificationController):
     """Composes one message only when it may, the first unless told, and says when it has done with it."""
 
-    def __init__(self, which: int = 1) -> None:
-        self.pool, self.left = WorkerPool(workers=1), which
+    def __init__(self, render_number: int = 1) -> None:
+        self.pool, self.left = WorkerPool(workers=1), render_number
         super().__init__(constants.APPLICATION, lambda: self, NotificationSettingsCache(""), CommitMetadataReader())
         self.asked, self.may, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -364,7 +364,7 @@ async def test_who_is_late_with_a_second_message_does_not_send_it_either(
             late.may.set()
             await until(lambda: _noted(cluster, True))
         await late.pool.close()
-    assert sorted(each.body.split(b" ")[0] for each in inbox.letters) == [b"Application", b"wine:"]
+    assert sorted(letter.body.split(b" ")[0] for letter in inbox.letters) == [b"Application", b"wine:"]
 
 
 async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: EmbeddedCluster) -> None:
@@ -375,9 +375,9 @@ async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: E
             at_work.append(1)
             await asyncio.sleep(0)
             assert len(at_work) == 1
-            found = await super()._reconcile_object(key, context)
+            result = await super()._reconcile_object(key, context)
             at_work.pop()
-            return found
+            return result
 
     notifier = Counted(
         constants.APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
@@ -397,8 +397,8 @@ async def test_a_namespace_has_settings_of_its_own_only_where_the_installation_s
         app = application(health={"status": "Degraded"})
         app["metadata"] |= {"namespace": "team"}
         own = settings(tenant)[1:]
-        for each in own:
-            each["metadata"]["namespace"] = "team"
+        for manifest in own:
+            manifest["metadata"]["namespace"] = "team"
         wide = of_installation("ConfigMap", "argosy-cm", {"notifications.hosts": "*"})
         wide["metadata"]["namespace"] = "team"
         allowed = {"notifications.hosts": "127.0.0.1", **({"notifications.selfService": "true"} if is_allowed else {})}
@@ -424,17 +424,17 @@ async def test_a_template_can_tell_who_wrote_the_commit(cluster: EmbeddedCluster
     git("commit", "-q", "--allow-empty", "-m", "Serve another model")
     revision = git("rev-parse", "HEAD").strip()
     commit = "(call .repo.GetCommitMetadata .app.status.sync.revision)"
-    said = f"{{{{{commit}.Message}}}} by {{{{{commit}.Author}}}} in {{{{{commit}.Date.Year}}}}"
+    template = f"{{{{{commit}.Message}}}} by {{{{{commit}.Author}}}} in {{{{{commit}.Date.Year}}}}"
     with http_inbox() as inbox:
         app = application(health={"status": "Degraded"}, sync={"status": "Synced", "revision": revision})
         app["spec"]["source"]["repoURL"] = f"file://{tmp_path}"
         roots = of_installation("ConfigMap", "argosy-cm", {"source.local.roots": str(tmp_path)})
-        more = {"template.app-health-degraded": json.dumps({"message": said})}
+        more = {"template.app-health-degraded": json.dumps({"message": template})}
         await prepare(cluster, [*settings(inbox, **more), roots, app])
         async with notifying(cluster):
 
             async def sent() -> bool:
-                return bool(await told(cluster))
+                return bool(await list_notifications(cluster))
 
             await until(sent)
     [letter] = inbox.letters

@@ -35,6 +35,6 @@ def test_a_changed_application_of_a_chart_repository_is_noted_once(
     repo = Repo(tmp_path / "models", capsys)
     repo.begin({"apps/web.yaml": application("web", "web"), "web/a.yaml": config(), "apps/cache.yaml": CHART})
     repo.write({"apps/cache.yaml": CHART.replace("1.0.0", "1.1.0"), "web/a.yaml": config("2")})
-    found = compare_with_head(repo.root)
-    assert found.notes == ["cache: not compared: chart redis of https://charts.example.com"]
-    assert [touched.name for touched in found.touched] == ["web"]
+    comparison = compare_with_head(repo.root)
+    assert comparison.notes == ["cache: not compared: chart redis of https://charts.example.com"]
+    assert [touched.name for touched in comparison.touched] == ["web"]

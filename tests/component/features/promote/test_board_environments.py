@@ -30,13 +30,13 @@ async def nobody() -> AsyncIterator[ApplicationService]:
 
 @contextmanager
 def opened(shelf: Shelf) -> Iterator[PromotionSession]:
-    with open_session(shelf.folder, nobody, lambda: None, is_offline=True, log=lambda _: None) as found:
-        yield found
+    with open_session(shelf.folder, nobody, lambda: None, is_offline=True, log=lambda _: None) as session:
+        yield session
 
 
-def shown(shelf: Shelf) -> EnvironmentBoard:
-    with opened(shelf) as found:
-        return build_board(found)
+def read_board(shelf: Shelf) -> EnvironmentBoard:
+    with opened(shelf) as session:
+        return build_board(session)
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,11 @@ def shelf(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf
 
 def test_a_board_says_what_would_come_and_which_gate_is_in_the_way(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
-    found = shown(shelf)
-    dev, staging, production = found.stages
-    assert (found.is_chain, dev.coming, staging.after) == (True, None, "dev")
+    board = read_board(shelf)
+    dev, staging, production = board.stages
+    assert (board.is_chain, dev.coming, staging.after) == (True, None, "dev")
     assert staging.coming is not None
-    assert [(each.kind, each.before, each.after) for each in staging.coming.moves] == [("image", "web:1.0", "web:2.0")]
+    assert [(move.kind, move.before, move.after) for move in staging.coming.moves] == [("image", "web:1.0", "web:2.0")]
     assert dev.images == ("web:2.0",) and production.coming is None
 
 
@@ -77,7 +77,7 @@ def serve_models(shelf: Shelf, **addresses: str) -> None:
 
 
 def stage_text(shelf: Shelf, name: str) -> str:
-    stage = next(each for each in shown(shelf).stages if each.name == name)
+    stage = next(candidate for candidate in read_board(shelf).stages if candidate.name == name)
     return page_templates.render_macro("promote/parts.html", "stage", stage, [], "")
 
 
@@ -105,45 +105,45 @@ def test_nothing_is_claimed_of_an_environment_that_cannot_be_built(shelf: Shelf)
 
 def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
-    with opened(shelf) as found:
-        plan = build_board(found).stages[1].coming
+    with opened(shelf) as session:
+        plan = build_board(session).stages[1].coming
         assert plan is not None
-        done = run_action(found, "promote", "staging", ANN, commit=plan.commit)
+        done = run_action(session, "promote", "staging", ANN, commit=plan.commit)
     assert (done.is_new and 'newTag: "2.0"' in shelf.images("staging")) or "2.0" in shelf.images("staging")
-    history = shown(shelf).history[0]
+    history = read_board(shelf).history[0]
     assert (history.action, history.by, history.known_by) == ("promote", "ann@example.com", "page")
 
 
 def test_another_release_than_was_seen_is_not_promoted(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
-    with opened(shelf) as found, pytest.raises(UserError, match="the next release has changed"):
-        run_action(found, "promote", "staging", ANN, commit="0" * 40)
+    with opened(shelf) as session, pytest.raises(UserError, match="the next release has changed"):
+        run_action(session, "promote", "staging", ANN, commit="0" * 40)
 
 
 def test_a_closed_gate_keeps_a_promotion_away_until_somebody_of_the_role_approves(shelf: Shelf) -> None:
     shelf.pin("staging", "2.0")
-    with opened(shelf) as found, pytest.raises(UserError, match="approval"):
-        run_action(found, "promote", "production", ANN)
-    with opened(shelf) as found, pytest.raises(UserError, match="does not have the role"):
-        run_action(found, "approve", "production", PromotionActor("bob", "page"))
-    with opened(shelf) as found:
-        run_action(found, "approve", "production", ANN)
-    coming = shown(shelf).stages[2].coming
+    with opened(shelf) as session, pytest.raises(UserError, match="approval"):
+        run_action(session, "promote", "production", ANN)
+    with opened(shelf) as session, pytest.raises(UserError, match="does not have the role"):
+        run_action(session, "approve", "production", PromotionActor("bob", "page"))
+    with opened(shelf) as session:
+        run_action(session, "approve", "production", ANN)
+    coming = read_board(shelf).stages[2].coming
     assert coming is not None and not coming.needs_answer
 
 
 def test_a_hold_and_its_end_are_told(shelf: Shelf) -> None:
-    with opened(shelf) as found:
-        run_action(found, "hold", "production", ANN, reason="quarter end")
-    assert "quarter end" in shown(shelf).stages[2].holds[0].why
-    with opened(shelf) as found:
-        run_action(found, "resume", "production", ANN)
-    assert shown(shelf).stages[2].holds == ()
+    with opened(shelf) as session:
+        run_action(session, "hold", "production", ANN, reason="quarter end")
+    assert "quarter end" in read_board(shelf).stages[2].holds[0].why
+    with opened(shelf) as session:
+        run_action(session, "resume", "production", ANN)
+    assert read_board(shelf).stages[2].holds == ()
 
 
 def test_who_may_see_one_application_sees_its_environment_alone(shelf: Shelf) -> None:
-    found = filter_visible_stages(shown(shelf), ["web-dev"])
-    assert [each.name for each in found.stages] == ["dev"]
+    board = filter_visible_stages(read_board(shelf), ["web-dev"])
+    assert [stage.name for stage in board.stages] == ["dev"]
 
 
 @pytest.mark.anyio

@@ -83,15 +83,19 @@ APPS = [application(name) for name in NAMES]
 
 def page_of(values: dict[str, Any]) -> str:
     board = values["board"]
-    found = [render_macro("promote/parts.html", "stage", each, values["may"][each.name], "") for each in board.stages]
-    return "\n".join([*found, *board.notes])
+    stages_html = [
+        render_macro("promote/parts.html", "stage", stage, values["may"][stage.name], "") for stage in board.stages
+    ]
+    return "\n".join([*stages_html, *board.notes])
 
 
 async def plan(site: Site, name: str, deed: str = "") -> RequestContext | None:
     values = {"env": name, **({"deed": deed} if deed else {})}
-    asked = request(site, f"/environments/{name}/promote", **values)
-    found = await environments.find_environment(asked)
-    return replace(asked, subject=found.subject, rbac_object=found.rbac_object) if found else None
+    page_request = request(site, f"/environments/{name}/promote", **values)
+    environment = await environments.find_environment(page_request)
+    return (
+        replace(page_request, subject=environment.subject, rbac_object=environment.rbac_object) if environment else None
+    )
 
 
 async def test_environments_are_read_from_the_repository_of_their_applications(
@@ -100,13 +104,13 @@ async def test_environments_are_read_from_the_repository_of_their_applications(
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         values = await environments.build_page_values(request(site, "/environments"))
         answer = await environments_api.list_environments(request(site, "/api/argosy/v1/environments"))
-    assert [each.name for each in values["board"].stages] == list(NAMES)
+    assert [stage.name for stage in values["board"].stages] == list(NAMES)
     text = page_of(values)
     assert "web:1.0" in text and "web:1.1" in text
     head = shelf.git("rev-parse", "--short=7", "HEAD")
     assert f"Read from {HOST}/web at {head}." in text and "argosy serve --repo" in text
     assert "Hold" not in text  # there is nowhere to write to
-    assert [each["name"] for each in json.loads(json.dumps(answer.document))["items"]] == list(NAMES)
+    assert [item["name"] for item in json.loads(json.dumps(answer.document))["items"]] == list(NAMES)
 
 
 @pytest.mark.tier("all")
@@ -123,16 +127,16 @@ async def test_a_commit_that_is_pushed_later_is_seen(
 
 async def test_a_plan_is_shown_and_nothing_can_be_done(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        asked = await plan(site, "staging")
-        assert asked is not None
-        page = await environments.show_plan(asked)
+        page_request = await plan(site, "staging")
+        assert page_request is not None
+        page = await environments.show_plan(page_request)
         assert await plan(site, "staging", "promote") is None
         with pytest.raises(NotFoundOrForbidden):
             await environments.run_requested_action(
-                replace(asked, path_parameters={"env": "staging", "deed": "promote"})
+                replace(page_request, path_parameters={"env": "staging", "deed": "promote"})
             )
     assert isinstance(page, PageResponse) and page.values["may"] == []
-    assert [(each.before, each.after) for each in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
+    assert [(move.before, move.after) for move in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
 
 
 async def test_a_repository_of_applications_that_somebody_may_not_see_is_not_read(
@@ -172,7 +176,7 @@ async def test_a_repository_without_environments_is_passed_over(
     others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
     async with watched_site(tmp_path, [project(), *others, *APPS]) as site:
         values = await environments.build_page_values(request(site, "/environments"))
-    assert [each.application for each in values["board"].stages] == [f"web-{name}" for name in NAMES]
+    assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
     assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
 
 
@@ -181,10 +185,10 @@ async def test_it_is_remembered_that_there_are_no_environments(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
-        asked = request(site, "/environments")
-        await environments.build_page_values(asked)
-        known = site.get_module_state(EnvironmentApplications).find(asked)
-    assert known == frozenset()
+        page_request = request(site, "/environments")
+        await environments.build_page_values(page_request)
+        applications = site.get_module_state(EnvironmentApplications).find(page_request)
+    assert applications == frozenset()
 
 
 @pytest.mark.tier("all")
@@ -192,10 +196,10 @@ async def test_it_is_remembered_that_a_clone_has_no_environments(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
     async with watched_site(tmp_path, [project()], repository=make_plain_repository(tmp_path)) as site:
-        asked = request(site, "/environments")
-        values = await environments.build_page_values(asked)
-        known = site.get_module_state(EnvironmentApplications).find(asked)
-    assert "no environments found" in values["problem"] and known == frozenset()
+        page_request = request(site, "/environments")
+        values = await environments.build_page_values(page_request)
+        applications = site.get_module_state(EnvironmentApplications).find(page_request)
+    assert "no environments found" in values["problem"] and applications == frozenset()
 
 
 class Host:

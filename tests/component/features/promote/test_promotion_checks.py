@@ -59,9 +59,9 @@ def test_the_gate_does_not_read_a_base_outside_of_the_repository(
 ) -> None:
     write(machine / "repository/dev/kustomization.yaml", "resources: [../../../other/base]\n")
     monkeypatch.chdir(machine / current)
-    is_green, told = check_commit(machine / "repository")
+    is_green, output = check_commit(machine / "repository")
     assert not is_green
-    assert "AGY102" in told and "../../../other/base" in told and "leads out of" in told
+    assert "AGY102" in output and "../../../other/base" in output and "leads out of" in output
 
 
 def test_the_gate_does_not_take_a_folder_around_the_copy_for_the_path_of_an_application(

@@ -50,10 +50,10 @@ def test_a_gate_that_was_removed_without_a_commit_keeps_a_promotion_away(web: Sh
 def test_a_gate_that_was_added_an_order_and_a_role_are_told(web: Shelf) -> None:
     edited = DELIVERY.replace("after: dev}", "after: dev, gates: [{soak: 1h}]}").replace("after: staging", "after: dev")
     web.write("argosy.yaml", edited.replace("ann@example.com", "bob@example.com"))
-    told = web.argosy("status").err
-    assert f"gates of staging are none in the commit, and soak 1h in the working tree; {NOTE}" in told
-    assert f"production is after staging in the commit, and after dev in the working tree; {NOTE}" in told
-    assert f"the role leads differs from the commit; {NOTE}" in told
+    output = web.argosy("status").err
+    assert f"gates of staging are none in the commit, and soak 1h in the working tree; {NOTE}" in output
+    assert f"production is after staging in the commit, and after dev in the working tree; {NOTE}" in output
+    assert f"the role leads differs from the commit; {NOTE}" in output
 
 
 def test_a_comment_that_is_not_committed_changes_no_gate(web: Shelf) -> None:
@@ -63,8 +63,8 @@ def test_a_comment_that_is_not_committed_changes_no_gate(web: Shelf) -> None:
 
 def test_an_edit_that_cannot_be_read_is_told_and_the_commit_counts(web: Shelf) -> None:
     web.write("argosy.yaml", "kind: [")
-    told = web.argosy("plan", "--to", "staging").err
-    assert "note: argosy.yaml in the working tree cannot be read, so the committed file is used: " in told
+    output = web.argosy("plan", "--to", "staging").err
+    assert "note: argosy.yaml in the working tree cannot be read, so the committed file is used: " in output
 
 
 def test_a_file_that_was_never_committed_does_not_count(web: Shelf) -> None:

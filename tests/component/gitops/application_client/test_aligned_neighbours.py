@@ -57,6 +57,6 @@ async def test_only_applications_that_read_a_changed_file_are_compared_again(
         live = deployment("one-web")
         await cluster.create({**live, "metadata": {**live["metadata"], "namespace": "ml"}})
         async with open_reader(ApplicationService(cluster, "a test", CONTROL, CONTROL)) as reader:
-            found = await align_applications(reader, apps[:1], None, AlignOptions(siblings=apps))
-    assert [proposal.file for proposal in found.apps[0].done] == ["base/kustomization.yaml"]
-    assert [aligned.app.name for aligned in found.apps] == ["one", "two"]
+            alignment = await align_applications(reader, apps[:1], None, AlignOptions(siblings=apps))
+    assert [proposal.file for proposal in alignment.apps[0].done] == ["base/kustomization.yaml"]
+    assert [aligned.app.name for aligned in alignment.apps] == ["one", "two"]

@@ -24,7 +24,7 @@ from support.deadlines import HANG_SECONDS
 
 
 def an_app(*urls: str) -> Application:
-    sources = [{"repoURL": each, "path": ".", "targetRevision": "main"} for each in urls]
+    sources = [{"repoURL": url, "path": ".", "targetRevision": "main"} for url in urls]
     spec = {"sources": sources, "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"}}
     return read_application({"metadata": {"name": "web", "namespace": "argocd"}, "spec": spec})
 
@@ -36,13 +36,14 @@ def a_reader(
     cache = InformerCache()
     metadata = {"name": "argocd-cm", "namespace": "argocd"}
     cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}})
-    known = read_project({"metadata": {"name": "default"}, "spec": project})
+    parsed_project = read_project({"metadata": {"name": "default"}, "spec": project})
     rules = SimpleNamespace(repositories=repositories, clusters=DestinationClusters())
     desk = SimpleNamespace(control_namespace="argocd")
     return cast(
-        "ApplicationReader", SimpleNamespace(
-            reconciler_settings=rules, control_cache=cache, service=desk, get_project=lambda app: known
-        )
+        "ApplicationReader",
+        SimpleNamespace(
+            reconciler_settings=rules, control_cache=cache, service=desk, get_project=lambda app: parsed_project
+        ),
     )
 
 

@@ -47,10 +47,10 @@ async def diagnoses(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, apps: Sequence[Application]
 ) -> dict[str, str]:
     monkeypatch.setattr(app_list_explanations, "TIMEOUT_SECONDS", HANG_SECONDS)  # else a busy machine leaves some out
-    found = await app_list_explanations.explain_unhealthy_or_differing(
+    explanations = await app_list_explanations.explain_unhealthy_or_differing(
         ApplicationService(cluster, "here", "argocd", "argocd"), apps
     )
-    return {key.name: text for key, text in found.items()}
+    return {key.name: text for key, text in explanations.items()}
 
 
 async def test_a_pod_that_no_node_takes_is_named_and_otherwise_what_the_worst_object_says(

@@ -127,5 +127,5 @@ async def test_a_sync_that_is_not_over_in_time_names_the_pod_that_does_not_start
         await print_result(desk, WaitResult(WaitOutcome.TOO_LATE, syncing(web="Running")), chosen, "sync")
         == EXIT_TIMED_OUT
     )
-    said = capsys.readouterr().err
-    assert said.startswith("argosy: models: sync has not finished after 3 s\n") and STUCK in said
+    output = capsys.readouterr().err
+    assert output.startswith("argosy: models: sync has not finished after 3 s\n") and STUCK in output

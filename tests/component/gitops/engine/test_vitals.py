@@ -21,8 +21,8 @@ WORKERS = count_workers(EngineOptions.workers)
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
-        yield found
+    async with engine_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -49,7 +49,9 @@ async def test_each_reason_is_a_sentence_of_its_own(room: Room) -> None:
     room.clock.leap(1000)
     await until(lambda: not room.engine.is_silent())
     still = [
-        each for each in vitals.list_problems() if each.startswith("the watch of Secret has received nothing for 1")
+        problem
+        for problem in vitals.list_problems()
+        if problem.startswith("the watch of Secret has received nothing for 1")
     ]
     assert still and set(still) <= set(vitals.list_restartable_problems())
     few = ControllerHealth(WORKERS + 1, clock=room.clock)
@@ -71,13 +73,13 @@ async def test_a_slow_cluster_is_told_and_does_not_end_the_controller_of_all_oth
     engine.queue._processing[here] = room.clock.monotonic()
     room.clock.leap(450)
     await until(lambda: not engine.is_silent())
-    (told,) = vitals.list_problems()
-    assert told.startswith(f"Application {CONTROL}/far has been reconciling for 6")
-    assert told.endswith(" s, in its destination cluster") and vitals.list_restartable_problems() == []
+    (problem,) = vitals.list_problems()
+    assert problem.startswith(f"Application {CONTROL}/far has been reconciling for 6")
+    assert problem.endswith(" s, in its destination cluster") and vitals.list_restartable_problems() == []
     room.clock.leap(200)
     await until(lambda: not engine.is_silent())
-    (told,) = vitals.list_restartable_problems()
-    assert told.startswith(f"Application {CONTROL}/here has been reconciling for 6")
+    (reason,) = vitals.list_restartable_problems()
+    assert reason.startswith(f"Application {CONTROL}/here has been reconciling for 6")
     admission.release("prod", far)
     (told,) = vitals.list_restartable_problems()
     assert told.startswith(f"Application {CONTROL}/far has been reconciling for 8")
@@ -94,15 +96,15 @@ async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) ->
     assert vitals.list_problems() == []
     room.clock.leap(20)
     (late,) = vitals.list_problems()
-    told = re.fullmatch(r"its Lease as the leader expired (\d+) s ago without renewal", late)
-    assert told and int(told[1]) >= 5
+    late_match = re.fullmatch(r"its Lease as the leader expired (\d+) s ago without renewal", late)
+    assert late_match and int(late_match[1]) >= 5
     assert vitals.list_restartable_problems() == []
     election.is_leader = False
     assert vitals.list_problems() == []
     room.clock.leap(20)
     (unheard,) = vitals.list_problems()
-    told = re.fullmatch(r"no answer from the API server for (\d+) s: the leader is unknown", unheard)
-    assert told and int(told[1]) >= 40
+    unheard_match = re.fullmatch(r"no answer from the API server for (\d+) s: the leader is unknown", unheard)
+    assert unheard_match and int(unheard_match[1]) >= 40
     assert vitals.list_restartable_problems() == []
 
 
@@ -110,13 +112,15 @@ async def test_an_engine_does_not_go_on_without_its_workers(room: Room) -> None:
     vitals = ControllerHealth(WORKERS, clock=room.clock)
     vitals.engine = room.engine
     await until(lambda: not vitals.list_readiness_problems())
-    (running,) = (each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == Engine.run.__qualname__)
+    (running,) = (task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == Engine.run.__qualname__)
     await until(lambda: room.engine.queue.worker_count == WORKERS)
-    (one,) = (each for each in asyncio.all_tasks() if each.get_name() == f"{room.engine.controller.name} 0")
+    (one,) = (task for task in asyncio.all_tasks() if task.get_name() == f"{room.engine.controller.name} 0")
     one.cancel()
     await until(lambda: room.engine.queue.is_closed)
-    assert not any("workers" in each for each in vitals.list_restartable_problems())  # it may be told to stop just now
+    assert not any(
+        "workers" in problem for problem in vitals.list_restartable_problems()
+    )  # it may be told to stop just now
     room.clock.leap(SHUTDOWN_SECONDS + 1)
-    assert any(each.startswith("the workers ended 6") for each in vitals.list_restartable_problems())
+    assert any(problem.startswith("the workers ended 6") for problem in vitals.list_restartable_problems())
     await asyncio.wait({running}, timeout=HANG_SECONDS)
     assert running.done() and "ended unexpectedly" in repr(running.exception())

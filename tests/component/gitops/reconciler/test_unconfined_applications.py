@@ -67,8 +67,8 @@ def test_what_needs_confinement_is_refused_with_a_condition_and_plain_manifests_
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), POD_VARIABLE: "10.0.0.1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
-    found = json.loads(done.stdout)
-    for condition in (found["source"], found["health"]):
+    conditions = json.loads(done.stdout)
+    for condition in (conditions["source"], conditions["health"]):
         assert REFUSAL in str(condition) and "system calls (no seccomp filter)" in str(condition)
-    assert found["made"] is None and found["plain"] is not None
-    assert [trouble for trouble in found["troubles"] if trouble.startswith(REFUSAL)]
+    assert conditions["made"] is None and conditions["plain"] is not None
+    assert [trouble for trouble in conditions["troubles"] if trouble.startswith(REFUSAL)]

@@ -26,9 +26,9 @@ TRACKED = {"argocd.argoproj.io/tracking-id": "models:apps/Deployment:ml/web"}
 
 def updates(folder: Path, data: dict[str, str], ours: dict[str, str] | None = None) -> IgnoredUpdateFilter:
     cache = InformerCache()
-    for name, each in (("argocd-cm", data), ("argosy-cm", ours or {})):
+    for name, settings in (("argocd-cm", data), ("argosy-cm", ours or {})):
         metadata = {"name": name, "namespace": "argocd"}
-        cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": each})
+        cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": settings})
     return IgnoredUpdateFilter(
         SettingsWatcher(cache, Repositories(folder, SourceSettings()), WorkerPool(), control_namespace="argocd")
     )
@@ -75,12 +75,12 @@ async def test_what_nobody_tracks_is_held_back_only_where_it_asks_for_it(
 
 
 async def test_who_is_concerned_is_woken_only_where_health_has_changed(tmp_path: Path) -> None:
-    found = updates(tmp_path, STATUS)
+    update_filter = updates(tmp_path, STATUS)
     woken: asyncio.Queue[ResourceKey] = asyncio.Queue()
     sick = APP._replace(name="sick")
-    assert found.hold_if_ignorable(deployment("1"), deployment("2", readyReplicas=1), [APP])
-    assert found.hold_if_ignorable(deployment("3"), deployment("4", ready=0), [sick])
-    work = asyncio.create_task(found.run(woken.put_nowait))
+    assert update_filter.hold_if_ignorable(deployment("1"), deployment("2", readyReplicas=1), [APP])
+    assert update_filter.hold_if_ignorable(deployment("3"), deployment("4", ready=0), [sick])
+    work = asyncio.create_task(update_filter.run(woken.put_nowait))
     async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == sick
     assert woken.empty()
@@ -90,29 +90,29 @@ async def test_who_is_concerned_is_woken_only_where_health_has_changed(tmp_path:
 async def test_who_is_concerned_is_woken_where_health_could_not_be_judged(tmp_path: Path) -> None:
     """A check that fails before and after says nothing of what lies between."""
     broken = {"resource.customizations.health.apps_Deployment": "return obj.nothing.more"}
-    found = updates(tmp_path, STATUS | broken)
+    update_filter = updates(tmp_path, STATUS | broken)
     woken: asyncio.Queue[ResourceKey] = asyncio.Queue()
-    assert found.hold_if_ignorable(deployment("1"), deployment("2", readyReplicas=1), [APP])
-    work = asyncio.create_task(found.run(woken.put_nowait))
+    assert update_filter.hold_if_ignorable(deployment("1"), deployment("2", readyReplicas=1), [APP])
+    work = asyncio.create_task(update_filter.run(woken.put_nowait))
     async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == APP
     work.cancel()
 
 
 async def test_what_lives_in_another_cluster_is_judged_by_the_storage_classes_there(tmp_path: Path) -> None:
-    found = updates(tmp_path, STATUS, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
+    update_filter = updates(tmp_path, STATUS, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
     there, woken = InformerCache(), asyncio.Queue[ResourceKey]()
     storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
     there.put({**storage, "volumeBindingMode": "Immediate"})
 
     def claim(version: str, phase: str) -> Manifest:
         metadata = {**deployment(version)["metadata"], "name": "data"}
-        made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
-        return {**made, "spec": {"storageClassName": "fast"}, "status": {"phase": phase}}
+        manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+        return {**manifest, "spec": {"storageClassName": "fast"}, "status": {"phase": phase}}
 
-    for key, place in ((APP, None), (APP._replace(name="there"), there)):
-        assert found.hold_if_ignorable(claim("1", "Pending"), claim("2", "Bound"), [key], place)
-    work = asyncio.create_task(found.run(woken.put_nowait))
+    for key, cache in ((APP, None), (APP._replace(name="there"), there)):
+        assert update_filter.hold_if_ignorable(claim("1", "Pending"), claim("2", "Bound"), [key], cache)
+    work = asyncio.create_task(update_filter.run(woken.put_nowait))
     async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == APP._replace(name="there")
     work.cancel()

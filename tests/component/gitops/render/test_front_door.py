@@ -27,22 +27,25 @@ CHECKOUT = Checkout(TREE, "1" * 40)
 
 
 def test_a_source_is_rendered_by_its_tool() -> None:
-    found = render(CHECKOUT, Application("shop"), Source(path="over"))
-    assert (found.tool, [each["metadata"]["name"] for each in found.manifests]) == ("Kustomize", ["x-a"])
-    found = render(CHECKOUT, Application("shop"), Source(path="plain"))
-    assert (found.tool, [each["metadata"]["name"] for each in found.manifests]) == ("Directory", ["a", "p"])
+    result = render(CHECKOUT, Application("shop"), Source(path="over"))
+    assert (result.tool, [manifest["metadata"]["name"] for manifest in result.manifests]) == ("Kustomize", ["x-a"])
+    rendering = render(CHECKOUT, Application("shop"), Source(path="plain"))
+    assert (rendering.tool, [manifest["metadata"]["name"] for manifest in rendering.manifests]) == (
+        "Directory",
+        ["a", "p"],
+    )
 
 
 def test_what_was_rendered_travels_between_processes() -> None:
-    found = render(CHECKOUT, Application("shop"), Source(path="over"))
-    copy = pickle.loads(pickle.dumps(found))
-    assert (copy.manifests, copy.inputs, copy.tool) == (found.manifests, found.inputs, found.tool)
+    result = render(CHECKOUT, Application("shop"), Source(path="over"))
+    copy = pickle.loads(pickle.dumps(result))
+    assert (copy.manifests, copy.inputs, copy.tool) == (result.manifests, result.inputs, result.tool)
 
 
 def test_each_source_with_a_path_is_rendered_and_the_others_serve_files() -> None:
     sources = (Source(path="over"), Source(alias="values"), Source(path="plain", alias="both"))
-    found = render_application(Application("shop", sources=sources), [CHECKOUT] * 3)
-    assert [each.tool for each in found] == ["Kustomize", "Directory"]
+    results = render_application(Application("shop", sources=sources), [CHECKOUT] * 3)
+    assert [result.tool for result in results] == ["Kustomize", "Directory"]
 
 
 def test_a_chart_of_a_chart_repository_is_refused_with_a_way_out() -> None:
@@ -53,11 +56,11 @@ def test_a_chart_of_a_chart_repository_is_refused_with_a_way_out() -> None:
 
 @pytest.mark.parametrize("path", ["over", "plain"])
 def test_manifests_over_a_limit_are_refused(path: str) -> None:
-    for limits, said in (
+    for limits, message in (
         (RenderLimits(manifests=0), "exceed the limit of 0"),
         (RenderLimits(manifest_bytes=10), "10 bytes"),
     ):
-        with pytest.raises(LimitError, match=said):
+        with pytest.raises(LimitError, match=message):
             render(CHECKOUT, Application("shop"), Source(path=path), BuildSettings(limits=limits))
 
 
@@ -75,46 +78,48 @@ def test_options_of_the_source_reach_kustomize_and_variables_that_it_uses_are_in
         "commonAnnotationsEnvsubst": True,
     }
     source = read_source({"path": "over", "kustomize": options})
-    found = render(CHECKOUT, Application("shop"), source)
-    assert found.manifests[0]["metadata"] == {"name": "y-a", "annotations": {"at": "1" * 40}}
-    assert found.inputs[RenderInput("env", "ARGOCD_APP_REVISION")] == "1" * 40
+    result = render(CHECKOUT, Application("shop"), source)
+    assert result.manifests[0]["metadata"] == {"name": "y-a", "annotations": {"at": "1" * 40}}
+    assert result.inputs[RenderInput("env", "ARGOCD_APP_REVISION")] == "1" * 40
     plain = render(CHECKOUT, Application("shop"), Source(path="over"))
-    assert not [each for each in plain.inputs if each.scope == "env"]
+    assert not [render_input for render_input in plain.inputs if render_input.scope == "env"]
 
 
 def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own_place() -> None:
     remote = TextTree({"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": MAP})
     tree = TextTree({"k/kustomization.yaml": "resources: ['https://git.example/o/r//base?ref=v1']\n"})
-    asked = []
+    fetch_calls = []
 
     def fetch(url: str, ref: str) -> TextTree:
-        asked.append((url, ref))
+        fetch_calls.append((url, ref))
         return remote
 
-    found = render(Checkout(tree, ""), Application("shop"), Source(path="k"), fetch=fetch)
-    assert asked == [("https://git.example/o/r", "v1")]
-    place = "https://git.example/o/r@v1"
-    assert RenderInput(place, "base/a.yaml") in found.inputs
-    assert are_inputs_unchanged(found.inputs, {"": tree, place: remote}, {})
+    result = render(Checkout(tree, ""), Application("shop"), Source(path="k"), fetch=fetch)
+    assert fetch_calls == [("https://git.example/o/r", "v1")]
+    scope = "https://git.example/o/r@v1"
+    assert RenderInput(scope, "base/a.yaml") in result.inputs
+    assert are_inputs_unchanged(result.inputs, {"": tree, scope: remote}, {})
     changed = TextTree({**remote.files, "base/a.yaml": MAP + "# new\n"})
-    assert not are_inputs_unchanged(found.inputs, {"": tree, place: changed}, {})
-    for each in (found, pickle.loads(pickle.dumps(found))):
-        origin = each.origins.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name")
+    assert not are_inputs_unchanged(result.inputs, {"": tree, scope: changed}, {})
+    for candidate in (result, pickle.loads(pickle.dumps(result))):
+        origin = candidate.origins.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name")
         assert origin is not None and origin.repository.startswith("https://git.example/o/r")
-    assert len(asked) == 1
+    assert len(fetch_calls) == 1
     with pytest.raises(RenderError, match="is remote"):
         render(Checkout(tree, ""), Application("shop"), Source(path="k"))
 
 
 def test_a_field_of_a_plain_file_has_its_line_and_asking_for_it_is_no_input() -> None:
-    found = render(CHECKOUT, Application("shop"), Source(path="plain"))
-    before = dict(found.inputs)
-    origins = pickle.loads(pickle.dumps(found)).origins
-    for each in (found.origins, origins):
-        assert each.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name") == FieldOrigin("plain/a.yaml", 3)
-        assert each.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == FieldOrigin("plain/a.yaml", 7)
-        assert each.find(ResourceKey("", "Pod", "", "q"), "/metadata/name") is None
-    assert found.inputs == before
+    result = render(CHECKOUT, Application("shop"), Source(path="plain"))
+    before = dict(result.inputs)
+    origins = pickle.loads(pickle.dumps(result)).origins
+    for field_origins in (result.origins, origins):
+        assert field_origins.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name") == FieldOrigin(
+            "plain/a.yaml", 3
+        )
+        assert field_origins.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == FieldOrigin("plain/a.yaml", 7)
+        assert field_origins.find(ResourceKey("", "Pod", "", "q"), "/metadata/name") is None
+    assert result.inputs == before
 
 
 CHART = {
@@ -134,15 +139,15 @@ def test_a_chart_takes_values_from_another_source_and_goes_stale_with_them() -> 
     )
     app = Application("shop", sources=(source, Source(alias="v")))
     values = TextTree({"shop.yaml": "soup: leek\n", "other.yaml": ""})
-    [found] = render_application(app, [Checkout(TextTree(CHART), ""), Checkout(values, "")])
-    assert (found.tool, found.manifests[0]["data"]) == ("Helm", {"soup": "leek", "app": "shop"})
-    origin = pickle.loads(pickle.dumps(found)).origins.find(ResourceKey("", "ConfigMap", "", "a"), "/data")
+    [result] = render_application(app, [Checkout(TextTree(CHART), ""), Checkout(values, "")])
+    assert (result.tool, result.manifests[0]["data"]) == ("Helm", {"soup": "leek", "app": "shop"})
+    origin = pickle.loads(pickle.dumps(result)).origins.find(ResourceKey("", "ConfigMap", "", "a"), "/data")
     assert origin is not None and origin.file == "chart/templates/a.yaml"
     environment = {"ARGOCD_APP_NAME": "shop", "ARGOCD_APP_REVISION": "2"}
 
     def is_current(chart: dict[str, str], files: dict[str, str | bytes]) -> bool:
         trees = {"": TextTree({**CHART, **chart}), "$v": TextTree({**values.files, **files})}
-        return are_inputs_unchanged(found.inputs, trees, environment)
+        return are_inputs_unchanged(result.inputs, trees, environment)
 
     assert is_current({}, {"other.yaml": "new"})
     assert is_current({"README.md": "new"}, {})
@@ -158,14 +163,14 @@ def test_a_kustomization_inflates_a_chart_where_settings_allow_it() -> None:
     files["k/kustomization.yaml"] = "helmCharts: [{name: chart, releaseName: r}]\nnamePrefix: x-\n"
     checkout = Checkout(TextTree(files), "")
     settings = BuildSettings(kustomize_options=("--enable-helm",))
-    [made] = render(checkout, Application("shop"), Source(path="k"), settings).manifests
-    assert (made["metadata"]["name"], made["data"]) == ("x-a", {"soup": "none", "app": "r"})
+    [manifest] = render(checkout, Application("shop"), Source(path="k"), settings).manifests
+    assert (manifest["metadata"]["name"], manifest["data"]) == ("x-a", {"soup": "none", "app": "r"})
     with pytest.raises(RenderError, match="helmCharts need --enable-helm"):
         render(checkout, Application("shop"), Source(path="k"))
 
 
 def test_a_field_of_a_kustomization_has_the_line_that_wrote_it() -> None:
-    found = render(CHECKOUT, Application("shop"), Source(path="over"))
-    for each in (found, pickle.loads(pickle.dumps(found))):
-        origin = each.origins.find(ResourceKey("", "ConfigMap", "", "x-a"), "/metadata/name")
+    result = render(CHECKOUT, Application("shop"), Source(path="over"))
+    for candidate in (result, pickle.loads(pickle.dumps(result))):
+        origin = candidate.origins.find(ResourceKey("", "ConfigMap", "", "x-a"), "/metadata/name")
         assert origin == FieldOrigin("over/kustomization.yaml", 2, overrides=FieldOrigin("over/a.yaml", 3))

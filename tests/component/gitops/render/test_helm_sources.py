@@ -30,36 +30,40 @@ def rendered(helm: dict[str, Any] | None, files: dict[str, str | bytes] | None =
     return render(checkout, app, app.sources[0], BuildSettings(), refs={"values": VALUES})
 
 
-def shown(found: RenderResult) -> Any:
-    return json.loads(found.manifests[0]["data"]["values"])
+def read_rendered_values(result: RenderResult) -> Any:
+    return json.loads(result.manifests[0]["data"]["values"])
 
 
 @needs_one
 def test_a_folder_with_chart_yaml_is_a_chart() -> None:
-    found = rendered(None)
-    assert found.tool == "Helm"
-    assert shown(found) == {"a": "chart"}
-    origin = found.origins.find(key_of(found.manifests[0]), "/data/values")
+    result = rendered(None)
+    assert result.tool == "Helm"
+    assert read_rendered_values(result) == {"a": "chart"}
+    origin = result.origins.find(key_of(result.manifests[0]), "/data/values")
     assert origin and (origin.file, origin.line) == ("chart/templates/a.yaml", 5)
 
 
 @needs_one
 def test_values_come_from_the_repository_from_other_sources_and_with_build_variables() -> None:
     parameter = {"name": "d", "value": "$ARGOCD_APP_NAME-${ARGOCD_APP_REVISION_SHORT}"}
-    found = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"], "parameters": [parameter]})
-    assert shown(found) == {"a": "chart", "b": "prod", "c": "other", "d": "web-r1abcde"}
+    result = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"], "parameters": [parameter]})
+    assert read_rendered_values(result) == {"a": "chart", "b": "prod", "c": "other", "d": "web-r1abcde"}
 
 
 @needs_one
 def test_overrides_beside_the_chart_are_kept() -> None:
-    found = rendered(None, {"chart/.argocd-source-web.yaml": "helm: {parameters: [{name: a, value: over}]}\n"})
-    assert shown(found) == {"a": "over"}
+    result = rendered(None, {"chart/.argocd-source-web.yaml": "helm: {parameters: [{name: a, value: over}]}\n"})
+    assert read_rendered_values(result) == {"a": "over"}
 
 
 @needs_one
 def test_inputs_are_what_was_read_and_nothing_else() -> None:
-    found = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"]})
-    read = {(each.scope, each.path) for each, id in found.inputs.items() if id and not each.path.endswith("/")}
+    result = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"]})
+    read = {
+        (render_input.scope, render_input.path)
+        for render_input, id in result.inputs.items()
+        if id and not render_input.path.endswith("/")
+    }
     assert {("", "chart/templates/a.yaml"), ("", "envs/prod.yaml"), ("$values", "team/values.yaml")} <= read
     assert not {("", "unrelated.txt"), ("$values", "team/unused.yaml")} & read
 

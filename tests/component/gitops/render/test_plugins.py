@@ -22,7 +22,7 @@ def shell(script: str, **fields) -> dict[str, PluginCommand]:
     return {"mine": PluginCommand(("sh", "-c", script), **fields)}
 
 
-def made(script: str, options: PluginOptions | None = NAMED, environment=None, **fields):
+def run_plugin(script: str, options: PluginOptions | None = NAMED, environment=None, **fields):
     return generate_manifests(TREE, "app", options, shell(script, **fields), environment or {})
 
 
@@ -30,30 +30,30 @@ def test_what_it_prints_are_the_manifests():
     script = (
         "printf 'apiVersion: v1\\nkind: A\\n---\\n---\\n{apiVersion: v1, kind: B, metadata: {name: %s}}' $(cat in.txt)"
     )
-    assert made(script) == [
+    assert run_plugin(script) == [
         {"apiVersion": "v1", "kind": "A"},
         {"apiVersion": "v1", "kind": "B", "metadata": {"name": "hello"}},
     ]
 
 
 def test_it_runs_in_the_sources_folder_and_sees_the_whole_repository():
-    (found,) = made("echo kind: A; echo apiVersion: v1; echo it: $(cat ../other/x) from $(basename $PWD)")
-    assert found["it"] == "beside from app"
+    (manifest,) = run_plugin("echo kind: A; echo apiVersion: v1; echo it: $(cat ../other/x) from $(basename $PWD)")
+    assert manifest["it"] == "beside from app"
 
 
 def test_init_may_prepare_files_for_it():
-    (found,) = made(
+    (manifest,) = run_plugin(
         "echo kind: A; echo apiVersion: v1; echo it: $(cat made.txt)", init=("sh", "-c", "echo ready >made.txt")
     )
-    assert found["it"] == "ready"
+    assert manifest["it"] == "ready"
 
 
 def test_a_script_of_the_repository_can_be_run():
-    assert made("./tool.sh; echo apiVersion: v1")[0]["kind"] == "Made"
+    assert run_plugin("./tool.sh; echo apiVersion: v1")[0]["kind"] == "Made"
 
 
 def test_nothing_that_is_printed_is_no_manifest():
-    assert made("true") == []
+    assert run_plugin("true") == []
 
 
 def test_the_first_whose_files_are_there_is_taken():
@@ -99,7 +99,7 @@ def test_it_is_told_build_variables_and_what_the_source_says():
 def test_the_variables_arrive():
     options = PluginOptions("mine", (ToolVariable("X", "y"),), ({"name": "p", "string": "q"},))
     script = "echo kind: A; echo apiVersion: v1; echo it: $ARGOCD_ENV_X $PARAM_P $ARGOCD_APP_NAME"
-    assert made(script, options, {"ARGOCD_APP_NAME": "demo"})[0]["it"] == "y q demo"
+    assert run_plugin(script, options, {"ARGOCD_APP_NAME": "demo"})[0]["it"] == "y q demo"
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ def test_the_variables_arrive():
 )
 def test_a_failure_says_the_last_lines_and_the_file(script, said):
     with pytest.raises(RenderError, match=said):
-        made(script)
+        run_plugin(script)
 
 
 def test_a_failure_of_init_is_said():
     with pytest.raises(RenderError, match="init of plug-in mine failed with code 1: no init"):
-        made("true", init=("sh", "-c", "echo no init >&2; exit 1"))
+        run_plugin("true", init=("sh", "-c", "echo no init >&2; exit 1"))
 
 
 def test_a_program_that_is_not_there_is_named():
@@ -133,7 +133,7 @@ def test_a_program_that_is_not_there_is_named():
 
 def test_it_is_stopped_after_its_seconds():
     with pytest.raises(LimitError, match=r"^app: plug-in mine: took longer than 0\.5 s"):
-        made("sleep 60", timeout_seconds=0.5)
+        run_plugin("sleep 60", timeout_seconds=0.5)
 
 
 def test_its_output_is_limited():
@@ -145,4 +145,4 @@ def test_it_cannot_read_a_canary(tmp_path):
     canary = tmp_path / "canary"
     canary.write_text("kind: Canary")
     with pytest.raises(RenderError, match="failed with code"):
-        made(f"cat {canary}")
+        run_plugin(f"cat {canary}")

@@ -29,20 +29,20 @@ def test_jsonnet_files_stand_among_others_and_their_imports_are_inputs():
     manifest = f"{{apiVersion: 'v1', kind: 'ConfigMap', {fields}}}"
     tree = TextTree({"app/a.jsonnet": manifest, "app/b.yaml": IN + "  k: v\n", "lib/name": "'imported'"})
     directory = {"jsonnet": {"extVars": [{"name": "e", "value": "$ARGOCD_APP_NAME"}]}}
-    found = rendered(tree, directory=directory)
-    assert [each["metadata"]["name"] for each in found.manifests] == ["imported", "made"]
-    assert found.manifests[0]["data"] == {"e": "demo"}
-    assert RenderInput("", "lib/name") in found.inputs
+    result = rendered(tree, directory=directory)
+    assert [document["metadata"]["name"] for document in result.manifests] == ["imported", "made"]
+    assert result.manifests[0]["data"] == {"e": "demo"}
+    assert RenderInput("", "lib/name") in result.inputs
     changed = TextTree({**tree.files, "lib/name": "'other'"})
-    assert are_inputs_unchanged(found.inputs, {"": tree}, {"ARGOCD_APP_NAME": "demo"})
-    assert not are_inputs_unchanged(found.inputs, {"": changed}, {"ARGOCD_APP_NAME": "demo"})
+    assert are_inputs_unchanged(result.inputs, {"": tree}, {"ARGOCD_APP_NAME": "demo"})
+    assert not are_inputs_unchanged(result.inputs, {"": changed}, {"ARGOCD_APP_NAME": "demo"})
 
 
 @pytest.mark.parametrize("source", [{}, {"plugin": {"name": "mine"}}])
 def test_a_declared_plugin_renders_what_names_it_and_what_its_files_are_in(source):
-    found = rendered(TextTree({"app/in.yaml": IN}), read_build_settings({}, PLUGIN), **source)
-    assert found.tool == "Plugin"
-    assert found.manifests[0]["data"] == {"app": "demo"}
+    result = rendered(TextTree({"app/in.yaml": IN}), read_build_settings({}, PLUGIN), **source)
+    assert result.tool == "Plugin"
+    assert result.manifests[0]["data"] == {"app": "demo"}
 
 
 def test_without_a_declaration_there_is_no_plugin():
@@ -57,7 +57,7 @@ def test_a_kustomize_that_a_setting_names_builds_instead_of_ours(tmp_path: Path)
     tree = TextTree({"app/kustomization.yaml": "resources: [in.yaml]\n", "app/in.yaml": IN + "  k: v\n"})
     settings = read_build_settings({}, {"kustomize.binary.v4": str(program)})
     assert rendered(tree, settings).manifests[0]["metadata"]["name"] == "made"
-    found = rendered(tree, settings, kustomize={"version": "v4"})
-    assert (found.tool, found.manifests[0]["metadata"]["name"]) == ("Kustomize", "theirs")
+    result = rendered(tree, settings, kustomize={"version": "v4"})
+    assert (result.tool, result.manifests[0]["metadata"]["name"]) == ("Kustomize", "theirs")
     with pytest.raises(RenderError, match=r"kustomize\.binary\.v3"):
         rendered(tree, settings, kustomize={"version": "v3"})

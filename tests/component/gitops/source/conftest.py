@@ -22,15 +22,15 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Repositories]]:
     """Makes Repositories over what is served, and closes them in the end."""
-    made: list[Repositories] = []
+    opened_repositories: list[Repositories] = []
 
     def open_(
         settings: SourceSettings | None = None, *, limits: SourceLimits | None = None, **more: object
     ) -> Repositories:
         settings = settings or SourceSettings(local_roots=(tmp_path / SERVED,), limits=limits or SourceLimits())
-        made.append(Repositories(tmp_path / "mirrors", settings, **more))  # type: ignore[arg-type]
-        return made[-1]
+        opened_repositories.append(Repositories(tmp_path / "mirrors", settings, **more))  # type: ignore[arg-type]
+        return opened_repositories[-1]
 
     yield open_
-    for repositories in made:
+    for repositories in opened_repositories:
         repositories.close()

@@ -59,8 +59,8 @@ MATCHES = [
 
 @pytest.mark.parametrize(("url", "project", "name"), MATCHES)
 def test_the_nearest_secret_is_the_one_for_an_address(url: str, project: str, name: str | None) -> None:
-    found = find_credential(read_credentials(SECRETS), parse_url(url), project)
-    assert (found.secret if found else None) == (f"argocd/{name}" if name else None)
+    credential = find_credential(read_credentials(SECRETS), parse_url(url), project)
+    assert (credential.secret if credential else None) == (f"argocd/{name}" if name else None)
 
 
 BROKEN = [
@@ -101,8 +101,8 @@ def test_an_access_leaves_no_file_behind_and_lets_nobody_else_in(tmp_path: Path)
     credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
     with prepare_access(
         tmp_path, parse_url("ssh://host/x"), credential, HostTrust(known_hosts="host ssh-ed25519 AAAA")
-    ) as given:
-        folder = Path(given.env["GIT_SSH"]).parent
+    ) as access:
+        folder = Path(access.env["GIT_SSH"]).parent
         assert folder.stat().st_mode & 0o077 == 0
         assert (folder / "key").read_text() == "KEY\n"
         assert (folder / "key").stat().st_mode & 0o177 == 0
@@ -114,11 +114,11 @@ def test_what_a_killed_process_left_goes_with_the_next_access_and_what_is_in_use
     left = tmp_path / "access-left"
     left.mkdir()
     (left / "key").write_text("KEY")
-    with prepare_access(tmp_path, url, None, HostTrust()) as given:
+    with prepare_access(tmp_path, url, None, HostTrust()) as access:
         assert left.exists()  # it may just be being made
-        used = Path(given.env["GIT_SSH"]).parent
-        for each in (left, used):
-            os.utime(each, (long_ago, long_ago))
+        used = Path(access.env["GIT_SSH"]).parent
+        for folder in (left, used):
+            os.utime(folder, (long_ago, long_ago))
         with prepare_access(tmp_path, url, None, HostTrust()):
             assert used.exists() and not left.exists()
 
@@ -131,8 +131,8 @@ def test_ssh_runs_with_our_settings_only(tmp_path: Path) -> None:
     credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
     with prepare_access(
         odd, parse_url("ssh://host/x"), credential, HostTrust(known_hosts="host ssh-ed25519 AAAA")
-    ) as given:
-        program = given.env["GIT_SSH"]
+    ) as access:
+        program = access.env["GIT_SSH"]
         printed = subprocess.run([program, "-G", "host"], capture_output=True, text=True, check=True).stdout
         settings = dict(line.split(" ", 1) for line in printed.splitlines())
         assert settings["identityfile"].replace("%%", "%").strip('"') == str(Path(program).parent / "key")
@@ -145,9 +145,9 @@ def test_insecure_is_only_for_the_secret_that_says_so(tmp_path: Path) -> None:
     url = parse_url("https://host/x")
     trusting = read_credentials([secret("x", url="https://host/x", insecure="true")])[0]
     strict = read_credentials([secret("x", url="https://host/x", username="u", password="p")])[0]
-    with prepare_access(tmp_path, url, trusting, HostTrust()) as given:
-        assert given.config["http.sslVerify"] == "false"
-    with prepare_access(tmp_path, url, strict, HostTrust(authorities_by_host={"host": "PEM"})) as given:
-        assert "http.sslVerify" not in given.config
-        assert Path(given.config["http.sslCAInfo"]).read_text() == "PEM\n"
-        assert [key for key in given.config if key.endswith("extraHeader")] == ["http.https://host:443/.extraHeader"]
+    with prepare_access(tmp_path, url, trusting, HostTrust()) as access:
+        assert access.config["http.sslVerify"] == "false"
+    with prepare_access(tmp_path, url, strict, HostTrust(authorities_by_host={"host": "PEM"})) as access:
+        assert "http.sslVerify" not in access.config
+        assert Path(access.config["http.sslCAInfo"]).read_text() == "PEM\n"
+        assert [key for key in access.config if key.endswith("extraHeader")] == ["http.https://host:443/.extraHeader"]

@@ -33,10 +33,10 @@ def test_ids_are_those_of_git(folder: Path) -> None:
     env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
     for arguments in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", "-C", folder, *arguments], check=True, env=env)
-    wanted = subprocess.run(["git", "-C", folder, "write-tree"], check=True, env=env, capture_output=True, text=True)
+    result = subprocess.run(["git", "-C", folder, "write-tree"], check=True, env=env, capture_output=True, text=True)
     tree = FolderTree(folder)
     root = tree.find_entry("")
-    assert root is not None and root.id == wanted.stdout.strip()
+    assert root is not None and root.id == result.stdout.strip()
     assert ".git" not in {entry.name for entry in tree.list_folder("")}
     assert tree.find_entry(".git") is None and tree.find_entry(".git/HEAD") is None
     with pytest.raises(SourceError):
@@ -44,8 +44,8 @@ def test_ids_are_those_of_git(folder: Path) -> None:
 
 
 def test_a_listing_names_what_is_there_by_name(folder: Path) -> None:
-    found = [(entry.name, entry.kind) for entry in FolderTree(folder).list_folder("")]
-    assert found == [
+    entries = [(entry.name, entry.kind) for entry in FolderTree(folder).list_folder("")]
+    assert entries == [
         ("base", "folder"), ("base.yaml", "file"), ("canary", "link"), ("link", "link"), ("out", "link"),
         ("run.sh", "file"),
     ]  # fmt: skip

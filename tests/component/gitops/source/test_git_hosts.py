@@ -44,7 +44,7 @@ def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[Repos
 
 
 @pytest.mark.parametrize(
-    ("fields", "wanted"),
+    ("fields", "authorization"),
     [
         ({"username": "me", "password": PASSWORD}, f"Basic {BASIC}"),
         ({"password": PASSWORD}, "Basic " + base64.b64encode(f"x-access-token:{PASSWORD}".encode()).decode()),
@@ -53,18 +53,20 @@ def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[Repos
     ids=["basic", "token", "bearer"],
 )
 async def test_credentials_open_the_door_and_are_in_no_argument(
-    repository, host: GitHost, opened: Opened, fields: dict[str, str], wanted: str
+    repository, host: GitHost, opened: Opened, fields: dict[str, str], authorization: str
 ) -> None:
     repository.commit({"a": "1"})
-    host.wanted = wanted
+    host.wanted = authorization
     repositories = opened(over_http(), credentials=credentials(host.url, **fields))
     assert (await repositories.checkout(f"{host.url}/models.git", "main")).tree.read_file("a") == b"1"
-    secret = wanted.split()[1].encode()
+    secret = authorization.split()[1].encode()
     assert any(host.url.encode() in command for command in host.commands)
     assert not [command for command in host.commands if PASSWORD.encode() in command or secret in command]
     folder = repositories.mirror(f"{host.url}/models.git").folder
-    kept = [path for path in folder.parent.rglob("*") if path.is_file()]
-    assert kept and not [path for path in kept if PASSWORD.encode() in path.read_bytes() or secret in path.read_bytes()]
+    files = [path for path in folder.parent.rglob("*") if path.is_file()]
+    assert files and not [
+        path for path in files if PASSWORD.encode() in path.read_bytes() or secret in path.read_bytes()
+    ]
 
 
 async def test_wrong_credentials_are_refused_and_not_told(repository, host: GitHost, opened: Opened) -> None:
@@ -73,20 +75,20 @@ async def test_wrong_credentials_are_refused_and_not_told(repository, host: GitH
     repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
     with pytest.raises(SourceRefused, match="wants other credentials") as caught:
         await repositories.checkout(f"{host.url}/models.git", "main")
-    told = (
+    error_text = (
         str(caught.value)
         + repr(caught.value)
         + repr(caught.value.__cause__)
         + repr(repositories.mirror(f"{host.url}/models.git").remote)
     )
-    assert PASSWORD not in told and BASIC not in told
+    assert PASSWORD not in error_text and BASIC not in error_text
 
 
 async def test_credentials_are_not_sent_to_a_neighbour(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories = opened(over_http(), credentials=credentials(f"{host.url}/model", username="me", password=PASSWORD))
     await repositories.checkout(f"{host.url}/models.git", "main")
-    assert {given for _, given in host.seen} == {""}
+    assert {authorization for _, authorization in host.seen} == {""}
 
 
 async def test_a_redirect_is_refused_and_takes_no_credentials_along(
@@ -159,8 +161,8 @@ async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: G
     repositories, url = opened(over_http()), f"{host.url}/models.git"
     await repositories.checkout(url, "main")
     host.seen.clear()
-    found = await asyncio.gather(*(repositories.checkout(url, "main") for _ in range(50)))
-    assert len(found) == 50
+    checkouts = await asyncio.gather(*(repositories.checkout(url, "main") for _ in range(50)))
+    assert len(checkouts) == 50
     assert len([path for path, _ in host.seen if "info/refs" in path]) <= 2
 
 
@@ -180,8 +182,8 @@ async def test_a_host_is_not_asked_again_within_the_age_that_is_allowed(
 ) -> None:
     old = repository.commit({"a": "1"})
     now = 1000.0
-    known = opened(over_http()).mirror(f"{host.url}/models.git")
-    mirror = Mirror(known.folder, known.remote, clock=lambda: now)
+    opened_mirror = opened(over_http()).mirror(f"{host.url}/models.git")
+    mirror = Mirror(opened_mirror.folder, opened_mirror.remote, clock=lambda: now)
     await mirror.checkout("main")
     new = repository.commit({"a": "2"})
     now += 30
@@ -209,8 +211,8 @@ async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_h
     repository, host: GitHost, opened: Opened
 ) -> None:
     old = repository.commit({"a": "1"})
-    known = opened(over_http()).mirror(f"{host.url}/models.git")
-    mirror = HeldUp(known.folder, known.remote)
+    opened_mirror = opened(over_http()).mirror(f"{host.url}/models.git")
+    mirror = HeldUp(opened_mirror.folder, opened_mirror.remote)
     mirror.let_go = asyncio.Event()
     slow = asyncio.create_task(mirror.checkout("main"))
     await wait_until_async(lambda: not mirror.is_held, "the first checkout is held up")

@@ -64,10 +64,10 @@ class Keys:
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keys]:
     if not shutil.which("gpg"):
         pytest.skip("gpg is not installed")
-    made = Keys(tmp_path_factory.mktemp("k") / "h")
-    yield made
+    keyring = Keys(tmp_path_factory.mktemp("k") / "h")
+    yield keyring
     subprocess.run(
-        ["gpgconf", "--kill", "all"], env={"PATH": os.environ["PATH"], "GNUPGHOME": str(made.home)}, check=False
+        ["gpgconf", "--kill", "all"], env={"PATH": os.environ["PATH"], "GNUPGHOME": str(keyring.home)}, check=False
     )
 
 

@@ -70,10 +70,10 @@ async def test_a_certificate_that_proves_nothing_is_refused_before_credentials_a
         with pytest.raises(SourceRefused) as caught:
             await checkout(opened, host.url, trusted)
         assert host.seen == []
-    said = str(caught.value)
-    assert message in said or (message == NOT_VALID_NOW and ANY_REASON in said)
-    assert PASSWORD not in said and "CAfile" not in said
-    assert f"127.0.0.1:{host.server_address[1]}" in said, "the message names the repository"
+    error_message = str(caught.value)
+    assert message in error_message or (message == NOT_VALID_NOW and ANY_REASON in error_message)
+    assert PASSWORD not in error_message and "CAfile" not in error_message
+    assert f"127.0.0.1:{host.server_address[1]}" in error_message, "the message names the repository"
 
 
 async def test_the_certificate_of_the_host_is_accepted_and_gets_the_credentials(
@@ -82,7 +82,7 @@ async def test_the_certificate_of_the_host_is_accepted_and_gets_the_credentials(
     commit = repository.commit({"a": "1"})
     with git_host(tmp_path / "served", server_context(LEAF, tmp_path)) as host:
         assert (await checkout(opened, host.url)).revision == commit
-        assert all(given.startswith("Basic ") for _, given in host.seen)
+        assert all(authorization.startswith("Basic ") for _, authorization in host.seen)
 
 
 async def test_insecure_accepts_any_certificate(repository, opened: Opened, tmp_path: Path) -> None:

@@ -34,15 +34,15 @@ def test_nobody_is_asked_without_being_told_to() -> None:
 
 
 def test_a_host_that_does_not_answer_is_asked_once_and_told_in_a_note() -> None:
-    asked: list[str] = []
+    requested_urls: list[str] = []
 
     def silent(url: str) -> Refs:
-        asked.append(url)
+        requested_urls.append(url)
         raise SourceUnreachable("the host gives no answer; try again later", where=url)
 
     hosts = RemoteRefs(silent)
     assert [hosts.find_missing_ref_error(URL, "mian"), hosts.find_missing_ref_error(URL, "other")] == ["", ""]
-    assert len(asked) == len(hosts.notes) == 1
+    assert len(requested_urls) == len(hosts.notes) == 1
 
 
 def test_the_refs_of_a_repository_are_those_that_git_lists(tmp_path: Path) -> None:
@@ -54,10 +54,10 @@ def test_the_refs_of_a_repository_are_those_that_git_lists(tmp_path: Path) -> No
     git("tag", "v1")
     checkouts = CheckoutCache([tmp_path], show_progress=lambda text: None)
     try:
-        found = checkouts.fetch_refs(f"file://{tmp_path}")
+        refs = checkouts.fetch_refs(f"file://{tmp_path}")
     finally:
         checkouts.close()
-    assert (found.branches, found.tags) == (["main"], ["v1"])
+    assert (refs.branches, refs.tags) == (["main"], ["v1"])
 
 
 def test_online_against_a_host_that_is_not_there_gives_a_note_and_no_finding(
@@ -72,5 +72,5 @@ def test_online_against_a_host_that_is_not_there_gives_a_note_and_no_finding(
         "  destination: {server: https://kubernetes.default.svc, namespace: default}\n"
     )
     assert main(["check", "--online"]) == EXIT_OK
-    said = capsys.readouterr()
-    assert (said.out, "branches and tags were not checked" in said.err) == ("", True)
+    captured = capsys.readouterr()
+    assert (captured.out, "branches and tags were not checked" in captured.err) == ("", True)

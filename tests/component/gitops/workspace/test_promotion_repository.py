@@ -18,9 +18,9 @@ def repository(tmp_path: Path) -> GitRepository:
     who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
     for words in (["init", "-q", "-b", "main"], ["add", "a.yaml"], [*who, "commit", "-qm", "first"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    found = GitRepository.open(tmp_path)
-    assert found is not None
-    return found
+    opened_repository = GitRepository.open(tmp_path)
+    assert opened_repository is not None
+    return opened_repository
 
 
 def test_who_looks_for_changed_files_takes_no_lock(repository: GitRepository) -> None:

@@ -62,7 +62,7 @@ def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_m
     def refuse(*_: object) -> int:
         raise PermissionError("not allowed here")
 
-    made, descriptors = connection(), len(os.listdir("/proc/self/fd"))
+    client_connection, descriptors = connection(), len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
         if missing == "function":
             patch.delattr(os, "memfd_create")
@@ -70,12 +70,12 @@ def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_m
             patch.setattr(os, "memfd_create", refuse)
         elif missing == "path":
             patch.setattr(os, "access", lambda *_: False)
-        assert isinstance(build_ssl_context(made), ssl.SSLContext)
+        assert isinstance(build_ssl_context(client_connection), ssl.SSLContext)
     assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_a_key_that_does_not_fit_is_an_error_and_leaves_nothing(temporary: Path) -> None:
-    made, descriptors = connection(key_data=issue("other").key_pem), len(os.listdir("/proc/self/fd"))
+    client_connection, descriptors = connection(key_data=issue("other").key_pem), len(os.listdir("/proc/self/fd"))
     with pytest.raises(UserError, match="check that they belong together"):
-        build_ssl_context(made)
+        build_ssl_context(client_connection)
     assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors

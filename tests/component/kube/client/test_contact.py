@@ -25,8 +25,8 @@ pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.levelno >= logging.INFO]
+def list_log_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
 
 
 async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -34,12 +34,12 @@ async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: 
     contact = ReachabilityLog(lambda: next(moments))
     contact.record_failure("a: connection refused")
     contact.record_answer()
-    assert told(caplog) == []
+    assert list_log_messages(caplog) == []
     for _ in range(5):
         contact.record_failure("a: connection refused")
     contact.record_answer()
     contact.record_answer()
-    assert told(caplog) == [
+    assert list_log_messages(caplog) == [
         "API server does not answer, retrying: error=a: connection refused",
         "API server answers again: outage_seconds=21",
     ]
@@ -67,15 +67,15 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
         async with asyncio.timeout(HANG_SECONDS):
             while asked < 20:
                 await asyncio.sleep(0.01)
-            (away,) = told(caplog)
+            (away,) = list_log_messages(caplog)
             answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-            while len(told(caplog)) < 2:
+            while len(list_log_messages(caplog)) < 2:
                 await asyncio.sleep(0.01)
         for task in watches:
             task.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
     assert away.startswith(f"API server does not answer, retrying: error=127.0.0.1:{port}: the connection broke")
-    assert told(caplog)[1].startswith("API server answers again: outage_seconds=")
+    assert list_log_messages(caplog)[1].startswith("API server answers again: outage_seconds=")
 
 
 async def test_who_gives_up_waiting_has_not_been_answered(
@@ -103,7 +103,9 @@ async def test_who_gives_up_waiting_has_not_been_answered(
         question.cancel()
         with pytest.raises(asyncio.CancelledError):
             await question
-    assert told(caplog) == [f"API server does not answer, retrying: error=127.0.0.1:{port}: did not answer in time"]
+    assert list_log_messages(caplog) == [
+        f"API server does not answer, retrying: error=127.0.0.1:{port}: did not answer in time"
+    ]
 
 
 @pytest.mark.parametrize(

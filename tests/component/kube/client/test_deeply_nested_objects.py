@@ -43,7 +43,11 @@ def depth_of(value: Any) -> int:
     depth, containers = 0, [value]
     while containers:
         depth += 1
-        children = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+        children = [
+            child
+            for container in containers
+            for child in (container.values() if isinstance(container, dict) else container)
+        ]
         containers = [child for child in children if isinstance(child, dict | list)]
     return depth
 
@@ -77,10 +81,10 @@ async def test_a_list_has_all_objects_and_names_the_one_that_is_cut(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with cluster_with(DEPTHS[name]) as cluster:
-        found = (await cluster.list(KIND, namespace="ml")).items
-    assert [item["metadata"]["name"] for item in found] == ["first", "deep", "last"]
-    assert [found[0]["data"], found[2]["data"]] == [{"a": "1"}, {"a": "[{"}]
-    assert depth_of(found[1]) == TRUNCATION_LEVEL + 1  # the last one is an empty container
+        manifests = (await cluster.list(KIND, namespace="ml")).items
+    assert [item["metadata"]["name"] for item in manifests] == ["first", "deep", "last"]
+    assert [manifests[0]["data"], manifests[2]["data"]] == [{"a": "1"}, {"a": "[{"}]
+    assert depth_of(manifests[1]) == TRUNCATION_LEVEL + 1  # the last one is an empty container
     (line,) = [record.getMessage() for record in caplog.records if "levels deep" in record.getMessage()]
     assert "ml/deep" in line
 
@@ -96,16 +100,16 @@ async def test_a_watch_goes_on_behind_an_object_that_is_cut(name: str) -> None:
 @pytest.mark.parametrize("call", ["get", "apply", "patch"])
 async def test_the_deep_object_itself_can_be_read_and_written(call: str) -> None:
     async with cluster_with(nested(2000)) as cluster:
-        asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep", "namespace": "ml"}}
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep", "namespace": "ml"}}
         match call:
             case "get":
-                found = await cluster.get(KEY)
+                config_map = await cluster.get(KEY)
             case "apply":
-                found = await cluster.apply(asked, manager="argosy")
+                config_map = await cluster.apply(manifest, manager="argosy")
             case _:
-                found = await cluster.patch(KEY, {"data": {}})
-    assert found is not None
-    assert found["metadata"]["uid"] == "deep"
+                config_map = await cluster.patch(KEY, {"data": {}})
+    assert config_map is not None
+    assert config_map["metadata"]["uid"] == "deep"
 
 
 async def test_an_informer_of_the_kind_is_ready_and_has_all_of_them() -> None:

@@ -165,29 +165,29 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
 async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
 ) -> None:
-    os.mkfifo(told := tmp_path / "told")
-    heard = os.open(told, os.O_RDONLY | os.O_NONBLOCK)
+    os.mkfifo(fifo := tmp_path / "told")
+    descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
 
     def read() -> bytes | None:
         """None: nothing yet, but somebody holds it open and may still write."""
         with contextlib.suppress(BlockingIOError):
-            return os.read(heard, 100)
+            return os.read(descriptor, 100)
         return None
 
-    script = program(tmp_path, f"#!/bin/sh\nexec 3<>{told}; echo begun >&3; sleep 60; true")
+    script = program(tmp_path, f"#!/bin/sh\nexec 3<>{fifo}; echo begun >&3; sleep 60; true")
     hanging = ExecPlugin(script, V1, interactive_mode="Never")
     for seconds in [HANG_SECONDS] if is_cancelled else BEFORE_IT_ENDS:
         monkeypatch.setattr("argosy.kube.client.exec_plugin.PLUGIN_TIMEOUT_SECONDS", seconds)
         running = asyncio.create_task(run_plugin(hanging, connection(hanging)))
-        said = await wait_until_async(lambda task=running: read() or (task.done() and b"nothing"), "it has begun")
-        if said == b"begun\n":
+        line = await wait_until_async(lambda task=running: read() or (task.done() and b"nothing"), "it has begun")
+        if line == b"begun\n":
             break
-    assert said == b"begun\n"
+    assert line == b"begun\n"
     if is_cancelled:
         running.cancel()
     await asyncio.wait({running})
     await wait_until_async(lambda: read() == b"", "nobody is left who could write")
-    os.close(heard)
+    os.close(descriptor)
     assert running.cancelled() if is_cancelled else "no answer" in str(running.exception())
 
 

@@ -182,19 +182,19 @@ LIES: dict[str, Lie] = {
 }
 
 
-def is_sound(call: str, found: Any) -> bool:
+def is_sound(call: str, answer: Any) -> bool:
     """Whether an answer that was accepted is of the form that all of argosy relies on."""
     if call == "version":
-        return isinstance(found, str)
-    if call in ("delete", "get") and found is None:
+        return isinstance(answer, str)
+    if call in ("delete", "get") and answer is None:
         return True
     if call == "watch":
-        return all(is_sound("get", event.manifest) for event in found)
+        return all(is_sound("get", event.manifest) for event in answer)
     if call.startswith("list"):
-        named = [item["metadata"]["name"] == "settings" and item["metadata"]["namespace"] for item in found.items]
+        named = [item["metadata"]["name"] == "settings" and item["metadata"]["namespace"] for item in answer.items]
         return all(named) if call == "list of names" else set(named) <= {"ml"}
-    metadata = found["metadata"]
-    return (found["kind"], metadata["name"], metadata["namespace"]) == ("ConfigMap", "settings", "ml")
+    metadata = answer["metadata"]
+    return (answer["kind"], metadata["name"], metadata["namespace"]) == ("ConfigMap", "settings", "ml")
 
 
 def pairs_in_make_test() -> set[tuple[str, str]]:
@@ -216,12 +216,12 @@ async def test_an_answer_that_is_a_lie_is_an_error_in_a_sentence(name: str, call
     async with against(LIES[name]) as (cluster, liar):
         try:
             async with asyncio.timeout(HANG_SECONDS):
-                found = await CALLS[call](cluster)
+                result = await CALLS[call](cluster)
         except ArgosyError as error:
             assert isinstance(error, ClusterError | TransientError)
             assert len(str(error)) < 12_000 and str(error).replace("\n", " ").isprintable(), str(error)[:500]
         else:
-            assert is_sound(call, found), str(found)[:500]
+            assert is_sound(call, result), str(result)[:500]
         assert {request.headers.get("authorization") for request in liar.requests} == {"Bearer the-token"}
     if peak_memory():
         assert peak_memory() - before < MEGABYTES * 1024
@@ -399,10 +399,10 @@ def test_the_estimate_of_memory_counts_what_a_text_becomes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "limit"), [("", 4 << 30), ("8Gi", 8 << 30), ("500M", 500_000_000), ("much", 4 << 30)]
+    ("quantity", "limit"), [("", 4 << 30), ("8Gi", 8 << 30), ("500M", 500_000_000), ("much", 4 << 30)]
 )
-def test_the_limit_of_a_cluster_is_a_quantity_in_the_settings(given: str, limit: int) -> None:
-    assert read_max_memory({"cluster.maxMemory": given}) == limit
+def test_the_limit_of_a_cluster_is_a_quantity_in_the_settings(quantity: str, limit: int) -> None:
+    assert read_max_memory({"cluster.maxMemory": quantity}) == limit
     assert build_connection({"server": "https://far"}, (), limit).max_memory_bytes == limit
 
 

@@ -65,13 +65,13 @@ async def test_pages_of_nothing_else_do_not_end_the_list() -> None:
 
 async def test_a_watch_leaves_out_the_object_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     names = ("first", *UNPRINTABLE, *UNPRINTABLE, "last")
-    events = [{"type": "ADDED", "object": build_manifest(name, str(place))} for place, name in enumerate(names)]
+    events = [{"type": "ADDED", "object": build_manifest(name, str(index))} for index, name in enumerate(names)]
     lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
     with caplog.at_level(logging.WARNING):
         async with connected(lambda request: http_answer(lines) if request.is_watch else None) as cluster:
-            told = [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
-    assert [event.manifest["metadata"]["name"] for event in told] == ["first", "last"]
+            watch_events = [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
+    assert [event.manifest["metadata"]["name"] for event in watch_events] == ["first", "last"]
     assert len([record for record in caplog.records if "cannot be printed" in record.message]) == 1
 
 

@@ -92,9 +92,9 @@ class Server:
                 if not discovery:
                     self.requests.append(request)
                 document = DISCOVERY if request.path == "/api" else {"kind": "APIGroupDiscoveryList", "items": []}
-                said = answer(document) if discovery else self._script(request)
-                writer.write(said)
-                if not said or b"Content-Length" not in said:
+                response = answer(document) if discovery else self._script(request)
+                writer.write(response)
+                if not response or b"Content-Length" not in response:
                     break
         writer.close()
 
@@ -181,9 +181,9 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_who_would_be(tmp_p
     server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
         at = f"https://localhost:{server.port}"
-        for file, said in ((str(authority), f"the CA in {authority}: "), ("", "a CA that")):
+        for file, expected in ((str(authority), f"the CA in {authority}: "), ("", "a CA that")):
             async with await connect(Connection(server=at, ca_file=file)) as cluster:
-                with pytest.raises(ApiServerNotTrusted, match=f"the certificate is not trusted by {said}"):
+                with pytest.raises(ApiServerNotTrusted, match=f"the certificate is not trusted by {expected}"):
                     await cluster.get(KEY)
 
 
@@ -304,8 +304,8 @@ async def test_a_proxy_is_asked_for_the_server() -> None:
         async with await connect(connection) as cluster:
             with pytest.raises(TransientError, match=r"api\.example:8080: the answer"):
                 await cluster.get(KEY)
-        asked = {request.path for request in proxy.requests}
-        assert asked == {"http://api.example:8080/api", "http://api.example:8080/apis"}
+        paths = {request.path for request in proxy.requests}
+        assert paths == {"http://api.example:8080/api", "http://api.example:8080/apis"}
 
 
 class Pki:
@@ -365,7 +365,7 @@ async def test_tls_needs_the_authority_the_name_and_the_client_certificate(tmp_p
 
 
 async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Path) -> None:
-    pki, asked = Pki(), []
+    pki, heads = Pki(), []
     for file, data in zip(("crt", "key"), pki.sign("api.inside")):
         (tmp_path / file).write_bytes(data)
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -380,7 +380,7 @@ async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Pat
     async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
 
         async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
             inward, outward = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
             await asyncio.gather(pipe(reader, outward), pipe(inward, writer))
@@ -396,8 +396,8 @@ async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Pat
             assert await cluster.get(KEY) == CONFIG_MAP
         proxy.close()
     assert server.requests[0].header("authorization") == "Bearer s3cret"
-    assert all(head.startswith("CONNECT api.inside:6443 HTTP/1.1") for head in asked)
-    assert all("Proxy-Authorization: Basic" in head and "s3cret" not in head for head in asked)
+    assert all(head.startswith("CONNECT api.inside:6443 HTTP/1.1") for head in heads)
+    assert all("Proxy-Authorization: Basic" in head and "s3cret" not in head for head in heads)
 
 
 async def test_certificates_that_cannot_be_used_are_the_users_to_fix() -> None:
@@ -429,15 +429,15 @@ async def test_a_401_is_answered_by_fresh_credentials_once(tmp_path: Path) -> No
 
 async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_sent(tmp_path: Path) -> None:
     """A process may sleep while it connects, and its Lease be over when it wakes up."""
-    pki, seen = Pki(), list[str]()
+    pki, server_names = Pki(), list[str]()
     for file, data in zip(("crt", "key"), pki.sign("localhost")):
         (tmp_path / file).write_bytes(data)
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    server_side.sni_callback = lambda _socket, name, _context: seen.append(name)
+    server_side.sni_callback = lambda _socket, name, _context: server_names.append(name)
 
     def ask() -> None:
-        if seen:
+        if server_names:
             raise TransientError("the Lease is over")
 
     async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
@@ -451,7 +451,7 @@ async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_s
             await wire.request("GET", "/api/v1/namespaces")
             with pytest.raises(TransientError, match="the Lease is over"):  # and on one that is kept
                 await wire.request("DELETE", "/api/v1/namespaces/n")
-            assert [each.method for each in server.requests] == ["GET"]
+            assert [request.method for request in server.requests] == ["GET"]
         finally:
             BEFORE_WRITE.reset(before)
             await wire.close()
@@ -477,19 +477,19 @@ async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and
         unwanted.cancel()
         await asyncio.wait({unwanted})
         await wire.close()
-        for each in (first, second):
+        for task in (first, second):
             with pytest.raises(ApiServerUnavailable, match=r"far\.example: the connection was closed"):
-                await each
+                await task
         assert unwanted.cancelled()
     finally:
         over.set()
 
 
 async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    over, asked = threading.Event(), threading.Semaphore(0)
+    over, lookups = threading.Event(), threading.Semaphore(0)
 
     def silent(*_: object) -> list[object]:
-        asked.release()
+        lookups.release()
         over.wait(2 * HANG_SECONDS)  # longer than anybody below waits
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
@@ -499,7 +499,7 @@ async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: p
     calls = [asyncio.create_task(wire.request("GET", "/api")) for wire in wires]
     try:
         for _ in wires[:2]:
-            await wait_until_async(lambda: asked.acquire(blocking=False), "somebody looks a name up")
+            await wait_until_async(lambda: lookups.acquire(blocking=False), "somebody looks a name up")
         assert await asyncio.wait_for(asyncio.to_thread(int), HANG_SECONDS) == 0
         over.set()
         for call in calls:
@@ -523,7 +523,7 @@ async def test_a_name_is_looked_up(
     monkeypatch: pytest.MonkeyPatch, address: tuple[str, int, int, int], host: str
 ) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+    addresses = [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
     (one,) = await ThreadedResolver().resolve("far.example", 443)
     assert (one["hostname"], one["host"], one["port"], one["family"]) == ("far.example", host, 443, family)

@@ -42,9 +42,9 @@ def _kustomize(folder: Path, text: str) -> str | None:
 
 def _random_scalars(count: int) -> list[str]:
     source = random.Random(20)
-    made = ("".join(source.choices(NUMBERS, k=source.randint(1, 7))) for _ in range(count))
+    texts = ("".join(source.choices(NUMBERS, k=source.randint(1, 7))) for _ in range(count))
     # A scalar that ends in a colon is a mapping, and lone dashes are structure.
-    return [text for text in made if not text.endswith(":") and text.strip("-") and text != "..."]
+    return [text for text in texts if not text.endswith(":") and text.strip("-") and text != "..."]
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -59,7 +59,9 @@ def test_ten_thousand_random_scalars_mean_the_same_to_kubectl(tmp_path: Path) ->
     printed = _kubectl(tmp_path, text, "json")
     assert printed is not None
     pairs = zip(scalars, json.loads(printed)["spec"], read_yaml(text)["spec"], strict=True)
-    assert [(scalar, theirs, ours) for scalar, theirs, ours in pairs if not _same(theirs, ours)] == []
+    assert [
+        (scalar, kubectl_value, ours) for scalar, kubectl_value, ours in pairs if not _same(kubectl_value, ours)
+    ] == []
 
 
 def test_random_keys_become_the_same_strings_as_in_kubectl(tmp_path: Path) -> None:
@@ -75,7 +77,9 @@ def test_random_scalars_mean_the_same_to_kustomize(tmp_path: Path) -> None:
     assert built is not None
     ours = read_yaml(text, dialect=YamlDialect.KUSTOMIZE)["spec"]
     pairs = zip(_random_scalars(5_000), read_yaml(built)["spec"], ours, strict=True)
-    assert [(scalar, theirs, own) for scalar, theirs, own in pairs if not _same(theirs, own)] == []
+    assert [
+        (scalar, kustomize_value, own) for scalar, kustomize_value, own in pairs if not _same(kustomize_value, own)
+    ] == []
 
 
 def _random_value(source: random.Random, depth: int) -> Any:
@@ -167,17 +171,17 @@ def _structure(number: int) -> str:
 
 def _ours(profile: YamlDialect) -> list[Any]:
     """What we read of each structure; None where we refuse it."""
-    found: list[Any] = []
+    documents: list[Any] = []
     for number in range(len(STRUCTURES)):
         try:
-            found.append(read_yaml(_structure(number), dialect=profile))
+            documents.append(read_yaml(_structure(number), dialect=profile))
         except ManifestError:
-            found.append(None)
-    return found
+            documents.append(None)
+    return documents
 
 
-def _differences(ours: list[Any], theirs: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    pairs = [(text, our, theirs.get(f"case-{number}")) for number, (text, our) in enumerate(zip(STRUCTURES, ours))]
+def _differences(ours: list[Any], reference: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    pairs = [(text, our, reference.get(f"case-{number}")) for number, (text, our) in enumerate(zip(STRUCTURES, ours))]
     return [(text, our, their) for text, our, their in pairs if our != their]
 
 
@@ -186,13 +190,13 @@ def test_structures_are_read_or_refused_as_by_kubectl(tmp_path: Path) -> None:
         (tmp_path / f"{number}.yaml").write_text(_structure(number))
     command = [str(KUBECTL), "annotate", "--local", "-f", str(tmp_path), "q=r", "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
-    theirs, left, decoder = {}, done.stdout.lstrip(), json.JSONDecoder()
+    kubectl_manifests, left, decoder = {}, done.stdout.lstrip(), json.JSONDecoder()
     while left:
         manifest, end = decoder.raw_decode(left)
         del manifest["metadata"]["annotations"]
-        theirs[manifest["metadata"]["name"]] = manifest
+        kubectl_manifests[manifest["metadata"]["name"]] = manifest
         left = left[end:].lstrip()
-    assert theirs and _differences(_ours(YamlDialect.KUBERNETES), theirs) == []
+    assert kubectl_manifests and _differences(_ours(YamlDialect.KUBERNETES), kubectl_manifests) == []
 
 
 def test_structures_are_read_or_refused_as_by_kustomize(tmp_path: Path) -> None:
@@ -200,8 +204,8 @@ def test_structures_are_read_or_refused_as_by_kustomize(tmp_path: Path) -> None:
     taken = [number for number, our in enumerate(ours) if our is not None]
     built = _kustomize(tmp_path, "---\n".join(map(_structure, taken)))
     assert built is not None, "it refuses one that we read"
-    theirs = {manifest["metadata"]["name"]: manifest for manifest in read_yaml_documents(built)}
-    assert _differences(ours, theirs) == []
+    kustomize_manifests = {manifest["metadata"]["name"]: manifest for manifest in read_yaml_documents(built)}
+    assert _differences(ours, kustomize_manifests) == []
 
 
 REFUSED = [number for number, our in enumerate(_ours(YamlDialect.KUSTOMIZE)) if our is None]

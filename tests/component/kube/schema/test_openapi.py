@@ -58,7 +58,7 @@ def test_a_digest_changes_with_a_custom_schema_and_with_nothing_else() -> None:
     before = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     changed = {path: {"Widget": {**WIDGET_SCHEMA, "description": "Another."}}}
     after = openapi.build_index([WIDGET, *BUILTIN_RESOURCES], changed)["paths"]
-    assert {each for each in before if before[each] != after[each]} == {path}
+    assert {document_path for document_path in before if before[document_path] != after[document_path]} == {path}
 
 
 def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
@@ -72,7 +72,7 @@ def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
 
 
 def test_a_stub_of_the_core_group_always_has_namespaces() -> None:
-    config_maps = [each for each in GROUPS["api/v1"] if each.kind == "ConfigMap"]
+    config_maps = [resource for resource in GROUPS["api/v1"] if resource.kind == "ConfigMap"]
     assert "/api/v1/namespaces/{name}" in json.loads(openapi.build_stub_document(config_maps))["paths"]
     assert "/api/v1/namespaces/{name}" not in json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))["paths"]
 
@@ -119,8 +119,8 @@ def without_values(schema: Any) -> Any:
     """The published documents are made with enum values switched off."""
     match schema:
         case dict():
-            kept = {key: value for key, value in schema.items() if key != "enum" or isinstance(value, dict)}
-            return {key: without_values(value) for key, value in kept.items()}
+            filtered_schema = {key: value for key, value in schema.items() if key != "enum" or isinstance(value, dict)}
+            return {key: without_values(value) for key, value in filtered_schema.items()}
         case list():
             return [without_values(value) for value in schema]
         case str():
@@ -133,12 +133,12 @@ def test_every_property_is_described_as_in_the_published_documents() -> None:
     compared = 0
     for path in openapi.group_by_path(BUILTIN_RESOURCES):
         published = json.loads((PUBLISHED / f"{path.replace('/', '__')}_openapi.json").read_text())
-        theirs = published["components"]["schemas"]
+        published_schemas = published["components"]["schemas"]
         for name, schema in full(path)["components"]["schemas"].items():
-            if name in theirs and not name.endswith("List"):
-                assert without_values(schema.get("properties")) == theirs[name].get("properties"), name
-                assert sorted(schema.get("required", [])) == sorted(theirs[name].get("required", [])), name
-                assert schema.get("description") == theirs[name].get("description"), name
+            if name in published_schemas and not name.endswith("List"):
+                assert without_values(schema.get("properties")) == published_schemas[name].get("properties"), name
+                assert sorted(schema.get("required", [])) == sorted(published_schemas[name].get("required", [])), name
+                assert schema.get("description") == published_schemas[name].get("description"), name
                 compared += 1
     assert compared > 600
 
@@ -152,8 +152,12 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path in ("/api", "/apis"):
-            wanted = [each for each in [*BUILTIN_RESOURCES, WIDGET] if bool(each.group) == (path == "/apis")]
-            self.answer(json.dumps(discovery(wanted)).encode(), ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+            resources = [
+                resource for resource in [*BUILTIN_RESOURCES, WIDGET] if bool(resource.group) == (path == "/apis")
+            ]
+            self.answer(
+                json.dumps(discovery(resources)).encode(), ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+            )
         elif path == "/openapi/v3":
             self.answer(json.dumps(openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)).encode())
         elif (name := path.removeprefix("/openapi/v3/")) in GROUPS:
@@ -174,8 +178,8 @@ class Server(BaseHTTPRequestHandler):
 
 def discovery(resources: list[ApiResource]) -> dict[str, Any]:
     items = []
-    for each in openapi.group_by_path(resources).values():
-        shown = [
+    for group_resources in openapi.group_by_path(resources).values():
+        resource_entries = [
             {
                 "resource": one.plural,
                 "responseKind": {"group": one.group, "version": one.version, "kind": one.kind},
@@ -184,10 +188,10 @@ def discovery(resources: list[ApiResource]) -> dict[str, Any]:
                 "shortNames": one.short_names,
                 "verbs": one.verbs,
             }
-            for one in each
+            for one in group_resources
         ]
-        versions = [{"version": each[0].version, "freshness": "Current", "resources": shown}]
-        items.append({"metadata": {"name": each[0].group}, "versions": versions})
+        versions = [{"version": group_resources[0].version, "freshness": "Current", "resources": resource_entries}]
+        items.append({"metadata": {"name": group_resources[0].group}, "versions": versions})
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 

@@ -101,6 +101,6 @@ def test_kubectl_create_is_read_as_kubectl_would_print_it(
     type_ = find_builtin_type(group, version, read.kind)
     assert type_ is not None
     # Only what is sent has the namespace.
-    for each in (read.value, printed):
-        each["metadata"].pop("namespace", None)
+    for manifest in (read.value, printed):
+        manifest["metadata"].pop("namespace", None)
     assert read.value == decode(type_, printed, kind=read.kind, api_version=read.api_version).manifest

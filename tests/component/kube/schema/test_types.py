@@ -33,9 +33,9 @@ def pod_spec() -> Type:
 
 def field(type_: Type, *names: str) -> Type:
     for name in names:
-        found = (type_.items() if type_.kind == "list" else type_).field(name)
-        assert found is not None, name
-        type_ = found
+        field_type = (type_.items() if type_.kind == "list" else type_).field(name)
+        assert field_type is not None, name
+        type_ = field_type
     return type_
 
 
@@ -63,7 +63,9 @@ def test_atomic_holds_for_a_field_and_for_a_type() -> None:
 def test_an_embedded_struct_is_flattened_but_keeps_its_protobuf_number() -> None:
     volume = get_named_type("io.k8s.api.core.v1.Volume")
     assert "hostPath" in volume.fields
-    assert [(each.name, each.number, each.inline) for each in volume.declared_fields] == [
+    assert [
+        (declared_field.name, declared_field.number, declared_field.inline) for declared_field in volume.declared_fields
+    ] == [
         ("name", 1, False),
         ("volumeSource", 2, True),
     ]
@@ -91,21 +93,21 @@ def test_named_strings_keep_their_go_name_and_their_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "group_version_kind",
     [("", "v1", "Container"), ("", "v2", "Pod"), ("example.dev", "v1", "Pod"), ("apps", "v1", "Pod")],
 )
-def test_what_is_no_built_in_kind_has_no_type(asked: tuple[str, str, str]) -> None:
-    assert find_builtin_type(*asked) is None
+def test_what_is_no_built_in_kind_has_no_type(group_version_kind: tuple[str, str, str]) -> None:
+    assert find_builtin_type(*group_version_kind) is None
 
 
 def test_every_built_in_resource_and_subresource_has_a_type() -> None:
     for resource in BUILTIN_RESOURCES:
         assert find_builtin_type(resource.group, resource.version, resource.kind), resource
-        for each in resource.subresources:
-            if each.kind and not each.kind.endswith("Options"):
-                assert find_builtin_type(each.group or resource.group, each.version or resource.version, each.kind), (
-                    each
-                )
+        for subresource in resource.subresources:
+            if subresource.kind and not subresource.kind.endswith("Options"):
+                assert find_builtin_type(
+                    subresource.group or resource.group, subresource.version or resource.version, subresource.kind
+                ), subresource
 
 
 def test_options_are_known_in_every_group() -> None:
@@ -136,7 +138,7 @@ def test_importing_the_module_reads_no_table() -> None:
     assert done.stdout.strip() == "0"
 
 
-def said(type_: Type) -> dict[str, Any]:
+def list_extensions(type_: Type) -> dict[str, Any]:
     """How writers share a field, in the published document's words; the usual is left out."""
     facts = {
         "list-type": type_.list_type if type_.kind == "list" and type_.list_type != "atomic" else None,
@@ -166,7 +168,7 @@ def test_every_struct_says_what_the_published_document_says() -> None:
         assert {key for key, value in type_.fields.items() if value.required} == set(schema.get("required", [])), name
         for key, value in type_.fields.items():
             there = schema["properties"][key]
-            assert said(value.type) == published(there), (name, key)
+            assert list_extensions(value.type) == published(there), (name, key)
             compared += 1
     assert compared > 1900
 
@@ -180,8 +182,14 @@ def test_every_field_has_the_protobuf_number_of_the_published_messages() -> None
         if text.startswith("=") or message is None:
             continue
         # Some messages spell a name otherwise than JSON does (uID), and one embedded struct has no name.
-        mine = {str(each.number): each.name.lower() for each in get_named_type(name).declared_fields if each.number}
-        theirs = {number: each[0].lower() for number, each in message.items()}
-        assert mine == {key: "-" if mine.get(key) == "-" else value for key, value in theirs.items()}, name
-        compared += len(mine)
+        our_names = {
+            str(declared_field.number): declared_field.name.lower()
+            for declared_field in get_named_type(name).declared_fields
+            if declared_field.number
+        }
+        published_names = {number: declaration[0].lower() for number, declaration in message.items()}
+        assert our_names == {
+            key: "-" if our_names.get(key) == "-" else value for key, value in published_names.items()
+        }, name
+        compared += len(our_names)
     assert compared > 1600

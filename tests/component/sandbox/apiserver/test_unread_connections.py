@@ -36,8 +36,8 @@ async def test_the_server_drops_a_connection_whose_client_does_not_read(
 ) -> None:
     monkeypatch.setattr(request_module, "WRITE_TIMEOUT_SECONDS", SHORT)
     monkeypatch.setattr(server_module, "open_listener", bind_with_small_buffers)
-    found = ensure_certificates(tmp_path)
-    async with ControlPlane.open(admin_token=TOKEN) as plane, serve_https(plane, found) as url:
+    certificates = ensure_certificates(tmp_path)
+    async with ControlPlane.open(admin_token=TOKEN) as plane, serve_https(plane, certificates) as url:
         cluster = EmbeddedCluster(plane)
         for number in range(OBJECTS):
             metadata = {"name": f"c{number}", "namespace": "default"}
@@ -47,7 +47,7 @@ async def test_the_server_drops_a_connection_whose_client_does_not_read(
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             await asyncio.to_thread(client.connect, ("127.0.0.1", port))
-            secure = ssl.create_default_context(cafile=str(found.authority))
+            secure = ssl.create_default_context(cafile=str(certificates.authority))
             wrapped = await asyncio.to_thread(secure.wrap_socket, client, server_hostname="127.0.0.1")
             head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
             await asyncio.to_thread(wrapped.sendall, head.encode())

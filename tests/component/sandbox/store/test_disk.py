@@ -160,8 +160,8 @@ def test_a_sealed_body_that_was_moved_to_another_name_is_refused(path: Path) -> 
     options = {"key": KEY, "encrypted_buckets": frozenset({SECRETS})}
     with_store(path, write, **options)
     connection = apsw.Connection(str(path))
-    ((place, body_on_disk),) = connection.execute("SELECT json_array(rev, deleted, sealed, prev), body FROM history")
-    revision, deleted, sealed, prev = json.loads(place)
+    ((columns, body_on_disk),) = connection.execute("SELECT json_array(rev, deleted, sealed, prev), body FROM history")
+    revision, deleted, sealed, prev = json.loads(columns)
     checksum = compute_row_checksum(revision, SECRETS, "ns", "b", deleted, sealed, prev, body_on_disk)
     connection.execute("UPDATE history SET name = 'b', sum = ?", (checksum,))
     connection.close()

@@ -64,9 +64,9 @@ def test_a_full_disk_makes_the_store_read_only_until_there_is_space(
             with pytest.raises(StorageFull, match="is full"):
                 await store.put(BUCKET, "ns", "more", body)
         assert store.count(BUCKET) == written == store.revision and store.get_latest(BUCKET, "ns", "more") is None
-        seen = 0
-        while seen < written:
-            seen += len(await watch.next_batch(timeout=0))
+        event_count = 0
+        while event_count < written:
+            event_count += len(await watch.next_batch(timeout=0))
         ballast.unlink()
         await wait_until_async(lambda: not store.read_only_reason, "there is space again")
         entry = await store.put(BUCKET, "ns", "after", lambda revision: b"{}")
@@ -79,14 +79,14 @@ def test_a_full_disk_makes_the_store_read_only_until_there_is_space(
     with caplog.at_level(logging.INFO):
         written = asyncio.run(scenario())
     assert not ended
-    said = [record.levelname for record in caplog.records if "store" in record.getMessage()]
-    assert said == ["ERROR", "WARNING"], caplog.text
+    levels = [record.levelname for record in caplog.records if "store" in record.getMessage()]
+    assert levels == ["ERROR", "WARNING"], caplog.text
 
     async def count() -> int:
         store = await Store.open(path)
-        found = store.count(BUCKET)
+        total = store.count(BUCKET)
         await store.close()
-        return found
+        return total
 
     assert asyncio.run(count()) == written + 1
 
@@ -121,9 +121,9 @@ def test_what_was_acknowledged_before_the_disk_was_full_is_there_after_a_stop(sm
 
     async def count() -> int:
         store = await Store.open(path)
-        found = store.count(BUCKET)
+        total = store.count(BUCKET)
         await store.close()
-        return found
+        return total
 
     written = asyncio.run(fill())
     (small_disk / "ballast").unlink()

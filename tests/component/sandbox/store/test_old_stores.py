@@ -21,22 +21,22 @@ RECORDS = sorted((DATA / "old-stores").glob("*.json"))
 
 
 def restored(record: Path, folder: Path) -> ControlPlaneFiles:
-    kept = json.loads(record.read_text())
+    recording = json.loads(record.read_text())
     connection = apsw.Connection(str(folder / "argosy.db"))
-    connection.execute("\n".join(kept["sql"]))
+    connection.execute("\n".join(recording["sql"]))
     connection.close()
     (folder / "argosy.db").chmod(0o600)
     key = folder / "secret.key"
-    key.write_bytes(base64.b64decode(kept["secret.key"]))
+    key.write_bytes(base64.b64decode(recording["secret.key"]))
     key.chmod(0o600)
     return ControlPlaneFiles(folder / "argosy.db", key, folder / "token.key")
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=[record.stem for record in RECORDS])
 async def test_everything_in_an_old_store_is_there_and_can_be_changed(record: Path, tmp_path: Path) -> None:
-    place = restored(record, tmp_path)
+    files = restored(record, tmp_path)
     settings = ResourceKey("", "ConfigMap", "default", "settings")
-    async with EmbeddedCluster.open(place) as cluster:
+    async with EmbeddedCluster.open(files) as cluster:
         assert (await cluster.get(settings) or {})["data"] == {"a": "größe", "b": "2"}
         secret = await cluster.get(ResourceKey("", "Secret", "default", "password"))
         assert secret is not None and base64.b64decode(secret["data"]["word"]) == b"hunter2"
@@ -47,9 +47,9 @@ async def test_everything_in_an_old_store_is_there_and_can_be_changed(record: Pa
         assert await cluster.get(ResourceKey("", "ConfigMap", "default", "gone")) is None
         for key in (settings, model, ResourceKey("", "Secret", "default", "password")):
             await cluster.patch(key, {"metadata": {"labels": {"seen": "again"}}})
-    async with EmbeddedCluster.open(place) as cluster:
-        found = await cluster.list(GroupKind("example.com", "Model"), labels="seen=again")
-        assert [each["spec"]["name"] for each in found.items] == ["bert"]
+    async with EmbeddedCluster.open(files) as cluster:
+        listing = await cluster.list(GroupKind("example.com", "Model"), labels="seen=again")
+        assert [listed_model["spec"]["name"] for listed_model in listing.items] == ["bert"]
 
 
 def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
@@ -68,15 +68,15 @@ def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
 async def test_a_store_of_another_format_says_what_to_do_and_stays_as_it_is(
     tmp_path: Path, version: int, words: str
 ) -> None:
-    place = restored(RECORDS[0], tmp_path)
-    connection = apsw.Connection(str(place.database))
+    files = restored(RECORDS[0], tmp_path)
+    connection = apsw.Connection(str(files.database))
     connection.pragma("user_version", version)
     connection.close()
     with pytest.raises(UserError) as refused:
-        async with EmbeddedCluster.open(place):
+        async with EmbeddedCluster.open(files):
             pass
     assert words in str(refused.value)
-    connection = apsw.Connection(str(place.database))
+    connection = apsw.Connection(str(files.database))
     assert (connection.pragma("application_id"), connection.pragma("user_version")) == (APPLICATION_ID, version)
     assert connection.execute("SELECT count(*) FROM history").get > 5
     connection.close()

@@ -43,7 +43,7 @@ def test_no_two_operations_have_one_name() -> None:
 def test_every_operation_tells_its_errors_and_its_path() -> None:
     for _, path, operation in operations():
         assert {"200", "400", "401", "403"} <= set(operation["responses"])
-        named = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+        named = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
         assert named == {part[1:-1] for part in path.split("/") if part.startswith("{")}
 
 
@@ -52,11 +52,11 @@ def test_every_reference_leads_somewhere() -> None:
         if isinstance(value, dict):
             if "$ref" in value:
                 yield value["$ref"].rpartition("/")[2]
-            for each in value.values():
-                yield from references(each)
+            for child in value.values():
+                yield from references(child)
         elif isinstance(value, list):
-            for each in value:
-                yield from references(each)
+            for child in value:
+                yield from references(child)
 
     assert set(references(DOCUMENT)) <= set(DOCUMENT["components"]["schemas"])
 
@@ -64,17 +64,17 @@ def test_every_reference_leads_somewhere() -> None:
 def test_no_shape_has_room_for_a_secret() -> None:
     def properties(name: str, value: Any) -> Iterator[tuple[str, str]]:
         if isinstance(value, dict):
-            for inner, each in (value.get("properties") or {}).items():
+            for inner, child in (value.get("properties") or {}).items():
                 yield name, inner
-                yield from properties(name, each)
-            for each in value.values():
-                yield from properties(name, each)
+                yield from properties(name, child)
+            for child in value.values():
+                yield from properties(name, child)
 
     shapes = dict(DOCUMENT["components"]["schemas"])
     for _, path, operation in operations():
         shapes[path] = operation["responses"]["200"]
-    found = {pair for name, shape in shapes.items() for pair in properties(name, shape)}
-    assert {pair for pair in found if any(word in pair[1].lower() for word in SECRET_WORDS)} <= HANDED_OUT
+    pairs = {pair for name, shape in shapes.items() for pair in properties(name, shape)}
+    assert {pair for pair in pairs if any(word in pair[1].lower() for word in SECRET_WORDS)} <= HANDED_OUT
 
 
 def application(name: str, project: str) -> dict[str, Any]:
@@ -93,8 +93,8 @@ async def test_what_is_counted_is_told_to_who_may_see_it() -> None:
         whole = (await asyncio.to_thread(client.bearer, "ann", "GET", "/metrics")).body.decode()
         strange = await asyncio.to_thread(client.ask, "GET", "/metrics")
     assert ('name="m"' in alone, 'name="a"' in alone, 'name="a"' in whole) == (True, False, True)
-    said = 'argocd_app_info{namespace="argocd",name="m",project="mine",autosync_enabled="false",repo="https://x/y"'
-    assert said in alone
+    metric = 'argocd_app_info{namespace="argocd",name="m",project="mine",autosync_enabled="false",repo="https://x/y"'
+    assert metric in alone
     assert "argocd_cluster_connection_status" in whole and "argocd_cluster_connection_status" not in alone
     assert 'argosy_http_requests_total{method="GET",route="/metrics",code="200"} 1' in whole
     assert strange.code == 401

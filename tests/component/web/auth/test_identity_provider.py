@@ -70,8 +70,8 @@ def by(algorithm: str) -> Callable[[IdentityProvider], None]:
     return lambda provider: setattr(provider, "algorithm", algorithm)
 
 
-def both(*each: Callable[[IdentityProvider], None]) -> Callable[[IdentityProvider], None]:
-    return lambda provider: [one(provider) for one in each] and None
+def both(*changes: Callable[[IdentityProvider], None]) -> Callable[[IdentityProvider], None]:
+    return lambda provider: [one(provider) for one in changes] and None
 
 
 NOW = int(time.time())
@@ -131,7 +131,7 @@ async def test_what_is_wrong_with_the_provider_or_its_token_lets_nobody_in(
 async def test_an_answer_counts_once_and_only_for_the_browser_that_asked(scene: Scene) -> None:
     cookie, brought = await scene.go()
     other_cookie, other = await scene.go()
-    for kept, with_what in (
+    for sent_cookie, with_what in (
         ("", brought),
         (other_cookie, brought),
         (cookie, other),
@@ -141,7 +141,7 @@ async def test_an_answer_counts_once_and_only_for_the_browser_that_asked(scene: 
         (cookie, {**brought, "iss": "https://evil.example"}),
     ):
         with pytest.raises(BadLogin):
-            await scene.back(kept, with_what)
+            await scene.back(sent_cookie, with_what)
     assert await scene.back(cookie, {**brought, "iss": scene.provider.url})
     scene.provider.codes[brought["code"]] = scene.provider.codes.get(brought["code"], {})  # were it to give it again
     with pytest.raises(BadLogin):
@@ -199,9 +199,9 @@ async def test_more_groups_than_a_cookie_holds_are_cut_to_those_that_rules_name(
 
 
 def test_names_that_cannot_be_used_are_refused() -> None:
-    for said in ({}, {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "role:x"}):
+    for claims in ({}, {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "role:x"}):
         with pytest.raises(OidcLoginError):
-            read_user(said, ["groups"])
+            read_user(claims, ["groups"])
 
 
 @pytest.mark.parametrize(

@@ -140,11 +140,11 @@ async def test_an_issuer_that_is_written_otherwise_or_an_authority_that_is_not_i
 @pytest.mark.tier("all")
 async def test_the_provider_refuses_another_way_back_and_a_request_without_proof(scene: Scene) -> None:
     going = await scene.room.identities.sso_login.start_login(CALLBACK, "/")
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(going.location).query).items()}
+    query = {name: values[0] for name, values in parse_qs(urlsplit(going.location).query).items()}
     elsewhere = await scene.room.identities.sso_login.start_login("https://evil.example/auth/callback", "/")
     assert scene.provider.ask(elsewhere.location)[0] == 400
-    del asked["code_challenge"], asked["code_challenge_method"]
-    back = scene.provider.visit(f"{going.location.partition('?')[0]}?{urlencode(asked)}")
+    del query["code_challenge"], query["code_challenge_method"]
+    back = scene.provider.visit(f"{going.location.partition('?')[0]}?{urlencode(query)}")
     assert "error=invalid_request" in back and "code=" not in back.replace("code_challenge", "")
 
 

@@ -166,10 +166,10 @@ async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, capl
     scene.provider.user_info_code = 503
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
     assert await scene.room.is_refused(token, "argosy-1")
-    (given,) = scene.provider.access_tokens
-    assert given not in token
-    assert given not in caplog.text
-    assert given not in repr(scene.room.identities.sso_login.user_info._sessions)
+    (access_token,) = scene.provider.access_tokens
+    assert access_token not in token
+    assert access_token not in caplog.text
+    assert access_token not in repr(scene.room.identities.sso_login.user_info._sessions)
 
 
 async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
@@ -184,22 +184,22 @@ async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
 
 
 async def test_access_tokens_are_forgotten_when_their_sessions_are_over(scene: Scene) -> None:
-    kept = scene.room.identities.sso_login.user_info._sessions
+    sessions = scene.room.identities.sso_login.user_info._sessions
     first = await scene.sign_in()
     scene.room.clock.leap(DAY_SECONDS - EXPIRY_SECONDS)
     scene.provider.clock_ahead = scene.room.clock._ahead
     token = await scene.back(*await scene.go())
-    assert len(kept) == 2
+    assert len(sessions) == 2
     scene.room.clock.leap(
         EXPIRY_SECONDS + CLOCK_SKEW_SECONDS + 1
     )  # a day after the first login: a request of another session
     assert not await scene.room.is_refused(token, "argosy-1")
-    assert len(kept) == 1
-    assert first.id not in kept
+    assert len(sessions) == 1
+    assert first.id not in sessions
     scene.room.clock.leap(DAY_SECONDS)  # or another login
     scene.provider.clock_ahead = scene.room.clock._ahead
     second = await scene.sign_in()
-    assert list(kept) == [second.id]
+    assert list(sessions) == [second.id]
 
 
 async def test_the_provider_is_not_asked_for_groups_of_a_session_that_was_ended(scene: Scene) -> None:

@@ -23,9 +23,9 @@ PATH = "/api/v1/stream/applications"
 
 
 def app(name: str, version: int = 1, project: str = "default", **metadata: Any) -> Manifest:
-    given = {"name": name, "namespace": CONTROL, "resourceVersion": str(version), "uid": name, **metadata}
+    full_metadata = {"name": name, "namespace": CONTROL, "resourceVersion": str(version), "uid": name, **metadata}
     spec = {"project": project}
-    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": given, "spec": spec}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": full_metadata, "spec": spec}
 
 
 def app_set(name: str, project: str = "default") -> Manifest:
@@ -42,8 +42,8 @@ class World:
 
     def drop(self, manifest: Manifest) -> None:
         gone = self.lookout.cache.drop(key_of(manifest))
-        for each in tuple(self.lookout._listeners):
-            each(gone, None)
+        for listener in tuple(self.lookout._listeners):
+            listener(gone, None)
 
 
 def his_own(resource: str, action: str, thing: str) -> bool:
@@ -66,7 +66,7 @@ async def world() -> AsyncIterator[World]:
         yield World(site.cluster_view, people, client)
 
 
-def said(frame: Any) -> tuple[str, str]:
+def read_event(frame: Any) -> tuple[str, str]:
     result = frame["result"]
     return result["type"], result["application"]["metadata"]["name"]
 
@@ -74,18 +74,22 @@ def said(frame: Any) -> tuple[str, str]:
 async def test_all_are_added_at_first_and_then_each_change_is_told(world: World) -> None:
     async with opened(world.client.port, PATH) as stream:
         assert stream.headers["content-type"] == "application/json"
-        assert [said(await stream.line()) for _ in range(3)] == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "m")]
+        assert [read_event(await stream.line()) for _ in range(3)] == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "m")]
         world.lookout.put(app("n"))
         world.lookout.put(app("n", 2))
         world.drop(app("n"))
-        assert [said(await stream.line()) for _ in range(3)] == [("ADDED", "n"), ("MODIFIED", "n"), ("DELETED", "n")]
+        assert [read_event(await stream.line()) for _ in range(3)] == [
+            ("ADDED", "n"),
+            ("MODIFIED", "n"),
+            ("DELETED", "n"),
+        ]
 
 
 async def test_a_browser_reads_events(world: World) -> None:
     async with opened(world.client.port, PATH, headers={"Accept": "text/event-stream"}) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         event = await stream.event()
-        assert event is not None and said(event.data) == ("ADDED", "a")
+        assert event is not None and read_event(event.data) == ("ADDED", "a")
 
 
 @pytest.mark.parametrize(
@@ -106,12 +110,12 @@ async def test_filters_count_for_what_is_there_and_for_what_comes(
     world: World, query: str, first: str, later: str
 ) -> None:
     async with opened(world.client.port, f"{PATH}?{query}") as stream:
-        assert [said(await stream.line())[1] for _ in first] == list(first)
+        assert [read_event(await stream.line())[1] for _ in first] == list(first)
         while len(world.lookout._listeners) < 2:  # the mask has one
             await asyncio.sleep(0.01)
-        for each in (app("a", 20), app("b", 21, labels={"team": "x"}), app("m", 22, "mine")):
-            world.lookout.put(each)
-        assert [said(await stream.line()) for _ in later] == [("MODIFIED", name) for name in later]
+        for application in (app("a", 20), app("b", 21, labels={"team": "x"}), app("m", 22, "mine")):
+            world.lookout.put(application)
+        assert [read_event(await stream.line()) for _ in later] == [("MODIFIED", name) for name in later]
 
 
 @pytest.mark.parametrize("query", ["selector=((", "resourceVersion=x"])
@@ -122,7 +126,7 @@ async def test_a_filter_that_cannot_be_read_is_refused(world: World, query: str)
 
 async def test_each_is_told_only_of_what_they_may_see_and_only_as_long(world: World) -> None:
     async with opened(world.client.port, PATH, "cid") as stream:
-        assert said(await stream.line()) == ("ADDED", "m")
+        assert read_event(await stream.line()) == ("ADDED", "m")
         world.lookout.put(app("a", 2))
         world.lookout.put(app("m", 2, "others"))  # it is not theirs any more
         world.lookout.put(app("m", 3, "mine"))
@@ -141,7 +145,7 @@ async def test_a_token_that_is_revoked_ends_the_stream_though_nothing_changes(
         world.people.gone.add("ben")
         assert await his.line() is None
         world.lookout.put(app("a", 2))
-        assert said(await hers.line()) == ("MODIFIED", "a")
+        assert read_event(await hers.line()) == ("MODIFIED", "a")
 
 
 @pytest.mark.tier("all")
@@ -156,10 +160,10 @@ async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
             world.lookout.put(app("a", number, annotations={"long": "x" * 200_000}))
             frame = await quick.line()
             assert frame["result"]["application"]["metadata"]["resourceVersion"] == str(number)
-        found = 0
+        frame_count = 0
         while await slow.line() is not None:
-            found += 1
-        assert found < 77
+            frame_count += 1
+        assert frame_count < 77
 
 
 async def test_values_of_secrets_are_hidden_in_every_frame(world: World) -> None:
@@ -170,18 +174,18 @@ async def test_values_of_secrets_are_hidden_in_every_frame(world: World) -> None
 
 
 async def test_the_same_change_is_encoded_once_for_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    encode_calls = []
     frame = stream_frames.encode_frame
     monkeypatch.setattr(
-        stream_frames, "encode_frame", lambda *words, **more: made.append(words) or frame(*words, **more)
+        stream_frames, "encode_frame", lambda *words, **more: encode_calls.append(words) or frame(*words, **more)
     )
     port = world.client.port
     async with opened(port, f"{PATH}?name=a") as one, opened(port, f"{PATH}?name=a") as other:
         await one.line(), await other.line()
-        made.clear()
+        encode_calls.clear()
         world.lookout.put(app("a", 2))
         assert await one.line() == await other.line()
-    assert len(made) == 1
+    assert len(encode_calls) == 1
 
 
 async def test_application_sets_are_followed_too(world: World) -> None:

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with live_world() as made:
-        yield made
+    async with live_world() as opened_world:
+        yield opened_world
 
 
 async def test_two_windows_see_one_change_and_it_is_rendered_once(world: World) -> None:
@@ -66,12 +66,12 @@ async def test_who_knows_the_newest_is_told_nothing_at_first(world: World) -> No
     async with world.live("/apps/argocd/a", since=world.hub.position) as window:
         first = await window.event()
         assert first is not None and first.kind == "beat" and first.data["isUp"] is True
-    seen = world.hub.position
+    position = world.hub.position
     world.lookout.put(app("b", "OutOfSync"))
-    async with world.live("/apps/argocd/a", since=seen) as window:
-        assert (found := await window.event()) is not None and found.kind == "beat"
+    async with world.live("/apps/argocd/a", since=position) as window:
+        assert (event := await window.event()) is not None and event.kind == "beat"
     world.lookout.put(app("a", "OutOfSync"))
-    async with world.live("/apps/argocd/a", since=seen) as window:
+    async with world.live("/apps/argocd/a", since=position) as window:
         assert "OutOfSync" in str((await patch(window))["state"])
 
 
@@ -185,7 +185,7 @@ async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
             world.lookout.put(app("a", f"word {number}"))
             assert f"word {number}" in str((await patch(other))["a-a"])
         assert slow.is_late and not quick.is_late
-        assert sum(len(each) for each in slow._buffer) == 0
+        assert sum(len(chunk) for chunk in slow._buffer) == 0
 
 
 async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
@@ -258,11 +258,11 @@ async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(wo
 
 
 async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
-    seen = SimpleNamespace(fresh_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
-    world.lookout.as_of = seen  # type: ignore[attr-defined]
+    as_of = SimpleNamespace(fresh_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
+    world.lookout.as_of = as_of  # type: ignore[attr-defined]
     async with world.live("/apps", since=world.hub.position) as window:
         assert (beat := await window.event()) is not None and beat.data["isUp"] is True
-        seen.is_up = False
+        as_of.is_up = False
         beat = await window.event("beat")
         assert beat is not None and beat.data == {"at": "2026-01-02T03:04:05Z", "isUp": False}
 
@@ -274,7 +274,7 @@ async def test_a_hundred_other_pages_are_all_told_and_requests_come_between(worl
         for window in windows:
             await patch(window)
         world.lookout.put(app("a", "other"))
-        async with world.live("/apps/argocd/b") as another:
-            assert (await patch(another))["state"] == '<b id="state">Synced</b>'
+        async with world.live("/apps/argocd/b") as other_window:
+            assert (await patch(other_window))["state"] == '<b id="state">Synced</b>'
         for window in windows:
             assert list(await patch(window)) == ["a-a"]

@@ -26,8 +26,8 @@ AT = "/apps/argocd/a"
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with live_world() as made:
-        yield made
+    async with live_world() as opened_world:
+        yield opened_world
 
 
 @contextlib.asynccontextmanager
@@ -133,10 +133,10 @@ async def test_nothing_is_told_twice_to_who_comes_while_it_changes(world: World)
             second = await opening
             assert await patch(first) == state("newer")
             world.lookout.put(app("a", "newest"))
-            found = [str((await patch(second))["state"])]
-            while "newest" not in found[-1]:
-                found.append(str((await patch(second))["state"]))
-            assert len(found) == len(set(found))
+            states = [str((await patch(second))["state"])]
+            while "newest" not in states[-1]:
+                states.append(str((await patch(second))["state"]))
+            assert len(states) == len(set(states))
 
 
 async def test_a_page_that_cannot_be_rendered_says_so_and_is_rendered_again_by_itself(

@@ -64,29 +64,29 @@ def test_a_redirect_elsewhere_is_said_to_be_one() -> None:
     assert get_safe_location(RedirectResponse("javascript:x", is_external=True)) == "/"
 
 
-async def told(asked: RequestContext) -> JsonResponse:
-    return JsonResponse({"who": asked.caller.name})
+async def return_caller_name(request: RequestContext) -> JsonResponse:
+    return JsonResponse({"who": request.caller.name})
 
 
-async def plain(asked: RequestContext) -> TextResponse:
+async def plain(request: RequestContext) -> TextResponse:
     return TextResponse("x" * 5000)
 
 
 ROUTES = (
-    Route("GET", "/api/v1/things", SignedIn(), told),
-    Route("POST", "/api/v1/things", SignedIn(), told),
-    Route("DELETE", "/api/v1/things/{name}", SignedIn(), told),
-    Route("POST", "/api/v1/session", Public("login"), told),
+    Route("GET", "/api/v1/things", SignedIn(), return_caller_name),
+    Route("POST", "/api/v1/things", SignedIn(), return_caller_name),
+    Route("DELETE", "/api/v1/things/{name}", SignedIn(), return_caller_name),
+    Route("POST", "/api/v1/session", Public("login"), return_caller_name),
     Route(
         "POST",
         "/api/webhook",
         Public("hosts of Git call it"),
-        told,
+        return_caller_name,
         accepted_media_types=("*",),
         max_body_bytes=5 << 20,
     ),
-    Route("POST", "/things", SignedIn(), told),
-    Route("POST", "/login", Public("login"), told),
+    Route("POST", "/things", SignedIn(), return_caller_name),
+    Route("POST", "/login", Public("login"), return_caller_name),
     Route("GET", "/text", Public("a test"), plain),
 )
 PEOPLE = KnownPeople({"ann": anything})
@@ -131,7 +131,7 @@ async def test_a_cookie_changes_something_only_from_our_page_and_as_json(client:
 
 
 def test_who_speaks_tls_for_us_passes_our_name_on() -> None:
-    route = Route("POST", "/api/v1/things", SignedIn(), told)
+    route = Route("POST", "/api/v1/things", SignedIn(), return_caller_name)
     site = a_site([], PEOPLE, hosts=HOSTS)
     caller = Caller("ann", (), "cookie", "x")
     for host, origin, is_own in (
@@ -265,15 +265,15 @@ def test_so_many_may_be_inside_and_no_more() -> None:
     assert (gate.in_flight, gate.mutating, gate.streams) == (0, 0, 0)
 
 
-async def nothing(asked: RequestContext) -> JsonResponse:
+async def nothing(request: RequestContext) -> JsonResponse:
     return JsonResponse()
 
 
 def test_a_slash_in_a_name_is_part_of_the_name() -> None:
     tree = RouteTree([Route("GET", "/api/repositories/{repo}/refs", SignedIn(), nothing)])
-    found = tree.find("GET", "/api/repositories/https%3A%2F%2Fx%2Fy/refs")
-    assert found
-    assert found.values == {"repo": "https://x/y"}
+    route_match = tree.find("GET", "/api/repositories/https%3A%2F%2Fx%2Fy/refs")
+    assert route_match
+    assert route_match.values == {"repo": "https://x/y"}
     assert tree.find("GET", "/api/repositories/https://x/y/refs") is None
     assert tree.find("GET", "/api/repositories//refs") is None
 
@@ -281,17 +281,19 @@ def test_a_slash_in_a_name_is_part_of_the_name() -> None:
 def test_a_word_goes_before_a_name() -> None:
     expected = {"/a/b": "/a/b", "/a/z": "/a/{x}", "/a/b/c": "/a/{x}/c", "/f/x/y": "/f/{rest*}"}
     tree = RouteTree([Route("GET", path, SignedIn(), nothing) for path in expected.values()])
-    found = {path: tree.find("GET", path) for path in expected}
-    assert {path: each.route.path for path, each in found.items() if each and each.route} == expected
+    matches = {path: tree.find("GET", path) for path in expected}
+    assert {
+        path: route_match.route.path for path, route_match in matches.items() if route_match and route_match.route
+    } == expected
 
 
 def test_a_word_for_one_method_leaves_the_others_to_names() -> None:
     tree = RouteTree(
         [Route("GET", "/e/{x}/plan", SignedIn(), nothing), Route("POST", "/e/{x}/{deed}", SignedIn(), nothing)]
     )
-    found = tree.find("POST", "/e/dev/plan")
-    assert found
-    assert found.values == {"x": "dev", "deed": "plan"}
+    route_match = tree.find("POST", "/e/dev/plan")
+    assert route_match
+    assert route_match.values == {"x": "dev", "deed": "plan"}
     other = tree.find("PUT", "/e/dev/plan")
     assert other
     assert (other.route, other.allowed_methods) == (None, ("GET", "HEAD", "POST"))

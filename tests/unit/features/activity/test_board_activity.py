@@ -31,9 +31,9 @@ APP: dict[str, Any] = {
 
 
 def test_syncs_and_the_one_that_failed_are_in_order() -> None:
-    found = build_timeline(iterate_sync_entries([APP]), ActivityFilter())
-    assert [each.title for each in found.shown] == ["Sync failed", "Synced", "Synced"]
-    assert [each.who for each in found.shown[1:]] == ["ann", "automatic"]
+    timeline = build_timeline(iterate_sync_entries([APP]), ActivityFilter())
+    assert [entry.title for entry in timeline.shown] == ["Sync failed", "Synced", "Synced"]
+    assert [entry.who for entry in timeline.shown[1:]] == ["ann", "automatic"]
     history = [*APP["status"]["history"], {"id": 2, "revision": "a" * 40, "deployedAt": "2026-11-15T13:00:00Z"}]
     (back, *_) = build_timeline(iterate_sync_entries([{**APP, "status": {"history": history}}]), ActivityFilter()).shown
     assert (back.title, back.text, back.severity) == ("Rolled back", "to deployment 0, as deployment 2", "warning")
@@ -41,16 +41,16 @@ def test_syncs_and_the_one_that_failed_are_in_order() -> None:
 
 def test_filters_leave_counts_of_other_kinds() -> None:
     event = ActivityEntry("2026-11-15T09:00:00Z", "event", "info", "Pulled", "Pod x: pulled", "web")
-    found = build_timeline([*iterate_sync_entries([APP]), event], ActivityFilter(kinds=("event",)))
-    assert [each.title for each in found.shown] == ["Pulled"] and dict(found.counts)["sync"] == 3
+    timeline = build_timeline([*iterate_sync_entries([APP]), event], ActivityFilter(kinds=("event",)))
+    assert [entry.title for entry in timeline.shown] == ["Pulled"] and dict(timeline.counts)["sync"] == 3
     bad = build_timeline([*iterate_sync_entries([APP]), event], ActivityFilter(severity="bad"))
-    assert [each.title for each in bad.shown] == ["Sync failed"]
+    assert [entry.title for entry in bad.shown] == ["Sync failed"]
 
 
 def test_a_page_beyond_the_last_is_the_last() -> None:
     many = [ActivityEntry(f"2026-11-15T09:{n // 60:02}:{n % 60:02}Z", "event", "info", str(n), "") for n in range(120)]
-    found = build_timeline(many, ActivityFilter(page=99))
-    assert (found.page, found.pages, len(found.shown), found.shown[-1].title) == (3, 3, 20, "0")
+    timeline = build_timeline(many, ActivityFilter(page=99))
+    assert (timeline.page, timeline.pages, len(timeline.shown), timeline.shown[-1].title) == (3, 3, 20, "0")
 
 
 def test_events_of_what_is_not_known_to_the_reader_are_left_out() -> None:
@@ -61,8 +61,8 @@ def test_events_of_what_is_not_known_to_the_reader_are_left_out() -> None:
     def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
         return ("web", "/apps/argocd/web") if name == "mine" else None
 
-    found = list(iterate_event_entries([event("mine"), event("theirs")], whose))
-    assert [(each.app, each.severity, each.count) for each in found] == [("web", "warning", 3)]
+    entries = list(iterate_event_entries([event("mine"), event("theirs")], whose))
+    assert [(entry.app, entry.severity, entry.count) for entry in entries] == [("web", "warning", 3)]
 
 
 def test_settings_are_told_with_who_wrote_them() -> None:
@@ -71,7 +71,7 @@ def test_settings_are_told_with_who_wrote_them() -> None:
         {"manager": "x", "subresource": "status", "time": "t"},
     ]
     config = {"kind": "ConfigMap", "metadata": {"name": "argocd-cm", "managedFields": fields}}
-    assert [(each.title, each.who) for each in iterate_settings_entries([config])] == [
+    assert [(entry.title, entry.who) for entry in iterate_settings_entries([config])] == [
         ("ConfigMap argocd-cm", "kubectl-edit")
     ]
 
@@ -82,13 +82,13 @@ def test_a_project_tells_when_its_window_opens_next() -> None:
         {"kind": "deny", "schedule": "nonsense", "duration": "1h", "applications": ["*"]},
     ]
     project = {"metadata": {"name": "team"}, "spec": {"sourceRepos": ["*"], "syncWindows": windows}}
-    found = build_project_view(project, [APP], datetime(2026, 11, 15, 12, tzinfo=UTC))
-    assert (found.windows[0].opens, found.windows[0].is_active, found.apps) == ("2026-11-15T22:00:00Z", False, 1)
-    assert found.windows[1].fault
+    view = build_project_view(project, [APP], datetime(2026, 11, 15, 12, tzinfo=UTC))
+    assert (view.windows[0].opens, view.windows[0].is_active, view.apps) == ("2026-11-15T22:00:00Z", False, 1)
+    assert view.windows[1].fault
 
 
 def test_a_busy_neighbour_hides_nothing() -> None:
     busy = [ActivityEntry(f"2026-11-16T{number:06}", "sync", "ok", "Synced", "", "busy") for number in range(3000)]
-    found = build_timeline([*busy, *iterate_sync_entries([APP])], ActivityFilter(app="web"))
-    assert found.total == 3 and found.of == 3003
+    timeline = build_timeline([*busy, *iterate_sync_entries([APP])], ActivityFilter(app="web"))
+    assert timeline.total == 3 and timeline.of == 3003
     assert build_timeline(busy, ActivityFilter()).total == 2000

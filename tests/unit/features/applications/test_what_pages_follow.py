@@ -18,7 +18,7 @@ from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters, RequestContext
 
 
-def asked() -> RequestContext:
+def build_request() -> RequestContext:
     spec = {
         "source": {"repoURL": "https://git.example.com/a.git", "path": "."},
         "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"},
@@ -50,13 +50,13 @@ def changed(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:
     ],
 )
 def test_a_tree_follows_what_is_where_its_objects_are(manifest: dict[str, Any], matters: bool) -> None:
-    assert affects_application(asked(), None, manifest) is matters
-    assert affects_application(asked(), manifest, None) is matters
+    assert affects_application(build_request(), None, manifest) is matters
+    assert affects_application(build_request(), manifest, None) is matters
 
 
 def test_other_pages_follow_their_application_alone() -> None:
-    assert is_own_change(asked(), None, changed("Application", "argocd", "web"))
-    assert not is_own_change(asked(), None, changed("Application", "argocd", "web-2"))
+    assert is_own_change(build_request(), None, changed("Application", "argocd", "web"))
+    assert not is_own_change(build_request(), None, changed("Application", "argocd", "web-2"))
     assert is_application_change(None, changed("Application", "argocd"))
     assert not is_application_change(None, changed("Pod", "ml"))
 

@@ -70,35 +70,37 @@ def test_what_no_cluster_would_take_is_refused_by_its_name(shape: dict[str, Any]
 
 def test_what_has_any_other_shape_is_planned() -> None:
     status = {"operationState": {"phase": ["a"]}, "sync": 3}
-    (found,) = read_import_file(dump_yaml(application(status=status, operation=3)).encode(), "a.yaml")
-    assert change(found, None).verb is ImportVerb.CREATE
+    (manifest,) = read_import_file(dump_yaml(application(status=status, operation=3)).encode(), "a.yaml")
+    assert change(manifest, None).verb is ImportVerb.CREATE
 
 
 def test_texts_of_a_secret_are_its_data() -> None:
     metadata = {"name": "argocd-secret", "namespace": "argocd"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
     file = {**secret, "data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "new"}}
-    (found,) = read_import_file(dump_yaml(file).encode(), "a.yaml")
+    (imported_secret,) = read_import_file(dump_yaml(file).encode(), "a.yaml")
     live = {**secret, "type": "Opaque", "data": {"a": "bmV3", "b": "Yg=="}}
-    assert change(found, live).verb is ImportVerb.UNCHANGED
-    assert change(found, {**live, "data": {"a": "b2xk", "b": "Yg=="}}).body == {"data": {"a": "bmV3"}}
+    assert change(imported_secret, live).verb is ImportVerb.UNCHANGED
+    assert change(imported_secret, {**live, "data": {"a": "b2xk", "b": "Yg=="}}).body == {"data": {"a": "bmV3"}}
 
 
 def change(file: dict[str, Any], live: dict[str, Any] | None, wish: ImportOptions | None = None) -> ImportChange:
-    (found,) = plan_changes([file], [live] if live else [], wish or ImportOptions(SCOPE))
-    return found
+    (planned_change,) = plan_changes([file], [live] if live else [], wish or ImportOptions(SCOPE))
+    return planned_change
 
 
 @pytest.mark.parametrize("name", DECISIONS)
 def test_what_people_decided_here_is_kept_whatever_the_file_says(name: str) -> None:
     decided, plain = application({name: DECISIONS[name]}), application()
     for file, live in ((plain, decided), (decided, plain)):
-        found = change(file, live, ImportOptions(SCOPE, hold=SyncHold("imported")))
-        assert found.verb is ImportVerb.UNCHANGED
-        assert name in found.reason
-        asked = change(file, live, ImportOptions(SCOPE, overwrites_decisions=True))
-        assert asked.verb is ImportVerb.UPDATE and not asked.reason
-        assert asked.body["metadata"]["annotations"] == {name: DECISIONS[name] if file is decided else None}
+        planned_change = change(file, live, ImportOptions(SCOPE, hold=SyncHold("imported")))
+        assert planned_change.verb is ImportVerb.UNCHANGED
+        assert name in planned_change.reason
+        overwriting_change = change(file, live, ImportOptions(SCOPE, overwrites_decisions=True))
+        assert overwriting_change.verb is ImportVerb.UPDATE and not overwriting_change.reason
+        assert overwriting_change.body["metadata"]["annotations"] == {
+            name: DECISIONS[name] if file is decided else None
+        }
     other = change({**plain, "spec": {"source": {}}}, decided)
     assert other.verb is ImportVerb.UPDATE and "metadata" not in other.body
 
@@ -125,19 +127,19 @@ def test_every_field_that_changes_is_told_but_no_value_of_a_secret() -> None:
     )
     metadata = {"name": "argocd-secret", "namespace": "argocd"}
     before = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"a": "b2xk", "gone": "Z29uZQ=="}}
-    found = change({**before, "data": {"a": "bmV3", "more": "bW9yZQ=="}}, before)
-    assert found.differences == (
+    planned_change = change({**before, "data": {"a": "bmV3", "more": "bW9yZQ=="}}, before)
+    assert planned_change.differences == (
         "data.a: ++++++++ → ++++++++++++",
         "data.more: ++++++++ is added",
         "data.gone: ++++++++ is removed",
     )
-    assert found.to_wire()["differences"] == list(found.differences)
+    assert planned_change.to_wire()["differences"] == list(planned_change.differences)
 
 
 def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
-    made = change(application(DECISIONS), None, ImportOptions(SCOPE, hold=SyncHold("imported")))
-    assert made.verb is ImportVerb.CREATE
-    assert made.body["metadata"]["annotations"] == DECISIONS
+    planned_change = change(application(DECISIONS), None, ImportOptions(SCOPE, hold=SyncHold("imported")))
+    assert planned_change.verb is ImportVerb.CREATE
+    assert planned_change.body["metadata"]["annotations"] == DECISIONS
 
 
 def test_two_exports_in_one_file_that_have_the_same_are_refused_by_its_name() -> None:
@@ -147,48 +149,58 @@ def test_two_exports_in_one_file_that_have_the_same_are_refused_by_its_name() ->
         with pytest.raises(UserError, match="Application shop in argocd occurs more than once"):
             plan_changes(twice, live, ImportOptions(SCOPE))
     elsewhere = manifest_to_export({**application(), "metadata": {"name": "shop", "namespace": "team-a"}}, "argocd")
-    assert [each.verb for each in plan_changes([twice[0], elsewhere], [], ImportOptions(SCOPE))] == [
+    assert [
+        planned_change.verb for planned_change in plan_changes([twice[0], elsewhere], [], ImportOptions(SCOPE))
+    ] == [
         ImportVerb.CREATE,
         ImportVerb.CREATE,
     ]
 
 
 def labelled(**labels: str) -> dict[str, Any]:
-    made = application()
-    return {**made, "metadata": {**made["metadata"], "labels": labels}}
+    manifest = application()
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
 
 
 @pytest.mark.parametrize("label", ["keep", "keep=yes", "other,keep=yes"])
 def test_what_has_a_label_that_is_skipped_is_neither_written_nor_pruned(label: str) -> None:
     wish = ImportOptions(SCOPE, prunes=True, skipped_labels=tuple(label.split(",")))
-    kept = labelled(keep="yes")
-    assert plan_changes([], [kept], wish) == []
-    for file, live in ((kept, None), (kept, application()), (application(), kept)):
-        found = change(file, live, wish)
-        assert found.verb is ImportVerb.SKIP and "the label keep" in found.reason
+    labelled_app = labelled(keep="yes")
+    assert plan_changes([], [labelled_app], wish) == []
+    for file, live in ((labelled_app, None), (labelled_app, application()), (application(), labelled_app)):
+        planned_change = change(file, live, wish)
+        assert planned_change.verb is ImportVerb.SKIP and "the label keep" in planned_change.reason
 
 
 def test_a_label_of_another_value_is_not_skipped() -> None:
     wish = ImportOptions(SCOPE, prunes=True, skipped_labels=("keep=yes",))
-    assert [each.verb for each in plan_changes([], [labelled(keep="no")], wish)] == [ImportVerb.PRUNE]
+    assert [planned_change.verb for planned_change in plan_changes([], [labelled(keep="no")], wish)] == [
+        ImportVerb.PRUNE
+    ]
 
 
 def test_what_another_argo_cd_delivers_is_pruned_only_where_its_namespace_is_named() -> None:
-    theirs = DeliveryEngines((ArgoCDController("StatefulSet", "argocd", "controller", ("team-*",)),))
+    engines_of_argocd = DeliveryEngines((ArgoCDController("StatefulSet", "argocd", "controller", ("team-*",)),))
     live = [application()]
-    live += [{**application(), "metadata": {"name": "shop", "namespace": each}} for each in ("team-a", "other")]
+    live += [
+        {**application(), "metadata": {"name": "shop", "namespace": namespace}} for namespace in ("team-a", "other")
+    ]
 
     def verbs(engines: DeliveryEngines, scope: BackupScope) -> dict[str, ImportVerb]:
-        found = plan_changes([], live, ImportOptions(scope, prunes=True, engines=engines))
-        return {each.key.namespace: each.verb for each in found}
+        planned_changes = plan_changes([], live, ImportOptions(scope, prunes=True, engines=engines))
+        return {planned_change.key.namespace: planned_change.verb for planned_change in planned_changes}
 
     skip, prune = ImportVerb.SKIP, ImportVerb.PRUNE
-    assert verbs(theirs, BackupScope("argosy")) == {"argocd": skip, "team-a": skip, "other": prune}
-    assert verbs(theirs, BackupScope("argocd")) == {"argocd": prune, "team-a": prune, "other": prune}  # it is this one
-    assert verbs(theirs, BackupScope("argosy", namespaces=("team-a",))) == {"team-a": prune}
+    assert verbs(engines_of_argocd, BackupScope("argosy")) == {"argocd": skip, "team-a": skip, "other": prune}
+    assert verbs(engines_of_argocd, BackupScope("argocd")) == {
+        "argocd": prune,
+        "team-a": prune,
+        "other": prune,
+    }  # it is this one
+    assert verbs(engines_of_argocd, BackupScope("argosy", namespaces=("team-a",))) == {"team-a": prune}
     assert verbs(DeliveryEngines(is_known=False), BackupScope("argocd")) == {
         "argocd": prune,
         "team-a": skip,
         "other": skip,
     }
-    assert plan_changes([], live[:1], ImportOptions(BackupScope("argosy"), engines=theirs)) == []
+    assert plan_changes([], live[:1], ImportOptions(BackupScope("argosy"), engines=engines_of_argocd)) == []

@@ -24,13 +24,13 @@ spec:
 """
 
 
-def looked(folder: Path) -> CheckResult:
+def check_folder(folder: Path) -> CheckResult:
     return check_paths([str(folder)], log=lambda text: None)
 
 
 def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "readme.txt").write_text("nothing")
-    assert looked(tmp_path).is_empty
+    assert check_folder(tmp_path).is_empty
     assert main(["check", str(tmp_path)]) != 0
     assert "no Application, kustomization, manifest or notebook found" in capsys.readouterr().err
 
@@ -49,7 +49,7 @@ def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
 
 def test_a_folder_with_a_manifest_or_a_notebook_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
-    assert not looked(tmp_path).is_empty
+    assert not check_folder(tmp_path).is_empty
 
 
 def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +69,8 @@ def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: 
         (tmp_path / name).mkdir()
         (tmp_path / name / "kustomization.yaml").write_text("resources: [../base]\n")
         (tmp_path / f"{name}.yaml").write_text(APPLICATION.format(name=name))
-    found = [each for each in looked(tmp_path).findings if each.rule.id == "AGY102"]
-    assert len(found) == 1 and found[0].violation.message.startswith("one, two: ")
+    findings = [finding for finding in check_folder(tmp_path).findings if finding.rule.id == "AGY102"]
+    assert len(findings) == 1 and findings[0].violation.message.startswith("one, two: ")
 
 
 def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
@@ -91,8 +91,12 @@ def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = [each.location.file for each in check_paths(["."], log=lambda _: None).findings if each.rule.id == "AGY154"]
-    assert sorted(found) == ["app/patch.yml", "chart-values.yaml", "loose.yaml", "twice/kustomization.yaml"]
+    reported_files = [
+        finding.location.file
+        for finding in check_paths(["."], log=lambda _: None).findings
+        if finding.rule.id == "AGY154"
+    ]
+    assert sorted(reported_files) == ["app/patch.yml", "chart-values.yaml", "loose.yaml", "twice/kustomization.yaml"]
 
 
 def write_charts(folder: Path, names: list[str]) -> None:
@@ -101,8 +105,8 @@ def write_charts(folder: Path, names: list[str]) -> None:
         (folder / name / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
 
 
-def chart_notes(found: CheckResult) -> list[str]:
-    return [note for note in found.notes if "not rendered" in note]
+def chart_notes(result: CheckResult) -> list[str]:
+    return [note for note in result.notes if "not rendered" in note]
 
 
 @pytest.mark.parametrize("name", ["my chart", "a;b", "-x", "it's"])
@@ -124,7 +128,7 @@ def test_notes_about_many_charts_are_one(
     monkeypatch.chdir(tmp_path)
     names = [f"chart {number}" for number in range(count)]
     write_charts(tmp_path, names)
-    told = chart_notes(check_paths(["."], log=lambda _: None))
-    assert len(told) == notes
-    assert all(name in " ".join(told) for name in names)
-    assert all("argosy check 'chart 0'" in note for note in told[:1])
+    messages = chart_notes(check_paths(["."], log=lambda _: None))
+    assert len(messages) == notes
+    assert all(name in " ".join(messages) for name in names)
+    assert all("argosy check 'chart 0'" in note for note in messages[:1])

@@ -17,11 +17,11 @@ SHOWN = argparse.Namespace(no_engine=False, log_format="text")
 def test_one_that_waits_says_so_and_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
     target = cast(ClusterTarget, argparse.Namespace(display_name="the sandbox"))
     _print_status(SHOWN, target, "argosy", "node-1_7_0b5c1f2a", "14:03:20 UTC")
-    said = capsys.readouterr().err
-    assert said.startswith("node-1_7_0b5c1f2a is the leader for the sandbox: it holds the Lease in namespace")
-    assert "takes over when the leader stops, or at 14:03:20 UTC if the leader was killed" in said
-    assert "the Lease of a killed leader must expire first" in said
-    assert "This controller waits" in said and "Reconciling" not in said
+    output = capsys.readouterr().err
+    assert output.startswith("node-1_7_0b5c1f2a is the leader for the sandbox: it holds the Lease in namespace")
+    assert "takes over when the leader stops, or at 14:03:20 UTC if the leader was killed" in output
+    assert "the Lease of a killed leader must expire first" in output
+    assert "This controller waits" in output and "Reconciling" not in output
     _print_status(SHOWN, target, "argosy", "", "")
     assert capsys.readouterr().err.startswith("Reconciling the Applications of the sandbox")
 

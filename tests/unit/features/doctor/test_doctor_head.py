@@ -102,38 +102,38 @@ async def test_an_application_set_that_no_controller_expands_is_found(cluster: C
 
 async def test_a_stand_in_of_argo_cd_delivers_nothing(cluster: Cluster) -> None:
     await create_argocd(cluster, is_simulated=True)
-    found = await controllers(cluster)
-    assert found.mark is CheckState.BAD
-    assert found.text == (
+    check = await controllers(cluster)
+    assert check.mark is CheckState.BAD
+    assert check.text == (
         "nobody delivers: the Argo CD here is simulated, and no argosy controller runs; start argosy controller"
     )
 
 
 async def test_a_controller_that_stopped_a_moment_ago_delivers_nothing(cluster: Cluster) -> None:
     await create_lease(cluster, "", 30)
-    found = await controllers(cluster, application(40))
-    assert found.mark is CheckState.BAD
-    assert found.text == "nobody delivers: no argosy controller and no Argo CD runs; start argosy controller"
+    check = await controllers(cluster, application(40))
+    assert check.mark is CheckState.BAD
+    assert check.text == "nobody delivers: no argosy controller and no Argo CD runs; start argosy controller"
 
 
 async def test_a_cluster_where_neither_is_installed_delivers_nothing(cluster: Cluster) -> None:
-    found = await controllers(cluster)
-    assert (found.mark, "start argosy controller" in found.text) == (CheckState.BAD, True)
+    check = await controllers(cluster)
+    assert (check.mark, "start argosy controller" in check.text) == (CheckState.BAD, True)
 
 
 async def test_a_controller_that_was_killed_says_how_to_start_it_again(cluster: Cluster) -> None:
     await create_lease(cluster, "killed", 420)
-    found = await controllers(cluster)
-    assert (found.mark, found.text) == (
+    check = await controllers(cluster)
+    assert (check.mark, check.text) == (
         CheckState.BAD, "argosy's controller gave its last sign 7m00s ago: start argosy controller",
     )  # fmt: skip
 
 
 async def test_a_controller_that_missed_its_renewals_is_not_said_to_deliver(cluster: Cluster) -> None:
     await create_lease(cluster, "killed", 25)
-    found = await controllers(cluster)
-    assert found.mark is CheckState.UNKNOWN
-    assert found.text == ("no sign of life from argosy's controller for 25s: does it run? Else start argosy controller")
+    check = await controllers(cluster)
+    assert check.mark is CheckState.UNKNOWN
+    assert check.text == ("no sign of life from argosy's controller for 25s: does it run? Else start argosy controller")
 
 
 @pytest.mark.parametrize("is_simulated", [True, False])
@@ -143,22 +143,22 @@ async def test_a_controller_that_holds_its_lease_delivers_beside_a_stand_in(
     await create_lease(cluster, "me", 1)
     if is_simulated:
         await create_argocd(cluster, is_simulated=True)
-    found = await controllers(cluster)
-    assert (found.mark, found.text) == (CheckState.OK, "argosy delivers")
+    check = await controllers(cluster)
+    assert (check.mark, check.text) == (CheckState.OK, "argosy delivers")
 
 
 async def test_a_real_argo_cd_delivers(cluster: Cluster) -> None:
     await create_argocd(cluster, is_simulated=False)
     await create_lease(cluster, "", 30)
-    found = await controllers(cluster)
-    assert (found.mark, found.text) == (CheckState.OK, "Argo CD 3.2.4 runs")
+    check = await controllers(cluster)
+    assert (check.mark, check.text) == (CheckState.OK, "Argo CD 3.2.4 runs")
 
 
 async def test_a_status_that_somebody_wrote_just_now_is_a_sign_of_a_controller_that_cannot_be_seen(
     cluster: Cluster,
 ) -> None:
-    found = await controllers(cluster, application(40))
-    assert (found.mark, found.text) == (CheckState.OK, "a controller runs (last sign 40s ago)")
+    check = await controllers(cluster, application(40))
+    assert (check.mark, check.text) == (CheckState.OK, "a controller runs (last sign 40s ago)")
 
 
 SAID = f"chart: Helm cannot be run: {render_refusal(['files'])}"

@@ -68,7 +68,7 @@ async def install(cluster: EmbeddedCluster, profile: str = "strict") -> None:
     assert await apply_health_checks(cluster, request, lambda line: None, lambda question: "y") is ApplyOutcome.DONE
 
 
-async def told(cluster: EmbeddedCluster, count: int = 1) -> list[tuple[str, str]]:
+async def wait_for_findings(cluster: EmbeddedCluster, count: int = 1) -> list[tuple[str, str]]:
     async def is_told() -> bool:
         return len((await examine(cluster)).get("AGY405", ())) >= count
 
@@ -80,7 +80,7 @@ async def test_a_key_that_was_added_by_hand_and_taken_back_is_explained_with_the
     operated: EmbeddedCluster,
 ) -> None:
     await edit(operated, {KEY: "return {}"})
-    [(cause, way)] = await told(operated)
+    [(cause, way)] = await wait_for_findings(operated)
     assert cause == (
         f"{KEY} of argocd-cm was edited by hand, and the operator has taken the edit back: it writes argocd-cm"
         f" from the ArgoCD CR {GITOPS}"
@@ -94,15 +94,15 @@ async def test_a_key_that_was_added_by_hand_and_taken_back_is_explained_with_the
 async def test_a_changed_text_and_another_key_are_explained_as_well(operated: EmbeddedCluster) -> None:
     await install(operated)
     await edit(operated, {MODEL_KEY: "return {}", "url": "https://elsewhere.example.com"})
-    found = dict(await told(operated, count=2))
-    assert {cause.partition(" of ")[0] for cause in found} == {MODEL_KEY, "url"}
-    assert f"expected behaviour, use the CR: spec.extraConfig of ArgoCD {GITOPS}" in found.values()
+    remedies = dict(await wait_for_findings(operated, count=2))
+    assert {cause.partition(" of ")[0] for cause in remedies} == {MODEL_KEY, "url"}
+    assert f"expected behaviour, use the CR: spec.extraConfig of ArgoCD {GITOPS}" in remedies.values()
 
 
 @pytest.mark.tier("all")
 async def test_an_edit_of_the_access_policy_is_explained_too(operated: EmbeddedCluster) -> None:
     await edit(operated, {"policy.default": "role:admin"}, POLICY)
-    [(cause, way)] = await told(operated)
+    [(cause, way)] = await wait_for_findings(operated)
     assert cause.startswith("policy.default of argocd-rbac-cm was edited by hand")
     assert way == f"expected behaviour, use the CR: spec.rbac of ArgoCD {GITOPS}"
 

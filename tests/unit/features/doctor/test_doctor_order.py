@@ -29,7 +29,7 @@ def test_errors_are_looked_at_first_and_what_was_never_synced_last() -> None:
         application("c-broken", conditions=[{"type": "ComparisonError", "message": "x"}]),
         application("d-warned", history=[{"id": 0}], conditions=[{"type": "SharedResourceWarning"}]),
     ]
-    assert [each.name for each in sorted(apps, key=get_priority)] == ["c-broken", "b-drifted", "d-warned", "a-new"]
+    assert [app.name for app in sorted(apps, key=get_priority)] == ["c-broken", "b-drifted", "d-warned", "a-new"]
 
 
 class Notes:
@@ -51,7 +51,7 @@ def test_projects_have_their_turns_one_after_another_and_keep_their_own_order() 
 async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    never, loops, seen = (
+    never, loops, finished_names = (
         asyncio.Event(),
         [f"loop-{number}" for number in range(MAX_CONCURRENT_COMPARISONS + 3)],
         set[str](),
@@ -62,7 +62,7 @@ async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waitin
     async def look(name: str) -> str:
         if name in loops:
             await never.wait()
-        seen.add(name)
+        finished_names.add(name)
         return name
 
     names = [*loops, "shop-1", "shop-2", "web-1"]
@@ -73,10 +73,10 @@ async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waitin
     looking = asyncio.create_task(run_within_limit(work, limit, "compared", cast(OptionalReads, asking), projects))
     for _ in range(1000):  # rounds of the event loop; some are enough, and none takes time
         await asyncio.sleep(0)
-    assert seen == {"shop-1", "shop-2", "web-1"} and not looking.done()
+    assert finished_names == {"shop-1", "shop-2", "web-1"} and not looking.done()
     now[0] += limit.seconds + 1
-    found = await looking
-    assert set(found) == {"shop-1", "shop-2", "web-1"}
+    results = await looking
+    assert set(results) == {"shop-1", "shop-2", "web-1"}
     slow, waiting = asking.notes
     assert "takes longer: loop-0, loop-1" in slow and "before their turn: loop-4, loop-5, loop-6" in waiting
     assert "argosy doctor --timeout 60" in slow

@@ -44,8 +44,8 @@ def app(name: str) -> Manifest:
 
 
 def test_names_are_matched_by_their_parts() -> None:
-    found = limit_to_visible(asking(), DoctorOptions(pattern="serving|iris"))
-    assert (set(found.names), found.pattern) == ({f"{CONTROL}/fraud-serving", f"{CONTROL}/iris"}, "")
+    options = limit_to_visible(asking(), DoctorOptions(pattern="serving|iris"))
+    assert (set(options.names), options.pattern) == ({f"{CONTROL}/fraud-serving", f"{CONTROL}/iris"}, "")
     assert limit_to_visible(asking(), DoctorOptions()).names == ()
 
 

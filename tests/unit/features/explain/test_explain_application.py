@@ -22,10 +22,12 @@ RUNNING = {
 
 
 def explain(application: LiveApplication) -> list[str]:
-    seen = view(application)
-    wait = find_wave_wait(application, seen)
-    found = Examination("a test", (), seen, seen.apps, tuple(diagnose_installation(seen)), (wait,) if wait else ())
-    return [line.strip() for line in _render_report(DoctorReport(found), TerminalOutput(io.StringIO()))]
+    live_view = view(application)
+    wait = find_wave_wait(application, live_view)
+    examination = Examination(
+        "a test", (), live_view, live_view.apps, tuple(diagnose_installation(live_view)), (wait,) if wait else ()
+    )
+    return [line.strip() for line in _render_report(DoctorReport(examination), TerminalOutput(io.StringIO()))]
 
 
 def test_the_gate_of_a_running_sync_is_printed_once_and_not_as_a_cause() -> None:

@@ -17,8 +17,8 @@ BY_NOTEBOOK = NotebookWait(name="model-training", namespace="ml")
 
 
 def changed(wait: Any, **changes: Any) -> list[Manifest]:
-    made: list[Manifest] = type(wait)(**{**wait.__dict__, **changes}).build_manifests()
-    return made
+    manifests: list[Manifest] = type(wait)(**{**wait.__dict__, **changes}).build_manifests()
+    return manifests
 
 
 def test_the_job_that_waits_for_an_image_is_the_one_of_the_lesson() -> None:
@@ -38,20 +38,20 @@ def test_the_job_that_waits_for_an_image_is_the_one_of_the_lesson() -> None:
         "requests": {"cpu": "50m", "memory": "64Mi"},
         "limits": {"cpu": "200m", "memory": "128Mi"},
     }
-    values = {each["name"]: each["value"] for each in container["env"]}
+    values = {variable["name"]: variable["value"] for variable in container["env"]}
     assert (values["IMAGE_TAG"], values["TIMEOUT"], values["INTERVAL"]) == ("notebook-validator:latest", "3600", "30")
 
 
 def test_rights_come_in_an_earlier_wave_than_the_job() -> None:
-    for made in (
+    for manifests in (
         changed(BY_IMAGE, has_rbac=True),
         changed(BY_IMAGE, has_rbac=True, wave=2),
         BY_NOTEBOOK.build_manifests(),
     ):
-        *rights, job = made
-        assert [each["kind"] for each in rights] == ["ServiceAccount", "Role", "RoleBinding"]
-        assert {int(get_annotation(each, WAVE)) for each in rights} == {int(get_annotation(job, WAVE)) - 3}
-        assert not any(get_annotation(each, HOOK) for each in rights)
+        *rights, job = manifests
+        assert [manifest["kind"] for manifest in rights] == ["ServiceAccount", "Role", "RoleBinding"]
+        assert {int(get_annotation(manifest, WAVE)) for manifest in rights} == {int(get_annotation(job, WAVE)) - 3}
+        assert not any(get_annotation(manifest, HOOK) for manifest in rights)
 
 
 def test_the_rights_are_those_that_the_job_needs() -> None:
@@ -76,7 +76,7 @@ def test_the_binding_names_the_account_that_runs_the_job() -> None:
 
 
 def test_the_account_that_every_namespace_has_is_not_taken_over() -> None:
-    kinds = [each["kind"] for each in changed(BY_IMAGE, has_rbac=True, service_account="default")]
+    kinds = [manifest["kind"] for manifest in changed(BY_IMAGE, has_rbac=True, service_account="default")]
     assert kinds == ["Role", "RoleBinding", "Job"]
 
 
@@ -95,9 +95,9 @@ def test_the_job_that_waits_for_a_notebook_keeps_the_names_of_the_guide() -> Non
 
 
 def test_every_job_ends_even_if_its_script_never_starts() -> None:
-    for made in (changed(BY_IMAGE, timeout=60), changed(BY_NOTEBOOK, timeout=60)):
-        assert made[-1]["spec"]["activeDeadlineSeconds"] == 360
-        assert made[-1]["spec"]["backoffLimit"] == 0
+    for manifests in (changed(BY_IMAGE, timeout=60), changed(BY_NOTEBOOK, timeout=60)):
+        assert manifests[-1]["spec"]["activeDeadlineSeconds"] == 360
+        assert manifests[-1]["spec"]["backoffLimit"] == 0
 
 
 def test_what_a_user_writes_never_becomes_shell_code() -> None:

@@ -52,9 +52,9 @@ def test_the_list_with_settings_shows_what_they_change(capsys: pytest.CaptureFix
     file = config_map(tmp_path, {KEY + "apps_Deployment": "return {}", "resource.customizations": wild})
     own = config_map(tmp_path, {"health.profile.serving.kserve.io_InferenceService": "strict"}, "argosy-cm")
     _, out, _ = run(capsys, "list", "-f", file, "-f", own, "-o", "json")
-    found = json.loads(out)
-    rows = {(row["group"], row["kind"]): row for row in found["items"]}
-    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "HealthRules")
+    listing = json.loads(out)
+    rows = {(row["group"], row["kind"]): row for row in listing["items"]}
+    assert (listing["apiVersion"], listing["kind"]) == ("cli.argosy.dev/v1", "HealthRules")
     assert rows["apps", "Deployment"]["source"] == "argocd-cm"
     assert rows["*.example.com", "*"]["source"] == "argocd-cm"
     assert rows["serving.kserve.io", "InferenceService"]["profile"] == "strict"
@@ -97,9 +97,11 @@ def test_a_kind_is_found_by_any_of_its_names(capsys: pytest.CaptureFixture[str],
     assert err == "bundled serving.kserve.io/InferenceService (argocd); other profiles: lenient, strict\n"
 
 
-@pytest.mark.parametrize(("word", "told"), [("pvc", "when Bound"), ("deploy", "progress deadline"), ("svc", "address")])
-def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str], word: str, told: str) -> None:
-    assert told in run(capsys, "show", word)[1]
+@pytest.mark.parametrize(
+    ("word", "message"), [("pvc", "when Bound"), ("deploy", "progress deadline"), ("svc", "address")]
+)
+def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str], word: str, message: str) -> None:
+    assert message in run(capsys, "show", word)[1]
 
 
 def test_every_rule_in_code_has_its_sentence() -> None:
@@ -114,8 +116,8 @@ def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
     from argosy.features.health_checks.kind_name_lookup import SHORT_KIND_NAMES, find_kind, list_known_kinds
     from argosy.gitops.health.settings import Customizations
 
-    known = list_known_kinds(Customizations())
-    assert {str(find_kind(short, known)) for short in SHORT_KIND_NAMES} == set(SHORT_KIND_NAMES.values())
+    kinds = list_known_kinds(Customizations())
+    assert {str(find_kind(short, kinds)) for short in SHORT_KIND_NAMES} == set(SHORT_KIND_NAMES.values())
 
 
 def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +127,7 @@ def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["show", "Job"], "'Job' is the name of 2 kinds\nnext: write Job.batch or Job.batch.volcano.sh"),
         (["show", "Service"], "write core/Service or Service.serving.knative.dev"),
@@ -152,11 +154,11 @@ def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_what_cannot_be_answered_is_told_with_what_to_do(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
     assert "next: " in err
 
 
@@ -211,8 +213,8 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "claim.yaml").write_text(CLAIM % "Bound")
-    found = json.loads(run(capsys, "test", tmp_path / "claim.yaml", "-o", "json")[1])
-    assert found == {
+    report = json.loads(run(capsys, "test", tmp_path / "claim.yaml", "-o", "json")[1])
+    assert report == {
         "total": 1,
         "passed": 1,
         "failed": 0,
@@ -235,7 +237,7 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("empty.yaml", "", "contains no object"),
         ("broken.yaml", "a: [\n", "broken.yaml:2: "),
@@ -244,12 +246,12 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the
     ],
 )
 def test_a_file_that_is_no_object_is_told_so(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str, told: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
     code, _, err = run(capsys, "test", tmp_path / name)
     assert code == 2
-    assert told in err
+    assert message in err
 
 
 def test_an_object_that_has_only_the_beginning_of_a_name_is_judged(

@@ -17,7 +17,7 @@ def test_a_kustomization_in_a_folder_is_no_object_to_judge_and_no_problem(tmp_pa
     (tmp_path / "service.yaml").write_text(SERVICE)
     (tmp_path / name).write_text("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n")
     inputs = load_inputs([tmp_path])
-    assert [each.manifest["kind"] for each in inputs.objects] == ["Service"] and inputs.problems == ()
+    assert [entry.manifest["kind"] for entry in inputs.objects] == ["Service"] and inputs.problems == ()
 
 
 def test_a_kustomization_that_is_named_is_a_problem(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_settings_have_the_lines_of_their_file(capsys: pytest.CaptureFixture[str
         f"{CR}  resourceHealthChecks:\n  - kind: Node\n    check: 3\n"
     )
     items = json.loads(run(capsys, tmp_path / "s.yaml", "-o", "json")[1])["items"]
-    assert [(each["line"], each["severity"]) for each in items] == [
+    assert [(item["line"], item["severity"]) for item in items] == [
         (6, "error"),
         (7, "error"),
         (8, "warning"),
@@ -162,7 +162,10 @@ def test_a_check_for_notebooks_that_ignores_observed_generation_is_found_in_sett
     rule.mkdir(parents=True)
     (rule / "health.lua").write_text(SCRIPT)
     (rule / "health_test.yaml").write_text("tests: []\n")
-    for path, place in ((tmp_path / "cm.yaml", f"{tmp_path}/cm.yaml:8"), (tmp_path / "rules", f"{rule}/health.lua:3")):
+    for path, location in (
+        (tmp_path / "cm.yaml", f"{tmp_path}/cm.yaml:8"),
+        (tmp_path / "rules", f"{rule}/health.lua:3"),
+    ):
         code, out, _ = run(capsys, path)
-        said = "AGY409 warning: never compares status.observedGeneration with metadata.generation"
-        assert (code, f"{place}: {said}" in out) == (0, True), out
+        message = "AGY409 warning: never compares status.observedGeneration with metadata.generation"
+        assert (code, f"{location}: {message}" in out) == (0, True), out

@@ -38,8 +38,8 @@ def notes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, *more: 
 def test_the_default_profile_is_named_with_what_strict_says_instead(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    told = notes(capsys, tmp_path, service("web", "False") + "---\n" + service("ok", "True"))
-    assert told == [
+    printed_notes = notes(capsys, tmp_path, service("web", "False") + "---\n" + service("ok", "True"))
+    assert printed_notes == [
         "note: InferenceService uses profile argocd, the default; with profile strict, web is Degraded (no GPU),"
         " ok is Healthy (InferenceService is ready); --profile strict selects it"
     ]

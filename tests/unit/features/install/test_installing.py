@@ -39,8 +39,8 @@ CONTROLLER = ResourceKey("apps", "Deployment", "argosy", "argosy-controller")
 
 
 def pods(options: InstallOptions) -> dict[str, Any]:
-    found = [each for each in build_manifests(options) if each["kind"] == "Deployment"]
-    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in found}
+    deployments = [manifest for manifest in build_manifests(options) if manifest["kind"] == "Deployment"]
+    return {deployment["metadata"]["name"]: deployment["spec"]["template"]["spec"] for deployment in deployments}
 
 
 @pytest.mark.parametrize("name", ["argosy-controller", "argosy-server"])
@@ -49,8 +49,8 @@ def test_all_workers_and_their_programs_at_their_limits_fit_into_the_memory_of_a
     itself = 512 << 20
     programs = crew.max_workers * ProgramLimits().memory  # a render runs one at a time
     deployed = read_yaml_documents((ROOT / "deploy" / "argosy" / f"{name.removeprefix('argosy-')}.yaml").read_text())
-    found = [each["spec"]["template"]["spec"] for each in deployed if each["kind"] == "Deployment"]
-    for pod in [pods(PLAIN)[name], *found]:
+    deployed_pods = [manifest["spec"]["template"]["spec"] for manifest in deployed if manifest["kind"] == "Deployment"]
+    for pod in [pods(PLAIN)[name], *deployed_pods]:
         limit = pod["containers"][0]["resources"]["limits"]["memory"]
         assert limit.endswith("Gi"), limit
         assert itself + crew.max_memory_bytes + pool.max_memory_bytes + programs <= int(limit.removesuffix("Gi")) << 30
@@ -76,8 +76,8 @@ def test_every_pod_fits_a_restricted_namespace_and_any_user_id(options: InstallO
     for spec in pods(options).values():
         assert refused(spec) + refused_by_scc(spec) == []
         (container,) = spec["containers"]
-        (home,) = [each["value"] for each in container["env"] if each["name"] == "HOME"]
-        mounted = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+        (home,) = [variable["value"] for variable in container["env"] if variable["name"] == "HOME"]
+        mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
         assert {"name": mounted[home], "emptyDir": {}} in spec["volumes"], "HOME cannot be written to"
 
 
@@ -122,7 +122,7 @@ def test_what_the_pods_run_is_a_command_and_their_ports_are_its(options: Install
     for name, spec in pods(options).items():
         (container,) = spec["containers"]
         chosen = build_parser().parse_args(container["command"][1:])
-        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         assert chosen.namespace == options.namespace
         if name == "argosy-server":
             assert ports == {"https": chosen.port, "metrics": chosen.metrics_port}
@@ -134,14 +134,22 @@ def test_what_the_pods_run_is_a_command_and_their_ports_are_its(options: Install
 
 @pytest.mark.parametrize("options", ALL)
 def test_services_policies_and_budgets_are_for_the_pods(options: InstallOptions) -> None:
-    found = build_manifests(options)
-    templates = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
-    selectors = [each["spec"]["selector"] for each in found if each["kind"] == "Service"]
-    selectors += [each["spec"]["podSelector"]["matchLabels"] for each in found if each["kind"] == "NetworkPolicy"]
-    selectors += [each["spec"]["selector"]["matchLabels"] for each in found if each["kind"] == "PodDisruptionBudget"]
+    manifests = build_manifests(options)
+    templates = [
+        manifest["spec"]["template"]["metadata"]["labels"] for manifest in manifests if manifest["kind"] == "Deployment"
+    ]
+    selectors = [manifest["spec"]["selector"] for manifest in manifests if manifest["kind"] == "Service"]
+    selectors += [
+        manifest["spec"]["podSelector"]["matchLabels"] for manifest in manifests if manifest["kind"] == "NetworkPolicy"
+    ]
+    selectors += [
+        manifest["spec"]["selector"]["matchLabels"]
+        for manifest in manifests
+        if manifest["kind"] == "PodDisruptionBudget"
+    ]
     assert len(selectors) == 3 * len(templates)
-    for wanted in selectors:
-        assert sum(wanted.items() <= labels.items() for labels in templates) == 1
+    for selector in selectors:
+        assert sum(selector.items() <= labels.items() for labels in templates) == 1
     for spec in pods(options).values():
         assert spec["containers"][0]["resources"]["requests"].keys() == {"cpu", "memory"}
         assert {"livenessProbe", "readinessProbe", "startupProbe"} <= spec["containers"][0].keys()
@@ -152,9 +160,9 @@ def test_services_policies_and_budgets_are_for_the_pods(options: InstallOptions)
 
 
 def test_who_only_looks_has_no_controller_and_no_verb_but_for_who_signs_in() -> None:
-    found = build_manifests(InstallOptions(is_read_only=True))
-    assert not [each for each in found if each["metadata"]["name"].startswith("argosy-controller")]
-    rules = [rule for each in found for rule in each.get("rules") or ()]
+    manifests = build_manifests(InstallOptions(is_read_only=True))
+    assert not [manifest for manifest in manifests if manifest["metadata"]["name"].startswith("argosy-controller")]
+    rules = [rule for manifest in manifests for rule in manifest.get("rules") or ()]
     for rule in rules:
         if set(rule["verbs"]) - {"get", "list", "watch"}:
             assert rule["verbs"] == ["patch"] and rule["resourceNames"], rule
@@ -169,13 +177,17 @@ def test_who_only_looks_has_no_controller_and_no_verb_but_for_who_signs_in() -> 
 
 def test_every_role_is_bound_to_one_account_of_the_installation() -> None:
     for options in ALL:
-        found = build_manifests(options)
-        named = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
-        bindings = [each for each in found if each["kind"].endswith("RoleBinding")]
-        accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
-        assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == named
-        for each in bindings:
-            (subject,) = each["subjects"]
+        manifests = build_manifests(options)
+        named = {
+            (manifest["kind"], manifest["metadata"]["name"])
+            for manifest in manifests
+            if manifest["kind"].endswith("Role")
+        }
+        bindings = [manifest for manifest in manifests if manifest["kind"].endswith("RoleBinding")]
+        accounts = {manifest["metadata"]["name"] for manifest in manifests if manifest["kind"] == "ServiceAccount"}
+        assert {(binding["roleRef"]["kind"], binding["roleRef"]["name"]) for binding in bindings} == named
+        for binding in bindings:
+            (subject,) = binding["subjects"]
             assert subject["name"] in accounts and subject["namespace"] == options.namespace
 
 
@@ -205,10 +217,12 @@ def test_the_base_in_deploy_is_what_is_printed() -> None:
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     folder = ROOT / "deploy" / "argosy"
-    assert {each.name: each.read_text() for each in folder.iterdir()} == tool.files(), "python tools/make_deploy.py"
-    files = [each for each in sorted(folder.iterdir()) if each.name != "kustomization.yaml"]
-    found = [manifest for file in files for manifest in read_yaml_documents(file.read_text())]
-    assert {key_of(each): each for each in found} == {key_of(each): each for each in build_manifests(PLAIN)}
+    assert {path.name: path.read_text() for path in folder.iterdir()} == tool.files(), "python tools/make_deploy.py"
+    files = [path for path in sorted(folder.iterdir()) if path.name != "kustomization.yaml"]
+    manifests = [manifest for file in files for manifest in read_yaml_documents(file.read_text())]
+    assert {key_of(document): document for document in manifests} == {
+        key_of(document): document for document in build_manifests(PLAIN)
+    }
 
 
 # -- in a cluster ----------------------------------------------------------------------------------------------------
@@ -241,7 +255,7 @@ async def test_another_image_is_an_update_of_the_deployments_alone(cluster: Clus
 )
 def test_an_image_without_a_registry_is_told_where_pods_are_made(image: str, is_told: bool) -> None:
     notes = build_install_plan(replace(PLAIN, image=image), InstallState({})).notes
-    assert any(f"image {image} has no registry: every node must have it" in each for each in notes) == is_told
+    assert any(f"image {image} has no registry: every node must have it" in note for note in notes) == is_told
 
 
 @pytest.mark.anyio
@@ -263,8 +277,8 @@ async def test_what_is_not_argosys_is_neither_changed_nor_taken(cluster: Cluster
     namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy"}}
     definition = deepcopy(build_manifests(PLAIN)[1])
     definition["metadata"].pop("labels")
-    for each in (namespace, definition):
-        await cluster.create(each)
+    for manifest in (namespace, definition):
+        await cluster.create(manifest)
     plan = await installed(cluster)
     assert any("namespace argosy already exists" in note for note in plan.notes)
     assert any("applications.argoproj.io already exists" in note for note in plan.notes)

@@ -92,11 +92,13 @@ async def test_applications_definitions_and_settings_stay(there: Cluster) -> Non
     await application(there, "web")
     plan = await removal(there)
     done = await remove(there, plan)
-    kept = {"Namespace", "CustomResourceDefinition"}
-    wanted = {
-        f"{each['kind']} {each['metadata']['name']}" for each in build_manifests(OPTIONS) if each["kind"] not in kept
+    remaining_kinds = {"Namespace", "CustomResourceDefinition"}
+    expected = {
+        f"{manifest['kind']} {manifest['metadata']['name']}"
+        for manifest in build_manifests(OPTIONS)
+        if manifest["kind"] not in remaining_kinds
     }
-    assert set(done) == wanted | {f"Lease {LEADER_LEASE_NAME}"}
+    assert set(done) == expected | {f"Lease {LEADER_LEASE_NAME}"}
     assert done.index("Deployment argosy-controller") < done.index("ClusterRole argosy-controller")
     assert "Applications that stay, with their resources: 1" in plan.notes
     for name in CRD_NAMES:
@@ -111,8 +113,8 @@ async def test_an_installation_of_another_namespace_keeps_its_rights(there: Clus
     remains = await load_uninstall_state(there, other, await detect_engines(there, "other"))
     for is_forced in (False, True):
         plan = build_uninstall_plan(other, remains, with_applications=True, is_forced=is_forced)
-        told = "argosy is installed in namespace argosy; uninstall it there: argosy uninstall --namespace argosy"
-        assert plan.problems[0] == told
+        problem = "argosy is installed in namespace argosy; uninstall it there: argosy uninstall --namespace argosy"
+        assert plan.problems[0] == problem
         with pytest.raises(UserError, match="installed in namespace argosy"):
             await remove(there, plan)
     assert await there.get(ResourceKey("rbac.authorization.k8s.io", "ClusterRole", "", "argosy-controller"))
@@ -186,8 +188,8 @@ async def test_no_advice_leads_back_to_what_was_refused(there: Cluster) -> None:
     await there.delete(LEASE)
     refused = [*(await removal(there)).problems, *(await removal(there, applications=True)).problems]
     assert len(refused) == 2
-    for each in refused:
-        advice = each.partition("; ")[2]
+    for problem in refused:
+        advice = problem.partition("; ")[2]
         assert "--applications" not in advice and "argosy app delete web --cascade=false" in advice
     await remove(there, await removal(there, forced=True))
     again = await removal(there)
@@ -283,15 +285,15 @@ async def test_what_goes_with_the_namespace_is_not_said_to_stay(there: Cluster) 
         await there.delete(key)
     metadata = {"name": "argocd-secret", "namespace": "argosy"}
     await there.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
-    told = "\n".join((await removal(there, applications=True)).notes)
-    assert "Secret argocd-secret is deleted with namespace argosy, although argosy install did not create it" in told
-    assert "namespace argosy is deleted with everything in it" in told and "argosy admin export --secrets" in told
-    assert "argocd-secret stays" not in told
+    notes = "\n".join((await removal(there, applications=True)).notes)
+    assert "Secret argocd-secret is deleted with namespace argosy, although argosy install did not create it" in notes
+    assert "namespace argosy is deleted with everything in it" in notes and "argosy admin export --secrets" in notes
+    assert "argocd-secret stays" not in notes
     assert "Secret argocd-secret stays" in "\n".join((await removal(there)).notes)
     await there.patch(ResourceKey("", "Namespace", "", "argosy"), {"metadata": {"labels": None}})
-    told = "\n".join((await removal(there, applications=True)).notes)
-    assert "Secret argocd-secret stays: argosy install did not create it" in told
-    assert "is deleted with" not in told
+    plan_notes = "\n".join((await removal(there, applications=True)).notes)
+    assert "Secret argocd-secret stays: argosy install did not create it" in plan_notes
+    assert "is deleted with" not in plan_notes
 
 
 async def test_beside_an_argocd_that_does_not_look_here_all_of_them_are_argosys(there: Cluster) -> None:
@@ -301,4 +303,4 @@ async def test_beside_an_argocd_that_does_not_look_here_all_of_them_are_argosys(
     assert problem.startswith("argosy/web could not be deleted any more")
     plan = await removal(there, applications=True)
     assert ("Application", "web") in {(step.key.kind, step.key.name) for step in plan.steps}
-    assert any(each.endswith("stays: an Argo CD needs it") for each in plan.notes)
+    assert any(note.endswith("stays: an Argo CD needs it") for note in plan.notes)

@@ -35,19 +35,19 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
     It is not below tmp_path: another user may not look into that.
     """
-    with tempfile.TemporaryDirectory() as made:
-        place = Path(made)
-        place.chmod(0o755)
-        for folder in (place / "closed", place / "open"):
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        root = Path(temporary_folder)
+        root.chmod(0o755)
+        for folder in (root / "closed", root / "open"):
             folder.mkdir()
             (folder / "kubectl").write_text("#!/bin/sh\n")
             (folder / "kubectl").chmod(0o755)
-        (place / "closed").chmod(0)
-        folders = [place / "closed", place / ("x" * 300), "", place / "open"]
+        (root / "closed").chmod(0)
+        folders = [root / "closed", root / ("x" * 300), "", root / "open"]
         monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
         monkeypatch.delenv("ARGOSY_KUBECTL", raising=False)
-        yield place
-        (place / "closed").chmod(0o700)
+        yield root
+        (root / "closed").chmod(0o700)
 
 
 def test_folders_that_cannot_be_looked_into_are_skipped(place: Path) -> None:

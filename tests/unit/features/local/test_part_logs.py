@@ -27,7 +27,7 @@ def pod(name: str, **annotations: str) -> Manifest:
     return {"metadata": {"name": f"{name}-0", "labels": {"app.kubernetes.io/name": name}, "annotations": marks}}
 
 
-async def told(logs: ComponentLogs, of: Manifest, **how: Any) -> list[str]:
+async def read_log_lines(logs: ComponentLogs, of: Manifest, **how: Any) -> list[str]:
     return [line async for line in logs.lines(of, container="", **{"follow": False, "tail": None, **how})]
 
 
@@ -46,12 +46,12 @@ async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str
     logs = ComponentLogs(Others())
     with logs.collect_records():
         logging.getLogger(logger).info("said %s", "so")
-    (line,) = await told(logs, pod(name))
+    (line,) = await read_log_lines(logs, pod(name))
     assert line.startswith('time="') and line.endswith('Z" level=info msg="said so"')
     parts = ("application-controller", "repo-server", "server", "operator-controller-manager")
-    every = (*(f"openshift-gitops-{each}" for each in parts), NOTEBOOKS)
-    others = [each for each in every if each != name.replace("argocd-", "openshift-gitops-")]
-    assert [await told(logs, pod(each)) for each in others] == [[]] * 4
+    every = (*(f"openshift-gitops-{part}" for part in parts), NOTEBOOKS)
+    others = [pod_name for pod_name in every if pod_name != name.replace("argocd-", "openshift-gitops-")]
+    assert [await read_log_lines(logs, pod(pod_name)) for pod_name in others] == [[]] * 4
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_l
     with logs.collect_records():
         logging.getLogger(logger).warning("health check failed: Lua error")
         logging.getLogger("argosy.sandbox.apiserver").info("of the server")
-    (line,) = await told(logs, pod(name))
+    (line,) = await read_log_lines(logs, pod(name))
     assert line.endswith('level=warning msg="health check failed: Lua error"')
 
 
@@ -76,15 +76,15 @@ async def test_workers_log_for_the_controller_that_they_name_first() -> None:
     with logs.collect_records():
         logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
         logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "pods", "a", "not ours")
-    (line,) = await told(logs, pod(CONTROLLER))
+    (line,) = await read_log_lines(logs, pod(CONTROLLER))
     assert line.endswith(r'level=warning msg="application models: no \"branch\""')
 
 
 async def test_other_pods_are_left_to_whoever_plays_them() -> None:
     logs = ComponentLogs(Others())
     unmarked = {"metadata": {"name": "a", "labels": {"app.kubernetes.io/name": CONTROLLER}}}
-    assert await told(logs, unmarked) == ["of others"]
-    assert await told(logs, pod("openshift-gitops-redis")) == ["of others"]
+    assert await read_log_lines(logs, unmarked) == ["of others"]
+    assert await read_log_lines(logs, pod("openshift-gitops-redis")) == ["of others"]
 
 
 async def test_only_so_many_lines_are_kept_and_the_last_are_told() -> None:
@@ -92,8 +92,8 @@ async def test_only_so_many_lines_are_kept_and_the_last_are_told() -> None:
     with logs.collect_records():
         for number in range(MAX_LINES + 5):
             logging.getLogger("argosy.gitops.reconciler").info("%d", number)
-    assert len(await told(logs, pod(CONTROLLER))) == MAX_LINES
-    assert [line[-4:-1] for line in await told(logs, pod(CONTROLLER), tail=2)] == ["003", "004"]
+    assert len(await read_log_lines(logs, pod(CONTROLLER))) == MAX_LINES
+    assert [line[-4:-1] for line in await read_log_lines(logs, pod(CONTROLLER), tail=2)] == ["003", "004"]
 
 
 async def test_who_follows_hears_what_comes_once() -> None:

@@ -30,13 +30,13 @@ def test_traffic_is_shown_with_the_latest_revision_first() -> None:
         {"revisionName": "fraud-0", "percent": 0},
     ]
     row = model_views.build_model_row(service(components={"predictor": {"traffic": shares}}), cache())
-    assert [(each.revision, each.percent) for each in row.shares] == [("fraud-2", 10), ("fraud-1", 90)]
+    assert [(share.revision, share.percent) for share in row.shares] == [("fraud-2", 10), ("fraud-1", 90)]
 
 
 def test_a_whole_chain_holds() -> None:
     links = build_readiness_steps(service(), [pod()])
-    assert [each.name for each in links] == ["runtime", "storage", "load", "container", "route"]
-    assert {each.state for each in links} == {"ok"}
+    assert [link.name for link in links] == ["runtime", "storage", "load", "container", "route"]
+    assert {link.state for link in links} == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_a_whole_chain_holds() -> None:
 )  # fmt: skip
 def test_the_link_that_failed_is_named_and_those_behind_it_wait(pods, status, name, why) -> None:  # type: ignore[no-untyped-def]
     links = build_readiness_steps(service(**status), pods)
-    bad = [each for each in links if each.state == "bad"]
-    assert [each.name for each in bad] == [name] and why in bad[0].why and bad[0].is_open
+    bad = [link for link in links if link.state == "bad"]
+    assert [link.name for link in bad] == [name] and why in bad[0].why and bad[0].is_open
     behind = links[links.index(bad[0]) + 1 :]
-    assert all(each.state == "waits" for each in behind)
+    assert all(link.state == "waits" for link in behind)
 
 
 def test_a_view_has_an_example_that_can_be_sent_as_it_is() -> None:
@@ -76,9 +76,9 @@ def test_a_view_has_an_example_that_can_be_sent_as_it_is() -> None:
 
 
 def test_a_text_model_is_asked_in_chat() -> None:
-    asked = service()
-    asked["spec"]["predictor"]["model"]["modelFormat"]["name"] = "vLLM"
-    assert model_views.build_model_view(asked, cache()).protocol == "OpenAI chat"
+    text_model = service()
+    text_model["spec"]["predictor"]["model"]["modelFormat"]["name"] = "vLLM"
+    assert model_views.build_model_view(text_model, cache()).protocol == "OpenAI chat"
 
 
 def test_the_owner_is_the_application_that_lists_the_object() -> None:

@@ -46,39 +46,39 @@ def test_the_run_that_left_the_file_and_the_one_that_made_the_same_are_in_the_ch
     train = job("train", ("2026-01-01T00:00:01Z", "/mnt/models/candidate/model.py", NEW))
     other = job("other", ("2026-01-01T00:00:01Z", "/mnt/models/data.csv", OLD))
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
-    found = trace_model(service(), [publish, other, train], [pod("2026-01-01T00:00:03Z")])
-    assert [each.job for each in found.runs] == ["train", "publish"]
-    assert found.runs[-1].files[0].place == "pvc://models/fraud/model.py"
-    assert (found.is_current, found.troubles) == (True, ())
+    lineage = trace_model(service(), [publish, other, train], [pod("2026-01-01T00:00:03Z")])
+    assert [run.job for run in lineage.runs] == ["train", "publish"]
+    assert lineage.runs[-1].files[0].place == "pvc://models/fraud/model.py"
+    assert (lineage.is_current, lineage.troubles) == (True, ())
 
 
 def test_a_pod_that_started_before_the_file_was_there_does_not_serve_it() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
     pods = [pod("2026-01-01T00:00:01Z"), pod("2026-01-01T00:00:01Z", deletionTimestamp="2026-01-01T00:00:05Z")]
-    found = trace_model(service(), [publish], pods)
-    assert [each.is_current for each in found.copies] == [False]
-    assert not found.is_current
+    lineage = trace_model(service(), [publish], pods)
+    assert [served_copy.is_current for served_copy in lineage.copies] == [False]
+    assert not lineage.is_current
 
 
 def test_a_later_run_that_failed_leaves_the_earlier_file_served_and_is_told() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", OLD), phase="Failed")
-    found = trace_model(service(), [publish], [pod("2026-01-01T00:00:02Z")])
-    assert found.is_current
-    [trouble] = found.troubles
+    lineage = trace_model(service(), [publish], [pod("2026-01-01T00:00:02Z")])
+    assert lineage.is_current
+    [trouble] = lineage.troubles
     assert trouble.startswith("publish: the last run failed (Cell execution failed: AssertionError)")
 
 
 def test_a_part_of_a_volume_is_the_place_that_it_is_in_the_whole() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/model.py", NEW), subPath="fraud")
-    found = trace_model(service(), [publish], [])
-    assert found.runs[-1].files[0].place == "pvc://models/fraud/model.py"
+    lineage = trace_model(service(), [publish], [])
+    assert lineage.runs[-1].files[0].place == "pvc://models/fraud/model.py"
 
 
 def test_a_folder_whose_name_begins_the_same_is_another_one() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud-2/model.py", NEW))
-    found = trace_model(service(), [publish], [])
-    assert found.runs == ()
-    assert found.troubles == ("no notebook run in this namespace wrote a file to pvc://models/fraud",)
+    lineage = trace_model(service(), [publish], [])
+    assert lineage.runs == ()
+    assert lineage.troubles == ("no notebook run in this namespace wrote a file to pvc://models/fraud",)
 
 
 def test_a_model_on_no_volume_has_no_notebook() -> None:
@@ -95,16 +95,16 @@ def test_the_model_was_trained_by_the_first_run_that_wrote_its_bytes() -> None:
         ("2026-01-01T00:00:02Z", "/mnt/models/candidate/model.py", OLD),  # never published
     )
     publish = job("publish", ("2026-01-01T00:00:03Z", "/mnt/models/fraud/model.py", NEW))
-    found = trace_model(service(), [publish, train], [])
-    assert found.trained is not None and (found.trained.job, found.trained.attempt) == ("train", 1)
-    assert [each.job for each in found.runs] == ["train", "publish"]
+    lineage = trace_model(service(), [publish, train], [])
+    assert lineage.trained is not None and (lineage.trained.job, lineage.trained.attempt) == ("train", 1)
+    assert [run.job for run in lineage.runs] == ["train", "publish"]
 
 
 def test_of_two_runs_that_wrote_the_same_bytes_to_the_same_place_the_later_one_trained_the_model() -> None:
     first = job("first", ("2026-01-01T00:00:01Z", "/mnt/models/fraud/model.py", NEW))
     second = job("second", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
-    found = trace_model(service(), [second, first], [])
-    assert found.trained is not None and found.trained.job == "second"
+    lineage = trace_model(service(), [second, first], [])
+    assert lineage.trained is not None and lineage.trained.job == "second"
 
 
 def test_of_two_runs_that_end_in_the_same_second_the_one_that_began_first_trained_the_model() -> None:
@@ -113,20 +113,20 @@ def test_of_two_runs_that_end_in_the_same_second_the_one_that_began_first_traine
     publish = job("publish", (same, "/mnt/models/fraud/model.py", NEW))
     train["status"]["attempts"][0]["startTime"] = "2026-01-01T00:00:01Z"
     publish["status"]["attempts"][0]["startTime"] = "2026-01-01T00:00:02Z"
-    found = trace_model(service(), [publish, train], [])
-    assert [each.job for each in found.runs] == ["train", "publish"]
+    lineage = trace_model(service(), [publish, train], [])
+    assert [run.job for run in lineage.runs] == ["train", "publish"]
 
 
 @pytest.mark.parametrize("model", ["model.pkl", "weights.safetensors", "model.json"])
 def test_a_run_that_only_left_a_report_beside_the_model_did_not_train_it(model: str) -> None:
     train = job("train", ("2026-01-01T00:00:01Z", f"/mnt/models/fraud/{model}", NEW))
     judge = job("judge", ("2026-01-01T00:00:03Z", "/mnt/models/fraud/metrics.json", OLD))
-    found = trace_model(service(), [judge, train], [pod("2026-01-01T00:00:02Z")])
-    assert [each.job for each in found.runs] == ["train"]
-    assert found.is_current  # the model has not changed since its Pod started
+    lineage = trace_model(service(), [judge, train], [pod("2026-01-01T00:00:02Z")])
+    assert [run.job for run in lineage.runs] == ["train"]
+    assert lineage.is_current  # the model has not changed since its Pod started
 
 
 def test_a_model_of_files_that_look_like_reports_has_a_trainer_too() -> None:
     train = job("train", ("2026-01-01T00:00:01Z", "/mnt/models/fraud/trees.txt", NEW))
-    found = trace_model(service(), [train], [])
-    assert found.trained is not None and found.trained.job == "train"
+    lineage = trace_model(service(), [train], [])
+    assert lineage.trained is not None and lineage.trained.job == "train"

@@ -66,5 +66,12 @@ def test_the_line_of_curl_can_be_typed_as_it_is() -> None:
 
 def test_who_delivers_a_model_is_read_from_its_tracking() -> None:
     tracked = {"argocd.argoproj.io/tracking-id": "shop:serving.kserve.io/InferenceService:ml/web"}
-    found = read_served_model({"metadata": {"name": "web", "namespace": "ml", "annotations": tracked}, "spec": {}})
-    assert (found.app, found.ready, found.runtime, found.url) == ("shop", "Unknown", "custom container", "")
+    served_model = read_served_model(
+        {"metadata": {"name": "web", "namespace": "ml", "annotations": tracked}, "spec": {}}
+    )
+    assert (served_model.app, served_model.ready, served_model.runtime, served_model.url) == (
+        "shop",
+        "Unknown",
+        "custom container",
+        "",
+    )

@@ -27,10 +27,10 @@ async def test_a_deployment_rolls_out_anew(cluster: EmbeddedCluster) -> None:
     template = {"metadata": {"labels": LABELS}, "spec": CONTAINERS}
     spec = {"selector": {"matchLabels": LABELS}, "template": template}
     await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
-    said = await ModelService(cluster, "here").restart_model(service("RawDeployment"))
-    assert said == "deployment churn-predictor in default restarted"
-    found = await cluster.get(ResourceKey("apps", "Deployment", "default", "churn-predictor"))
-    assert found is not None and RESTARTED_ANNOTATION in found["spec"]["template"]["metadata"]["annotations"]
+    message = await ModelService(cluster, "here").restart_model(service("RawDeployment"))
+    assert message == "deployment churn-predictor in default restarted"
+    deployment = await cluster.get(ResourceKey("apps", "Deployment", "default", "churn-predictor"))
+    assert deployment is not None and RESTARTED_ANNOTATION in deployment["spec"]["template"]["metadata"]["annotations"]
 
 
 async def test_a_model_without_a_deployment_says_where_to_look(cluster: EmbeddedCluster) -> None:
@@ -42,7 +42,7 @@ async def test_where_revisions_are_kept_its_own_pods_are_deleted(cluster: Embedd
     for name, labels in (("ours", LABELS), ("other", {**LABELS, "component": "transformer"})):
         metadata = {"name": name, "namespace": "default", "labels": labels}
         await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS})
-    said = await ModelService(cluster, "here").restart_model(service("Serverless"))
-    assert said == "deleted 1 Pods of churn in default; new ones are starting"
+    message = await ModelService(cluster, "here").restart_model(service("Serverless"))
+    assert message == "deleted 1 Pods of churn in default; new ones are starting"
     assert await cluster.get(ResourceKey("", "Pod", "default", "ours")) is None
     assert await cluster.get(ResourceKey("", "Pod", "default", "other")) is not None

@@ -26,8 +26,8 @@ class Shelf:
         if kind.kind == "Application":
             coming = {"kind": "InferenceService", "namespace": "prod", "name": "prod-chat", "status": "OutOfSync"}
             return Listing([{"metadata": {"name": "production"}, "status": {"resources": [coming]}}])
-        found = [{"metadata": {"name": "dev-chat", "namespace": "dev"}}]
-        return Listing([each for each in found if namespace in ("", each["metadata"]["namespace"])])
+        models = [{"metadata": {"name": "dev-chat", "namespace": "dev"}}]
+        return Listing([model for model in models if namespace in ("", model["metadata"]["namespace"])])
 
 
 @pytest.mark.parametrize(

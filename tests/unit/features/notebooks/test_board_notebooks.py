@@ -23,13 +23,13 @@ PIXEL = base64.b64encode(
 def test_a_row_counts_cells_that_were_run() -> None:
     row = job_views.build_row(job(), NOW)
     assert (row.phase, row.done, row.total, row.seconds, row.last) == ("Succeeded", 2, 2, 2.0, 2)
-    assert [each.state for each in row.strip] == ["waiting", "ok", "ok"]
+    assert [cell.state for cell in row.strip] == ["waiting", "ok", "ok"]
 
 
 def test_while_it_runs_the_strip_has_the_cell_that_runs_and_those_that_wait() -> None:
     running = job(phase="ValidationRunning", message="Validating notebook: 3 of 5 cells done", completionTime="")
     row = job_views.build_row(running, NOW)
-    assert [each.state for each in row.strip][3:] == ["running", "waiting"]
+    assert [cell.state for cell in row.strip][3:] == ["running", "waiting"]
     assert (row.phase, row.total, row.seconds) == ("Running", 5, 7.0)
 
 
@@ -40,7 +40,7 @@ def test_a_cell_with_a_warning_is_noted() -> None:
 
 def test_a_run_shows_only_what_it_set_off_itself() -> None:
     view = job_views.build_run_view(job(), None, NOW)
-    assert view is not None and [each.name for each in view.set_off] == ["fraud"]
+    assert view is not None and [target.name for target in view.set_off] == ["fraud"]
     assert view.set_off[0].path == "/models/ml/fraud" and view.parameters == (("alpha", "0.5"),)
 
 
@@ -86,7 +86,7 @@ def test_outputs_become_texts_pictures_and_names() -> None:
     cell = list_display_cells({"cells": [{"cell_type": "code", "source": ["x = 1"], "outputs": outputs}, "nonsense"]})[
         0
     ]
-    assert [each.kind for each in cell.outputs] == ["text", "picture", "html", "other", "error"]
+    assert [output.kind for output in cell.outputs] == ["text", "picture", "html", "other", "error"]
     assert cell.outputs[0].text == "ab\n" and cell.outputs[3].text == "application/javascript"
 
 

@@ -21,15 +21,15 @@ SELECTOR = re.compile(r"(notebookvalidationjob_\w+)(?:\{([^}]*)\})?")
 
 def selectors() -> set[tuple[str, tuple[str, ...]]]:
     (rule,) = read_manifests(ALERTS.read_text(), where=ALERTS.name)
-    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+    rules = [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
     assert len(rules) >= 9
-    found = {match for each in rules for match in SELECTOR.findall(each["expr"])}
-    return {(name, tuple(filter(None, labels.split(",")))) for name, labels in found}
+    matches = {match for alert in rules for match in SELECTOR.findall(alert["expr"])}
+    return {(name, tuple(filter(None, labels.split(",")))) for name, labels in matches}
 
 
 async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: EmbeddedCluster) -> None:
-    for each in load_definitions("inferenceservices.serving.kserve.io"):
-        await cluster.apply(each, manager="test")
+    for crd in load_definitions("inferenceservices.serving.kserve.io"):
+        await cluster.apply(crd, manager="test")
     async with leaping(cluster, ToldRuns()) as (at, _):
         for name, answer in (("good", PASSED), ("bad", FAILED), ("nowhere", UnknownRef("no branch")), ("on", RUNNING)):
             at.runs.otherwise = answer
@@ -49,7 +49,7 @@ async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: Embe
     missing = [
         (name, labels)
         for name, labels in selectors()
-        if not any(each.partition("{")[0] == name and all(label in each for label in labels) for each in series)
+        if not any(sample.partition("{")[0] == name and all(label in sample for label in labels) for sample in series)
     ]
     assert missing == []
 

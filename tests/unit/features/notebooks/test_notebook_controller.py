@@ -40,9 +40,9 @@ TRAIN = ResourceKey(*KIND, "default", "train")
 
 def health(live: Manifest, profile: str = "") -> tuple[str, str]:
     chosen = {f"{KIND.group}/{KIND.kind}": profile} if profile else {}
-    found = assess_by_rule(live, HealthRules(Customizations(profiles=chosen)).find_rule(*KIND), {})
-    assert found is not None
-    return str(found.health), found.message
+    assessment = assess_by_rule(live, HealthRules(Customizations(profiles=chosen)).find_rule(*KIND), {})
+    assert assessment is not None
+    return str(assessment.health), assessment.message
 
 
 def claim(name: str = "models") -> Manifest:
@@ -62,23 +62,23 @@ async def until(is_so: Callable[[], object]) -> None:
 
 async def test_a_job_goes_forward_through_its_phases_and_never_back(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
-        seen: list[str] = []
+        phases: list[str] = []
         since = (await cluster.list(KIND)).version
 
         async def watch() -> None:
             async for event in cluster.watch(KIND, since=since, namespace="default"):
                 phase = (event.manifest.get("status") or {}).get("phase", "")
-                if not seen or seen[-1] != phase:
-                    seen.append(phase)
+                if not phases or phases[-1] != phase:
+                    phases.append(phase)
 
         watching = asyncio.create_task(watch())
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
         at.runs.otherwise = PASSED
         status = await at.ends()
-        await until(lambda: seen[-1:] == ["Succeeded"])
+        await until(lambda: phases[-1:] == ["Succeeded"])
         watching.cancel()
-    assert [phase for phase in seen if phase] == ["Initializing", "ValidationRunning", "Succeeded"]
+    assert [phase for phase in phases if phase] == ["Initializing", "ValidationRunning", "Succeeded"]
     assert status["message"] == "Validation completed: 1/1 cells succeeded (100.0% success rate)"
     assert (status["observedGeneration"], status["gitCommit"]) == (1, "c0ffee")
     assert condition(status, "Ready")["status"] == condition(status, "Complete")["status"] == "True"
@@ -104,8 +104,8 @@ async def test_a_job_that_cannot_be_run_fails_with_what_is_wrong_and_starts_noth
     async with world(cluster) as at:
         await at.apply(job(pod={"volumeMounts": [{"name": "gone", "mountPath": "/mnt/x"}]}))
         status = await at.ends()
-    said = "Validation failed: spec.podConfig.volumeMounts[0].name: volume 'gone' not found"
-    assert status["message"].startswith(said)
+    problem = "Validation failed: spec.podConfig.volumeMounts[0].name: volume 'gone' not found"
+    assert status["message"].startswith(problem)
     assert (condition(status, "Failed")["reason"], at.runs.started) == ("ConfigurationError", [])
 
 
@@ -173,7 +173,7 @@ async def test_a_run_that_vanished_is_run_again_without_asking(cluster: Embedded
         await at.apply(job(retryPolicy={"backoff": "100ms"}))
         status = await at.ends()
     assert (status["phase"], status["retryCount"]) == ("Succeeded", 1)
-    assert [each["phase"] for each in status["attempts"]] == ["Failed", "Succeeded"]
+    assert [attempt["phase"] for attempt in status["attempts"]] == ["Failed", "Succeeded"]
 
 
 async def test_a_run_that_hangs_is_ended_when_its_time_is_over(cluster: EmbeddedCluster) -> None:
@@ -195,12 +195,14 @@ async def test_another_spec_cancels_the_run_and_begins_anew_after_the_end_too(cl
         for generation, ref in ((2, "v2"), (3, "v3")):
             await at.patch({"spec": {"notebook": {"git": {"ref": ref}}}})
             status = await at.becomes(
-                lambda status, wanted=generation: status["observedGeneration"] == wanted and status["completionTime"]
+                lambda status, expected=generation: (
+                    status["observedGeneration"] == expected and status["completionTime"]
+                )
             )
             assert status["phase"] == "Succeeded"
     assert [(run.generation, run.attempt) for _, run in at.runs.started][-1] == (3, len(at.runs.started))
     assert at.runs.ended[0] == ("train", None)
-    assert [each["phase"] for each in status["attempts"]][:2] == ["Cancelled", "Succeeded"]
+    assert [attempt["phase"] for attempt in status["attempts"]][:2] == ["Cancelled", "Succeeded"]
     assert {run.generation for _, run in at.runs.alive} == {3}
 
 
@@ -210,7 +212,7 @@ async def test_a_new_value_of_the_annotation_runs_it_once_more(cluster: Embedded
         first = await at.ends()
         await at.patch({"metadata": {"annotations": {"mlops.dev/re-run": "2026-01-01T00:00:00Z"}}})
         status = await at.becomes(lambda status: status["observedReRun"] and status["completionTime"])
-    assert (len(first["attempts"]), [each["number"] for each in status["attempts"]]) == (1, [1, 2])
+    assert (len(first["attempts"]), [attempt["number"] for attempt in status["attempts"]]) == (1, [1, 2])
 
 
 async def test_a_job_that_goes_takes_its_run_along(cluster: EmbeddedCluster) -> None:
@@ -225,8 +227,8 @@ async def test_a_job_that_goes_takes_its_run_along(cluster: EmbeddedCluster) -> 
 async def test_a_result_of_the_original_operator_is_left_as_it_is(cluster: EmbeddedCluster) -> None:
     acted: list[str] = []
 
-    async def act(found: NotebookJob, live: Manifest, context: ControllerContext) -> None:
-        acted.append(found.name)
+    async def act(notebook_job: NotebookJob, live: Manifest, context: ControllerContext) -> None:
+        acted.append(notebook_job.name)
 
     async with world(cluster, result_hooks=[act]) as at:
         pass
@@ -263,29 +265,32 @@ async def test_a_run_that_died_with_its_process_is_run_again(cluster: EmbeddedCl
     runs.alive.clear()
     async with world(cluster, runs) as at:
         status = await at.ends()
-    assert (status["phase"], [each["phase"] for each in status["attempts"]]) == ("Succeeded", ["Failed", "Succeeded"])
+    assert (status["phase"], [attempt["phase"] for attempt in status["attempts"]]) == (
+        "Succeeded",
+        ["Failed", "Succeeded"],
+    )
 
 
 # -- who acts on it ----------------------------------------------------------------------------------------------------
 
 
-def follower(seen: list[tuple[str, Any]], error: Exception | None = None) -> JobHook:
-    async def act(found: NotebookJob, live: Manifest, context: ControllerContext) -> None:
-        seen.append((found.name, (live.get("status") or {}).get("phase")))
-        if error is not None and len(seen) < 3:
+def follower(calls: list[tuple[str, Any]], error: Exception | None = None) -> JobHook:
+    async def act(notebook_job: NotebookJob, live: Manifest, context: ControllerContext) -> None:
+        calls.append((notebook_job.name, (live.get("status") or {}).get("phase")))
+        if error is not None and len(calls) < 3:
             raise error
 
     return act
 
 
 async def test_a_result_is_stored_before_anybody_acts_on_it(cluster: EmbeddedCluster) -> None:
-    begun: list[tuple[str, Any]] = []
+    starts: list[tuple[str, Any]] = []
     done: list[tuple[str, Any]] = []
-    async with world(cluster, start_hooks=[follower(begun)], result_hooks=[follower(done)]) as at:
+    async with world(cluster, start_hooks=[follower(starts)], result_hooks=[follower(done)]) as at:
         await at.apply(job())
         await at.ends()
         await until(lambda: done)
-    assert begun == [("train", None)]
+    assert starts == [("train", None)]
     assert {phase for _, phase in done} == {"Succeeded"}
 
 
@@ -314,9 +319,9 @@ async def test_a_failure_is_told_once_with_what_people_need(cluster: EmbeddedClu
         await at.apply(job("other"))
         await at.ends("other")
         events = await at.told("ValidationFailed")
-    found = [each for each in events if each["involvedObject"]["name"] == "train"]
-    assert sorted(each["reason"] for each in found) == ["ValidationFailed", "ValidationStarted"]
-    (failure,) = [each for each in found if each["reason"] == "ValidationFailed"]
+    job_events = [event for event in events if event["involvedObject"]["name"] == "train"]
+    assert sorted(event["reason"] for event in job_events) == ["ValidationFailed", "ValidationStarted"]
+    (failure,) = [event for event in job_events if event["reason"] == "ValidationFailed"]
     assert failure["type"] == "Warning"
     assert failure["metadata"]["labels"]["mlops.dev/notification-type"] == "validation-failure"
     assert (failure["involvedObject"]["kind"], failure["involvedObject"]["apiVersion"]) == (
@@ -331,7 +336,7 @@ async def test_retries_are_told_too(cluster: EmbeddedCluster) -> None:
         await at.apply(job(retryPolicy={"backoff": "100ms"}))
         await at.ends()
         events = await at.told("ValidationRetrying", "ValidationSucceeded")
-    assert sum(each["reason"] == "ValidationStarted" for each in events) == 2
+    assert sum(event["reason"] == "ValidationStarted" for event in events) == 2
 
 
 async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: EmbeddedCluster) -> None:
@@ -340,7 +345,7 @@ async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: Em
         await cluster.create(claim("c"))
         await at.apply(job(volumes=[volume], pod={"volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]}))
         status = await at.ends()
-        (event,) = [each for each in await at.told("SpecWarning") if each["reason"] == "SpecWarning"]
+        (event,) = [job_event for job_event in await at.told("SpecWarning") if job_event["reason"] == "SpecWarning"]
     assert status["phase"] == "Succeeded"
     assert "move it to spec.podConfig.volumes" in event["message"]
     assert at.runs.jobs[0].map_claims() == {"models": "c"}
@@ -361,9 +366,11 @@ async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster:
     values = {"token": "hunter22-and-more", "pin": "1234", "key": "line-one-of-it\nline-two-of-it"}
     metadata = {"name": "keys", "namespace": "default"}
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
-    shown = "it is hunter22-and-more, 1234 and line-two-of-it"
-    cells = ({**BAD[1], "output": shown, "errorMessage": shown, "errorName": "hunter22-and-more"},)
-    outcome = RunOutcome(False, shown, "validation_findings", results={"findings": [{"cell": 0, "message": shown}]})
+    leaked_text = "it is hunter22-and-more, 1234 and line-two-of-it"
+    cells = ({**BAD[1], "output": leaked_text, "errorMessage": leaked_text, "errorName": "hunter22-and-more"},)
+    outcome = RunOutcome(
+        False, leaked_text, "validation_findings", results={"findings": [{"cell": 0, "message": leaked_text}]}
+    )
     async with world(cluster, ToldRuns(otherwise=NotebookRunState("ended", cells, 1, outcome=outcome))) as at:
         await at.apply(job(pod={"credentials": ["keys", "not-there"]}))
         status = await at.ends()

@@ -28,10 +28,10 @@ async def desk(cluster: EmbeddedCluster) -> NotebookJobClient:
             "podConfig": {"containerImage": "python:3"},
         }
         api = "mlops.mlops.dev/v1alpha1"
-        made = await cluster.create({"apiVersion": api, "kind": NOUN.kind.kind, "metadata": metadata, "spec": spec})
+        job = await cluster.create({"apiVersion": api, "kind": NOUN.kind.kind, "metadata": metadata, "spec": spec})
         if name == "train":
             status = {"phase": "Failed", "gitCommit": "c0ffee1234567", "results": RAN}
-            await cluster.patch(key_of(made), {"status": status}, subresource="status")
+            await cluster.patch(key_of(job), {"status": status}, subresource="status")
     return NotebookJobClient(cluster, "here")
 
 
@@ -64,8 +64,8 @@ async def test_jobs_are_listed(desk: NotebookJobClient, capsys: pytest.CaptureFi
     assert await _print_jobs(desk, options(output)) == 0
     out = capsys.readouterr().out
     if output == "json":
-        found: list[dict[str, Any]] = json.loads(out)["items"]
-        assert [each["metadata"]["name"] for each in found] == ["train", "waits"]
+        jobs: list[dict[str, Any]] = json.loads(out)["items"]
+        assert [job["metadata"]["name"] for job in jobs] == ["train", "waits"]
     else:
         assert [line.split()[0] for line in out.splitlines()] == ["NAME", "train", "waits"]
         assert "c0ffee1" in out and "c0ffee12" not in out

@@ -25,14 +25,14 @@ def test_what_an_earlier_run_set_off_is_not_told_of_the_last_one() -> None:
     old = trigger(2, 2, action="restart", kind="Deployment", name="model")
     assert lines("triggered", observedGeneration=3, attempts=runs, triggers=[old]) == []
     new = trigger(3, 3, action="sync", kind="Application", name="consumers")
-    told = lines("triggered", observedGeneration=3, attempts=runs, triggers=[old, new])
-    assert told == ["sync Application/consumers: Failed"]
+    output = lines("triggered", observedGeneration=3, attempts=runs, triggers=[old, new])
+    assert output == ["sync Application/consumers: Failed"]
 
 
 def test_an_entry_that_lacks_its_name_is_told_without_none() -> None:
     broken = [trigger(1, 1, action="restart", kind="Deployment", message="no name"), trigger(1, 1)]
-    told = lines("triggered", observedGeneration=1, attempts=[{"number": 1}], triggers=broken)
-    assert told == ["restart Deployment: Failed: no name", "an entry: Failed"]
+    output = lines("triggered", observedGeneration=1, attempts=[{"number": 1}], triggers=broken)
+    assert output == ["restart Deployment: Failed: no name", "an entry: Failed"]
 
 
 def test_a_failure_is_told_with_its_cell_on_one_line() -> None:

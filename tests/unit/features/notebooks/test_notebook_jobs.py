@@ -25,41 +25,50 @@ MOUNT = {"name": "models", "mountPath": "/mnt/models"}
 
 def job(pod: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
     metadata = {"name": "train", "namespace": "ml", "uid": "u1", "generation": 2, "annotations": annotations or {}}
-    wanted = {"notebook": NOTEBOOK, "podConfig": {"containerImage": "image:1", **(pod or {})}, **spec}
+    job_spec = {"notebook": NOTEBOOK, "podConfig": {"containerImage": "image:1", **(pod or {})}, **spec}
     return {
-        "apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob", "metadata": metadata, "spec": wanted
-    }  # fmt: skip
+        "apiVersion": "mlops.mlops.dev/v1alpha1",
+        "kind": "NotebookValidationJob",
+        "metadata": metadata,
+        "spec": job_spec,
+    }
 
 
-def told(manifest: Manifest, *, fatal: bool = True) -> list[str]:
-    return [str(each) for each in find_problems(manifest) if each.fatal is fatal]
+def list_problems(manifest: Manifest, *, fatal: bool = True) -> list[str]:
+    return [str(problem) for problem in find_problems(manifest) if problem.fatal is fatal]
 
 
 # -- what it means -----------------------------------------------------------------------------------------------------
 
 
 def test_a_small_job_has_the_documented_defaults() -> None:
-    found = read_job({**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}})
-    assert (found.image, found.has_own_image, found.service_account) == (DEFAULT_IMAGE, False, "default")
-    assert (found.timeout, found.retry) == (1800.0, JobRetryPolicy("infrastructure", 3, 60.0))
-    assert (found.build, found.models, found.golden) == (None, None, None)
-    assert (found.comparison["strategy"], found.validation["level"]) == ("normalized", "development")
+    notebook_job = read_job({**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}})
+    assert (notebook_job.image, notebook_job.has_own_image, notebook_job.service_account) == (
+        DEFAULT_IMAGE,
+        False,
+        "default",
+    )
+    assert (notebook_job.timeout, notebook_job.retry) == (1800.0, JobRetryPolicy("infrastructure", 3, 60.0))
+    assert (notebook_job.build, notebook_job.models, notebook_job.golden) == (None, None, None)
+    assert (notebook_job.comparison["strategy"], notebook_job.validation["level"]) == ("normalized", "development")
 
 
 def test_volumes_beside_the_pod_are_used_and_told_of_with_the_fix() -> None:
-    found = job({"volumeMounts": [MOUNT]}, volumes=[CLAIM])
-    assert read_job(found).volumes == (JobVolume("models", "persistentVolumeClaim", {"claimName": "ml-model-storage"}),)
-    assert read_job(found).mounts == (JobMount("models", "/mnt/models"),)
-    assert read_job(found).map_claims() == {"models": "ml-model-storage"}
-    assert told(found) == []
-    (said,) = told(found, fatal=False)
-    assert "move it to spec.podConfig.volumes" in said
+    manifest = job({"volumeMounts": [MOUNT]}, volumes=[CLAIM])
+    assert read_job(manifest).volumes == (
+        JobVolume("models", "persistentVolumeClaim", {"claimName": "ml-model-storage"}),
+    )
+    assert read_job(manifest).mounts == (JobMount("models", "/mnt/models"),)
+    assert read_job(manifest).map_claims() == {"models": "ml-model-storage"}
+    assert list_problems(manifest) == []
+    (problem,) = list_problems(manifest, fatal=False)
+    assert "move it to spec.podConfig.volumes" in problem
 
 
 def test_a_job_without_an_image_runs_in_the_documented_one_and_is_told_so() -> None:
-    found = {**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}}
-    assert told(found) == []
-    assert DEFAULT_IMAGE in told(found, fatal=False)[0]
+    manifest = {**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}}
+    assert list_problems(manifest) == []
+    assert DEFAULT_IMAGE in list_problems(manifest, fatal=False)[0]
 
 
 def test_credentials_come_beside_what_envfrom_names_and_stay_where_they_are() -> None:
@@ -88,18 +97,24 @@ def test_annotations_of_the_original_s_pages_count_where_the_spec_is_silent() ->
         "mlops.dev/comparison-strategy": "exact", "mlops.dev/numeric-tolerance": "1e-6",
         "mlops.dev/ignore-timestamps": "false", "mlops.dev/timestamp-patterns": "a+\nb+\n",
     }  # fmt: skip
-    found = read_job(job(annotations=annotations)).comparison
-    assert (found["strategy"], found["floatingPointTolerance"], found["ignoreTimestamps"]) == ("exact", "1e-6", False)
-    assert found["customTimestampPatterns"] == ["a+", "b+"]
+    comparison = read_job(job(annotations=annotations)).comparison
+    assert (comparison["strategy"], comparison["floatingPointTolerance"], comparison["ignoreTimestamps"]) == (
+        "exact",
+        "1e-6",
+        False,
+    )
+    assert comparison["customTimestampPatterns"] == ["a+", "b+"]
     assert read_job(job(annotations=annotations, comparisonConfig={})).comparison["strategy"] == "normalized"
 
 
 def test_a_build_or_a_model_check_that_is_switched_off_is_none() -> None:
-    found = read_job(job({"buildConfig": {"enabled": False}}, modelValidation={"enabled": False}))
-    assert (found.build, found.models) == (None, None)
-    asked = read_job(job(modelValidation={"targetModels": ["m"], "predictionValidation": {"enabled": False}}))
-    assert asked.models is not None
-    assert asked.models.prediction is None
+    job_without_checks = read_job(job({"buildConfig": {"enabled": False}}, modelValidation={"enabled": False}))
+    assert (job_without_checks.build, job_without_checks.models) == (None, None)
+    job_without_prediction = read_job(
+        job(modelValidation={"targetModels": ["m"], "predictionValidation": {"enabled": False}})
+    )
+    assert job_without_prediction.models is not None
+    assert job_without_prediction.models.prediction is None
 
 
 # -- what is wrong with it ---------------------------------------------------------------------------------------------
@@ -134,16 +149,16 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("pod", "spec", "said"), WRONG, ids=[said for _, _, said in WRONG])
+@pytest.mark.parametrize(("pod", "spec", "said"), WRONG, ids=[message for _, _, message in WRONG])
 def test_what_is_wrong_is_said_with_its_field(pod: dict[str, Any], spec: dict[str, Any], said: str) -> None:
-    found = told(job(pod, **spec))
-    assert len(found) >= 1
-    assert said in found[0]
+    problems = list_problems(job(pod, **spec))
+    assert len(problems) >= 1
+    assert said in problems[0]
 
 
 def test_a_job_without_a_spec_is_told_what_is_missing() -> None:
     bare = {name: value for name, value in job().items() if name != "spec"}
-    assert told(bare)[0] == "spec.notebook.git.url: is required; set the notebook to run"
+    assert list_problems(bare)[0] == "spec.notebook.git.url: is required; set the notebook to run"
 
 
 def test_a_sound_job_has_nothing_to_be_told() -> None:

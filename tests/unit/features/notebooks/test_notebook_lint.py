@@ -34,14 +34,14 @@ def test_each_notebook_is_told_with_its_own_number_of_faults(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["notebook", "lint", *names]) == EXIT_NEGATIVE
-    told = capsys.readouterr()
-    assert told.out.splitlines()[-4:] == [
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[-4:] == [
         "one.ipynb: 1 remark, 1 that fail",
         "two.ipynb: 2 remarks, 2 that fail",
         "good.ipynb: 0 remarks, 0 that fail",
         "3 notebooks, 3 remarks, 3 that fail",
     ]
-    assert told.err.splitlines()[:3] == [
+    assert captured.err.splitlines()[:3] == [
         "argosy: 2 notebooks have faults",
         "why: one.ipynb has 1 fault",
         "     two.ipynb has 2 faults",
@@ -67,9 +67,9 @@ def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
 ) -> None:
     typed = ["notebook", "lint", "good.ipynb", "missing.ipynb"]
     assert main(typed) == EXIT_ERROR
-    told = capsys.readouterr()
-    assert told.out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
-    assert told.err.startswith("argosy: 1 notebook could not be linted\n")
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
+    assert captured.err.startswith("argosy: 1 notebook could not be linted\n")
     assert main([*typed, "-o", "json"]) == EXIT_ERROR
     report = json.loads(capsys.readouterr().out)
     assert [notebook["file"] for notebook in report["notebooks"]] == ["good.ipynb"]

@@ -64,24 +64,28 @@ def after(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def started(found: NotebookJob, now: datetime = NOW) -> Status:
+def started(notebook_job: NotebookJob, now: datetime = NOW) -> Status:
     """A job whose notebook has its turn."""
-    status = state_machine.start_run(found, {}, now).status
-    return state_machine.initialize(found, status, [], now).status
+    status = state_machine.start_run(notebook_job, {}, now).status
+    return state_machine.initialize(notebook_job, status, [], now).status
 
 
-def going(found: NotebookJob, now: datetime = NOW, status: Status | None = None) -> Status:
+def going(notebook_job: NotebookJob, now: datetime = NOW, status: Status | None = None) -> Status:
     return state_machine.update_run(
-        found, status or started(found), NotebookRunState("running", CELLS, 3, "pod-1", "c0ffee"), now
+        notebook_job, status or started(notebook_job), NotebookRunState("running", CELLS, 3, "pod-1", "c0ffee"), now
     ).status
 
 
-def ended(found: NotebookJob, status: Status, outcome: RunOutcome, now: datetime, cells: Any = BROKEN) -> JobStep:
-    return state_machine.update_run(found, status, NotebookRunState("ended", cells, 3, "pod-1", "c0ffee", outcome), now)
+def ended(
+    notebook_job: NotebookJob, status: Status, outcome: RunOutcome, now: datetime, cells: Any = BROKEN
+) -> JobStep:
+    return state_machine.update_run(
+        notebook_job, status, NotebookRunState("ended", cells, 3, "pod-1", "c0ffee", outcome), now
+    )
 
 
 def condition(status: Status, name: str) -> Mapping[str, Any]:
-    return next((each for each in status["conditions"] if each["type"] == name), {"status": "", "reason": ""})
+    return next((entry for entry in status["conditions"] if entry["type"] == name), {"status": "", "reason": ""})
 
 
 # -- whether a run begins ----------------------------------------------------------------------------------------------
@@ -105,15 +109,17 @@ WANTS = [
 ]
 
 
-@pytest.mark.parametrize(("found", "status", "wanted"), [each[1:] for each in WANTS], ids=[each[0] for each in WANTS])
-def test_a_run_begins_for(found: NotebookJob, status: Status, wanted: bool) -> None:
-    assert state_machine.should_start_run(found, status) is wanted
+@pytest.mark.parametrize(
+    ("notebook_job", "status", "expected"), [case[1:] for case in WANTS], ids=[case[0] for case in WANTS]
+)
+def test_a_run_begins_for(notebook_job: NotebookJob, status: Status, expected: bool) -> None:
+    assert state_machine.should_start_run(notebook_job, status) is expected
 
 
 def test_a_new_run_keeps_nothing_of_the_old_one_but_its_attempts() -> None:
-    found = job(2, {"mlops.dev/re-run": "b"})
+    notebook_job = job(2, {"mlops.dev/re-run": "b"})
     old = {**ended(job(), going(job()), MISSING, after(5)).status, "retryCount": 3, "modelValidationResult": {}}
-    status = state_machine.start_run(found, old, after(60)).status
+    status = state_machine.start_run(notebook_job, old, after(60)).status
     assert set(status) == {
         "phase", "message", "startTime", "observedGeneration", "observedReRun", "attempts", "conditions"
     }  # fmt: skip
@@ -189,9 +195,9 @@ def test_a_failing_notebook_has_its_cells_in_the_status() -> None:
         "cellIndex": 2, "status": "Failure", "executionTime": "0.1s", "errorType": "ModuleNotFoundError",
         "errorMessage": "ModuleNotFoundError: No module named 'pandas'",
     }  # fmt: skip
-    told = condition(status, "Failed")
-    assert (told["status"], told["reason"]) == ("True", "DependencyInstallFailed")
-    assert told["message"].startswith(
+    failed_condition = condition(status, "Failed")
+    assert (failed_condition["status"], failed_condition["reason"]) == ("True", "DependencyInstallFailed")
+    assert failed_condition["message"].startswith(
         "cell 2: ModuleNotFoundError: No module named 'pandas'; the image does not contain pandas"
     )
     assert condition(status, "Ready")["status"] == "False"
@@ -203,8 +209,8 @@ def test_a_cell_that_fails_names_its_error_type_for_the_health_profile_cells() -
     status = ended(job(), going(job()), RunOutcome(False, "x", "notebook_execution_failed"), after(7), cells).status
     assert status["results"][0]["errorType"] == "ValueError"
     rule = load_profile_rules("cells")[GroupKind("mlops.mlops.dev", "NotebookValidationJob")]
-    found = assess_by_rule({**LIVE, "status": status}, rule, {})
-    assert found is not None and found.message == "Failed at cell 2: ValueError"
+    assessment = assess_by_rule({**LIVE, "status": status}, rule, {})
+    assert assessment is not None and assessment.message == "Failed at cell 2: ValueError"
 
 
 def test_only_a_cell_that_fails_has_an_error_type() -> None:
@@ -253,8 +259,8 @@ BLANK_RUNS = [
 
 @pytest.mark.parametrize(("standing", "message"), BLANK_RUNS)
 def test_a_run_whose_message_is_blank_is_told_in_the_usual_words(standing: NotebookRunState, message: str) -> None:
-    told = state_machine.update_run(job(), started(job()), standing, after(7)).status["message"]
-    assert told.removeprefix("Validation failed: ") == message
+    status_message = state_machine.update_run(job(), started(job()), standing, after(7)).status["message"]
+    assert status_message.removeprefix("Validation failed: ") == message
 
 
 @pytest.mark.parametrize(
@@ -262,8 +268,8 @@ def test_a_run_whose_message_is_blank_is_told_in_the_usual_words(standing: Noteb
     [("running", "Building validation environment"), ("failed", "Build failed: no reason was given")],
 )
 def test_a_build_whose_message_is_blank_is_told_in_the_usual_words(state: Any, message: str) -> None:
-    found, status = building()
-    status = state_machine.update_build(found, status, BuildState(state, message="\r"), after(5)).status
+    notebook_job, status = building()
+    status = state_machine.update_build(notebook_job, status, BuildState(state, message="\r"), after(5)).status
     assert status["message"] == status["buildStatus"]["message"] == message
 
 
@@ -307,45 +313,47 @@ def test_a_fault_of_the_notebook_is_not_tried_again() -> None:
 
 
 def test_a_fault_of_the_infrastructure_is_tried_again_after_a_minute() -> None:
-    found = job()
-    step = ended(found, going(found), LOST, after(7), CELLS)
+    notebook_job = job()
+    step = ended(notebook_job, going(notebook_job), LOST, after(7), CELLS)
     assert (step.status["phase"], step.status["retryCount"], step.requeue_seconds) == ("ValidationRunning", 1, 60.0)
     assert step.status["message"] == "Validation failed: the node went away; retry 1/3 in 1m"
-    assert deadlines.compute_retry_delay(found, step.status, after(27)) == 40.0
-    assert deadlines.compute_retry_delay(found, step.status, after(100)) == 0.0
-    second = state_machine.start_attempt(found, step.status, after(67)).status
-    assert state_machine.get_run_key(found, second) == RunKey("u1", 1, 2)
-    assert deadlines.compute_retry_delay(found, second, after(67)) is None
+    assert deadlines.compute_retry_delay(notebook_job, step.status, after(27)) == 40.0
+    assert deadlines.compute_retry_delay(notebook_job, step.status, after(100)) == 0.0
+    second = state_machine.start_attempt(notebook_job, step.status, after(67)).status
+    assert state_machine.get_run_key(notebook_job, second) == RunKey("u1", 1, 2)
+    assert deadlines.compute_retry_delay(notebook_job, second, after(67)) is None
     assert "results" not in second
 
 
 def test_with_any_a_notebook_is_tried_three_times_again_and_the_document_s_line_appears() -> None:
-    found = job(retryPolicy={"on": "any", "backoff": "1s"})
-    status, now = going(found), 0.0
+    notebook_job = job(retryPolicy={"on": "any", "backoff": "1s"})
+    status, now = going(notebook_job), 0.0
     waits = []
     for _ in range(3):
-        step = ended(found, status, MISSING, after(now))
+        step = ended(notebook_job, status, MISSING, after(now))
         assert step.status["phase"] == "ValidationRunning"
         waits.append(step.requeue_seconds)
         now += 10
-        status = going(found, after(now), state_machine.start_attempt(found, step.status, after(now)).status)
-    last = ended(found, status, MISSING, after(now)).status
+        status = going(
+            notebook_job, after(now), state_machine.start_attempt(notebook_job, step.status, after(now)).status
+        )
+    last = ended(notebook_job, status, MISSING, after(now)).status
     assert waits == [1.0, 2.0, 4.0]
     assert (last["phase"], last["message"]) == ("Failed", "Cell execution failed: ModuleNotFoundError")
     assert last["retryCount"] == 3
-    assert [each["phase"] for each in last["attempts"]] == ["Failed"] * 4
+    assert [attempt["phase"] for attempt in last["attempts"]] == ["Failed"] * 4
 
 
 @pytest.mark.parametrize("policy", [{"maxRetries": 0}, {"on": "any", "maxRetries": 0}])
 def test_without_retries_nothing_is_tried_again(policy: dict[str, Any]) -> None:
-    found = job(retryPolicy=policy)
-    assert ended(found, going(found), LOST, after(7)).status["phase"] == "Failed"
+    notebook_job = job(retryPolicy=policy)
+    assert ended(notebook_job, going(notebook_job), LOST, after(7)).status["phase"] == "Failed"
 
 
 def test_a_wrong_configuration_is_tried_again_by_no_policy() -> None:
-    found = job(retryPolicy={"on": "any"})
+    notebook_job = job(retryPolicy={"on": "any"})
     outcome = RunOutcome(False, "no such kernel", "configuration_error")
-    assert ended(found, going(found), outcome, after(7)).status["phase"] == "Failed"
+    assert ended(notebook_job, going(notebook_job), outcome, after(7)).status["phase"] == "Failed"
 
 
 @pytest.mark.parametrize("standing", [NotebookRunState("lost"), NotebookRunState("absent"), NotebookRunState("ended")])
@@ -359,12 +367,14 @@ def test_a_run_that_vanished_is_tried_again_and_said_to_have_vanished(standing: 
 
 
 def test_a_run_that_does_not_end_in_time_is_ended() -> None:
-    found = job(timeout="10s")
+    notebook_job = job(timeout="10s")
     assert (
-        state_machine.update_run(found, going(found), NotebookRunState("running", CELLS), after(12)).status["phase"]
+        state_machine.update_run(
+            notebook_job, going(notebook_job), NotebookRunState("running", CELLS), after(12)
+        ).status["phase"]
         == "ValidationRunning"
     )
-    step = state_machine.update_run(found, going(found), NotebookRunState("running", CELLS), after(26))
+    step = state_machine.update_run(notebook_job, going(notebook_job), NotebookRunState("running", CELLS), after(26))
     assert (step.status["phase"], step.stops_run) == ("Failed", True)
     assert step.status["message"] == "Validation failed: not done within 10s"
     assert condition(step.status, "Failed")["reason"] == "ValidationTimeout"
@@ -372,23 +382,23 @@ def test_a_run_that_does_not_end_in_time_is_ended() -> None:
 
 
 def test_the_timeout_is_for_all_attempts_together() -> None:
-    found = job(timeout="90s", retryPolicy={"backoff": "30s"})
-    first = ended(found, going(found), LOST, after(20), CELLS)
-    again = state_machine.start_attempt(found, first.status, after(50)).status
-    assert deadlines.compute_seconds_left(found, again, after(50)) == 40.0
-    second = ended(found, going(found, after(50), again), LOST, after(60), CELLS)
+    notebook_job = job(timeout="90s", retryPolicy={"backoff": "30s"})
+    first = ended(notebook_job, going(notebook_job), LOST, after(20), CELLS)
+    again = state_machine.start_attempt(notebook_job, first.status, after(50)).status
+    assert deadlines.compute_seconds_left(notebook_job, again, after(50)) == 40.0
+    second = ended(notebook_job, going(notebook_job, after(50), again), LOST, after(60), CELLS)
     assert second.status["phase"] == "Failed"
     assert "no time is left for a retry" in condition(second.status, "Failed")["message"]
 
 
 def test_a_new_run_has_the_whole_timeout_again() -> None:
-    found = job(timeout="90s", annotations={"mlops.dev/re-run": "b"})
-    done = ended(found, going(found), RunOutcome(True, ""), after(80), CELLS).status
+    notebook_job = job(timeout="90s", annotations={"mlops.dev/re-run": "b"})
+    done = ended(notebook_job, going(notebook_job), RunOutcome(True, ""), after(80), CELLS).status
     status = state_machine.initialize(
-        found, state_machine.start_run(found, done, after(600)).status, [], after(600)
+        notebook_job, state_machine.start_run(notebook_job, done, after(600)).status, [], after(600)
     ).status
-    assert deadlines.compute_seconds_left(found, status, after(600)) == 90.0
-    assert state_machine.get_run_key(found, status).attempt == 2
+    assert deadlines.compute_seconds_left(notebook_job, status, after(600)) == 90.0
+    assert state_machine.get_run_key(notebook_job, status).attempt == 2
 
 
 # -- what a start may meet ---------------------------------------------------------------------------------------------
@@ -403,7 +413,9 @@ REFUSALS: list[tuple[ArgosyError, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "phase", "reason"), REFUSALS, ids=[type(each[0]).__name__ for each in REFUSALS])
+@pytest.mark.parametrize(
+    ("error", "phase", "reason"), REFUSALS, ids=[type(refusal[0]).__name__ for refusal in REFUSALS]
+)
 def test_a_start_that_is_refused_leads_to(error: ArgosyError, phase: str, reason: str) -> None:
     status = state_machine.handle_failed_start(job(), started(job()), error, after(1)).status
     assert (status["phase"], condition(status, "Ready")["reason"]) == (phase, reason)
@@ -420,17 +432,19 @@ def test_what_may_pass_is_not_counted_until_the_time_is_over(error: ArgosyError)
 
 
 def building(**build: Any) -> tuple[NotebookJob, Status]:
-    found = job(pod={"buildConfig": {"enabled": True, **build}})
-    return found, state_machine.initialize(found, state_machine.start_run(found, {}, NOW).status, [], NOW).status
+    notebook_job = job(pod={"buildConfig": {"enabled": True, **build}})
+    return notebook_job, state_machine.initialize(
+        notebook_job, state_machine.start_run(notebook_job, {}, NOW).status, [], NOW
+    ).status
 
 
 def test_a_build_comes_before_the_notebook_and_its_image_is_named() -> None:
-    found, status = building()
+    notebook_job, status = building()
     assert (status["phase"], status["buildStatus"]["phase"]) == ("Building", "Pending")
-    status = state_machine.update_build(found, status, BuildState("running", "train-build-1"), after(5)).status
+    status = state_machine.update_build(notebook_job, status, BuildState("running", "train-build-1"), after(5)).status
     assert (status["phase"], status["buildStatus"]["phase"]) == ("Building", "Running")
     done = BuildState("complete", "train-build-1", "registry/train@sha256:1")
-    status = state_machine.update_build(found, status, done, after(65)).status
+    status = state_machine.update_build(notebook_job, status, done, after(65)).status
     assert (status["phase"], status["message"]) == ("BuildComplete", "Build complete, preparing validation")
     assert status["buildStatus"] == {
         "phase": "Complete", "startTime": "2026-01-24T22:00:00Z", "completionTime": "2026-01-24T22:01:05Z",
@@ -439,7 +453,7 @@ def test_a_build_comes_before_the_notebook_and_its_image_is_named() -> None:
         "imageReference": "registry/train@sha256:1",
     }  # fmt: skip
     assert condition(status, "BuildReady")["status"] == "True"
-    assert state_machine.start_attempt(found, status, after(66)).status["phase"] == "ValidationRunning"
+    assert state_machine.start_attempt(notebook_job, status, after(66)).status["phase"] == "ValidationRunning"
 
 
 BAD_BUILDS = [
@@ -461,8 +475,8 @@ BAD_BUILDS = [
 def test_a_build_that_does_not_come_to_an_image_fails_the_job_with(
     build: BuildState, seconds: float, message: str, reason: str
 ) -> None:
-    found, status = building(timeout="1m")
-    status = state_machine.update_build(found, status, build, after(seconds)).status
+    notebook_job, status = building(timeout="1m")
+    status = state_machine.update_build(notebook_job, status, build, after(seconds)).status
     assert (status["phase"], status["message"]) == ("Failed", message)
     assert status["completionTime"] == status["buildStatus"]["completionTime"]
     assert (status["buildStatus"]["phase"], condition(status, "Failed")["reason"]) == ("Failed", reason)
@@ -474,31 +488,33 @@ ILL = {"phase": "both", "platform": "kserve", "platformDetected": True, "success
 
 
 def test_models_that_are_not_ready_are_waited_for_and_then_fail_the_job() -> None:
-    found = job(modelValidation={"targetModels": ["m"], "timeout": "1m"})
-    status = started(found)
-    assert state_machine.should_check_models(found, status)
-    waiting = state_machine.update_models(found, status, ILL, after(30))
+    notebook_job = job(modelValidation={"targetModels": ["m"], "timeout": "1m"})
+    status = started(notebook_job)
+    assert state_machine.should_check_models(notebook_job, status)
+    waiting = state_machine.update_models(notebook_job, status, ILL, after(30))
     assert (waiting.status["phase"], waiting.status["message"]) == (
         "ValidationRunning",
         "Waiting for models: m is not ready",
     )
-    late = state_machine.update_models(found, waiting.status, ILL, after(60)).status
+    late = state_machine.update_models(notebook_job, waiting.status, ILL, after(60)).status
     assert (late["phase"], late["message"]) == ("Failed", "Validation failed: model validation: m is not ready")
     assert late["modelValidationResult"] == ILL
 
 
 def test_models_that_are_ready_are_asked_once_a_run() -> None:
-    found = job(modelValidation={"targetModels": ["m"]})
-    status = state_machine.update_models(found, started(found), {**ILL, "success": True}, after(1)).status
-    assert not state_machine.should_check_models(found, status)
-    assert state_machine.should_check_models(found, state_machine.start_run(found, status, after(9)).status)
+    notebook_job = job(modelValidation={"targetModels": ["m"]})
+    status = state_machine.update_models(notebook_job, started(notebook_job), {**ILL, "success": True}, after(1)).status
+    assert not state_machine.should_check_models(notebook_job, status)
+    assert state_machine.should_check_models(
+        notebook_job, state_machine.start_run(notebook_job, status, after(9)).status
+    )
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
-    cells = tuple({"cell": each, "type": "code", "status": "Success", "output": "x" * 2000} for each in range(1000))
+    cells = tuple({"cell": number, "type": "code", "status": "Success", "output": "x" * 2000} for number in range(1000))
     failing = (
         {"cell": 1000, "type": "code", "status": "Failure", "errorMessage": "E: " + "y" * 1500, "output": "z" * 1500},
     )
@@ -510,8 +526,8 @@ def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
 
 def test_what_was_remarked_of_a_run_stands_in_its_status_and_blocks_nothing() -> None:
     odd = "parameter rat: the notebook does not declare it"
-    told = statuses.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
-    assert told == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
+    feedback = statuses.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
+    assert feedback == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
 
 
 def test_a_parameter_that_no_cell_declares_is_noted_in_the_message_and_told_as_an_event() -> None:
@@ -520,8 +536,8 @@ def test_a_parameter_that_no_cell_declares_is_noted_in_the_message_and_told_as_a
     status = ended(job(), going(job()), outcome, after(7), CELLS).status
     assert status["phase"] == "Succeeded"
     assert status["message"] == f"Validation completed: 1/1 cells succeeded (100.0% success rate); note: {odd}"
-    told = [each.message for each in events.list_result_events(job(), status) if each.reason == "SpecWarning"]
-    assert told == [f"spec.parameters: {odd}"]
+    messages = [event.message for event in events.list_result_events(job(), status) if event.reason == "SpecWarning"]
+    assert messages == [f"spec.parameters: {odd}"]
 
 
 def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:
@@ -536,13 +552,15 @@ def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:
 
 
 def test_the_files_of_the_last_three_good_runs_are_known_also_after_one_that_failed() -> None:
-    found, status = job(), started(job())
+    notebook_job, status = job(), started(job())
     for number in range(1, 6):
         files = ({"path": f"/mnt/{number}", "digest": "sha256:1"}, {"path": "/mnt/" + "a" * 600, "digest": "sha256:2"})
         outcome = RunOutcome(True, "", artefacts=files) if number < 5 else MISSING
-        status = ended(found, going(found, status=status), outcome, after(number)).status
+        status = ended(notebook_job, going(notebook_job, status=status), outcome, after(number)).status
         status = state_machine.initialize(
-            found, state_machine.start_run(found, status, after(number)).status, [], NOW
+            notebook_job, state_machine.start_run(notebook_job, status, after(number)).status, [], NOW
         ).status
-    known = {each["number"]: [file["path"] for file in each.get("artefacts") or ()] for each in status["attempts"]}
-    assert known == {1: [], 2: ["/mnt/2"], 3: ["/mnt/3"], 4: ["/mnt/4"], 5: [], 6: []}
+    paths_by_attempt = {
+        attempt["number"]: [file["path"] for file in attempt.get("artefacts") or ()] for attempt in status["attempts"]
+    }
+    assert paths_by_attempt == {1: [], 2: ["/mnt/2"], 3: ["/mnt/3"], 4: ["/mnt/4"], 5: [], 6: []}

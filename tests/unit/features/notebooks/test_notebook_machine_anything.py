@@ -48,23 +48,29 @@ def job(policy: dict[str, Any], *, builds: bool) -> NotebookJob:
     return read_job({"metadata": {"name": "a", "namespace": "b", "uid": "u", "generation": 1}, "spec": spec})
 
 
-def step(found: NotebookJob, status: Any, standing: NotebookRunState, build: BuildState, now: datetime) -> JobStep:
+def step(
+    notebook_job: NotebookJob, status: Any, standing: NotebookRunState, build: BuildState, now: datetime
+) -> JobStep:
     """As the controller does it."""
-    if state_machine.should_start_run(found, status):
-        return state_machine.start_run(found, status, now)
+    if state_machine.should_start_run(notebook_job, status):
+        return state_machine.start_run(notebook_job, status, now)
     if status["phase"] == "Initializing":
-        return state_machine.initialize(found, status, [], now)
+        return state_machine.initialize(notebook_job, status, [], now)
     if status["phase"] == "Building":
-        return state_machine.update_build(found, status, build, now)
+        return state_machine.update_build(notebook_job, status, build, now)
     if status["phase"] == "BuildComplete":
-        return state_machine.start_attempt(found, status, now)
-    wait = deadlines.compute_retry_delay(found, status, now)
+        return state_machine.start_attempt(notebook_job, status, now)
+    wait = deadlines.compute_retry_delay(notebook_job, status, now)
     if wait is not None:
-        return JobStep(status, requeue_seconds=wait) if wait > 0 else state_machine.start_attempt(found, status, now)
+        return (
+            JobStep(status, requeue_seconds=wait)
+            if wait > 0
+            else state_machine.start_attempt(notebook_job, status, now)
+        )
     has_begun = (deadlines.get_last_attempt(status) or {}).get("startTime")
     if standing.state == "absent" and not has_begun:
         return JobStep(status)
-    return state_machine.update_run(found, status, standing, now)
+    return state_machine.update_run(notebook_job, status, standing, now)
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -74,32 +80,32 @@ def step(found: NotebookJob, status: Any, standing: NotebookRunState, build: Bui
     st.lists(st.tuples(STANDINGS, BUILDS, TIMES), max_size=25),
 )
 def test_a_status_is_always_whole_and_never_goes_back(policy: Any, builds: bool, happens: Any) -> None:
-    found, status, now = job(policy, builds=builds), {}, NOW
+    notebook_job, status, now = job(policy, builds=builds), {}, NOW
     for standing, build, seconds in happens:
         before, now = status, now + timedelta(seconds=seconds)
         if before.get("phase") in ("Succeeded", "Failed"):
-            assert not state_machine.should_start_run(found, before)
+            assert not state_machine.should_start_run(notebook_job, before)
             break
-        status = dict(step(found, before, standing, build, now).status)
+        status = dict(step(notebook_job, before, standing, build, now).status)
         if before:
             assert ORDER.index(status["phase"]) >= ORDER.index(before["phase"])
-        check(found, status)
+        check(notebook_job, status)
 
 
-def check(found: NotebookJob, status: dict[str, Any]) -> None:
+def check(notebook_job: NotebookJob, status: dict[str, Any]) -> None:
     is_over = status["phase"] in ("Succeeded", "Failed")
     assert ("completionTime" in status) is is_over
     assert status["message"]
     assert "\n" not in status["message"]
     assert len(status["message"]) <= 200
-    assert 0 <= status.get("retryCount", 0) <= found.retry.max_retries
-    words = {each["type"]: each["status"] for each in status["conditions"]}
+    assert 0 <= status.get("retryCount", 0) <= notebook_job.retry.max_retries
+    words = {condition["type"]: condition["status"] for condition in status["conditions"]}
     assert len(words) == len(status["conditions"])
     assert (words["Ready"], words["Failed"]) == (
         "True" if status["phase"] == "Succeeded" else "False", "True" if status["phase"] == "Failed" else "False",
     )  # fmt: skip
-    numbers = [each["number"] for each in status.get("attempts") or ()]
+    numbers = [attempt["number"] for attempt in status.get("attempts") or ()]
     assert numbers == list(range(1, len(numbers) + 1))
     live = {"apiVersion": API_VERSION, "kind": KIND.kind, "metadata": {"name": "a", "namespace": "b"}, "status": status}
-    kept, unknown = SCHEMA.decode(live)
-    assert (unknown, [str(each) for each in SCHEMA.validate(kept)]) == ([], [])
+    decoded, unknown = SCHEMA.decode(live)
+    assert (unknown, [str(error) for error in SCHEMA.validate(decoded)]) == ([], [])

@@ -19,7 +19,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), HIDDEN, ids=[shown for _, shown in HIDDEN])
+@pytest.mark.parametrize(("text", "shown"), HIDDEN, ids=[redacted for _, redacted in HIDDEN])
 def test_a_secret_is_not_shown_in(text: str, shown: str) -> None:
     assert redact(text) == shown
 

@@ -52,8 +52,8 @@ def granted() -> set[Right]:
 @contextlib.asynccontextmanager
 async def operator(cluster: EmbeddedCluster, used: set[Right], *kinds: str) -> AsyncIterator[World]:
     """The shipped controllers; what they ask is added to `used`."""
-    for each in (load_definition(CRD_NAME), *(found for kind in kinds for found in load_definitions(kind))):
-        await cluster.apply(each, manager="test", force=True)
+    for crd in (load_definition(CRD_NAME), *(definition for kind in kinds for definition in load_definitions(kind))):
+        await cluster.apply(crd, manager="test", force=True)
     recorded = RecordedCluster(cluster)
     recorded.used = used
     work = asyncio.create_task(run(make("pods").controllers, recorded))  # type: ignore[arg-type]
@@ -121,8 +121,8 @@ async def asks_models(cluster: EmbeddedCluster, used: set[Right]) -> None:
         )  # fmt: skip
         prediction = {"testData": '{"instances": [[1]]}'}
         for number, platform in enumerate(("kserve", "vllm")):
-            asked = {"platform": platform, "targetModels": ["fraud"], "predictionValidation": prediction}
-            await at.apply(job(f"asks-{number}", modelValidation=asked))
+            model_validation = {"platform": platform, "targetModels": ["fraud"], "predictionValidation": prediction}
+            await at.apply(job(f"asks-{number}", modelValidation=model_validation))
             await at.becomes(lambda status: status["modelValidationResult"]["message"], f"asks-{number}")
 
 
@@ -150,25 +150,25 @@ async def sets_off(cluster: EmbeddedCluster, used: set[Right]) -> None:
             {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata,
              "spec": {"project": "default", "source": source, "destination": destination}},
         ]  # fmt: skip
-        for each in objects:
-            await cluster.create(each)
+        for manifest in objects:
+            await cluster.create(manifest)
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         web = ResourceKey("", "Pod", "default", "web")
         await cluster.patch(web, {"status": ready}, subresource="status")
         entries: list[dict[str, Any]] = [
-            {"apiVersion": each["apiVersion"], "kind": each["kind"], "name": each["metadata"]["name"],
-             "action": "sync" if each["kind"] == "Application" else "restart"}
-            for each in objects if each["kind"] != "Pod"
+            {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "name": manifest["metadata"]["name"],
+             "action": "sync" if manifest["kind"] == "Application" else "restart"}
+            for manifest in objects if manifest["kind"] != "Pod"
         ]  # fmt: skip
         entries[3]["strategy"] = "rolling"
         await at.apply(job(annotations={"mlops.dev/on-success-trigger": dump_yaml(entries)}))
         await passes(cluster, "1-1")
-        await at.becomes(lambda status: all(each["status"] != "Pending" for each in status["triggers"]))
+        await at.becomes(lambda status: all(trigger["status"] != "Pending" for trigger in status["triggers"]))
         async with asyncio.timeout(HANG_SECONDS):
             while await cluster.get(web) is not None:
                 await asyncio.sleep(0.01)
-        found = [(each.get("status"), each.get("message")) for each in (await at.status())["triggers"]]
-        assert not [each for each in found if each[0] == "Failed"], found
+        results = [(trigger.get("status"), trigger.get("message")) for trigger in (await at.status())["triggers"]]
+        assert not [result for result in results if result[0] == "Failed"], results
 
 
 async def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
@@ -186,12 +186,12 @@ def test_the_shipped_definition_is_the_one_that_the_add_on_brings() -> None:
 
 def test_every_role_is_bound_to_the_operators_account_alone() -> None:
     names = {
-        (each["kind"], each["metadata"]["name"]) for each in read_yaml_documents((SHIPPED / "roles.yaml").read_text())
+        (role["kind"], role["metadata"]["name"]) for role in read_yaml_documents((SHIPPED / "roles.yaml").read_text())
     }
     account, *bindings = read_yaml_documents((SHIPPED / "bindings.yaml").read_text())
-    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == names
+    assert {(binding["roleRef"]["kind"], binding["roleRef"]["name"]) for binding in bindings} == names
     subject = {"kind": "ServiceAccount", **{name: account["metadata"][name] for name in ("name", "namespace")}}
-    assert all(each["subjects"] == [subject] for each in bindings)
+    assert all(binding["subjects"] == [subject] for binding in bindings)
 
 
 def test_no_right_reads_secrets_or_makes_new_rights() -> None:

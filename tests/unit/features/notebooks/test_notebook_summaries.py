@@ -27,19 +27,21 @@ pytestmark = pytest.mark.anyio
 STATUS, SUMMARY = "mlops.dev/notebook-status", "mlops.dev/notebook-summary"
 
 
-def noted(name: str = "train", phase: str = "", app: str = "", **labels: str) -> Manifest:
-    found = job(name)
+def build_job(name: str = "train", phase: str = "", app: str = "", **labels: str) -> Manifest:
+    manifest = job(name)
     if app:
         tracking = f"{app}:mlops.mlops.dev/NotebookValidationJob:default/{name}"
-        found["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": tracking}
-    found["metadata"]["labels"] = {f"app.kubernetes.io/{each.replace('_', '-')}": to for each, to in labels.items()}
-    found["metadata"]["generation"] = 1
+        manifest["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": tracking}
+    manifest["metadata"]["labels"] = {
+        f"app.kubernetes.io/{label.replace('_', '-')}": to for label, to in labels.items()
+    }
+    manifest["metadata"]["generation"] = 1
     if phase:
-        found["status"] = {"phase": phase, "observedGeneration": 1, "completionTime": "2026-01-01T00:00:00Z"}
-    return found
+        manifest["status"] = {"phase": phase, "observedGeneration": 1, "completionTime": "2026-01-01T00:00:00Z"}
+    return manifest
 
 
-def at(*keys: tuple[str, str]) -> list[ResourceKey]:
+def build_application_keys(*keys: tuple[str, str]) -> list[ResourceKey]:
     return [ResourceKey("argoproj.io", "Application", *key) for key in keys]
 
 
@@ -47,19 +49,25 @@ def at(*keys: tuple[str, str]) -> list[ResourceKey]:
 
 
 def test_the_application_of_a_job_is_the_one_that_tracks_it() -> None:
-    usual = at(*((place, "models") for place in ("argocd", "openshift-gitops", "argosy", "default")))
-    assert application_summary.list_application_keys(noted(app="models", part_of="other", instance="third")) == usual
-    assert application_summary.list_application_keys(noted(app="team_models")) == at(("team", "models"))
-    assert application_summary.list_application_keys(noted(part_of="models")) == usual
-    assert application_summary.list_application_keys(noted(instance="models", part_of="other"))[:5] == [
+    usual = build_application_keys(
+        *((namespace, "models") for namespace in ("argocd", "openshift-gitops", "argosy", "default"))
+    )
+    assert (
+        application_summary.list_application_keys(build_job(app="models", part_of="other", instance="third")) == usual
+    )
+    assert application_summary.list_application_keys(build_job(app="team_models")) == build_application_keys(
+        ("team", "models")
+    )
+    assert application_summary.list_application_keys(build_job(part_of="models")) == usual
+    assert application_summary.list_application_keys(build_job(instance="models", part_of="other"))[:5] == [
         *usual,
-        *at(("argocd", "other")),
+        *build_application_keys(("argocd", "other")),
     ]
-    assert application_summary.list_application_keys(noted()) == []
+    assert application_summary.list_application_keys(build_job()) == []
 
 
 def test_a_tracking_that_was_copied_from_another_object_counts_for_nothing() -> None:
-    copied = noted(app="models")
+    copied = build_job(app="models")
     copied["metadata"]["name"] = "copy"
     assert application_summary.list_application_keys(copied) == []
 
@@ -68,19 +76,19 @@ def test_a_tracking_that_was_copied_from_another_object_counts_for_nothing() -> 
 
 
 def test_every_job_is_counted_once_by_what_it_is_now() -> None:
-    old = noted("old", "Succeeded")
+    old = build_job("old", "Succeeded")
     old["metadata"]["generation"] = 2
     phases = ("", "Initializing", "Building", "ValidationRunning", "Running", "Succeeded", "Failed")
-    counts = application_summary.count_jobs([*(noted(f"job-{phase.lower()}", phase) for phase in phases), old])
+    counts = application_summary.count_jobs([*(build_job(f"job-{phase.lower()}", phase) for phase in phases), old])
     assert counts["total"] == 8
-    assert [counts[each] for each in ("succeeded", "failed", "running", "pending")] == [1, 1, 3, 3]
+    assert [counts[state] for state in ("succeeded", "failed", "running", "pending")] == [1, 1, 3, 3]
     assert counts["lastFailure"] == {"job": "job-failed", "time": "2026-01-01T00:00:00Z"}
 
 
 def test_failed_jobs_are_sorted_capped_and_left_out_where_there_are_none() -> None:
-    many = application_summary.count_jobs([noted(f"job-{number:02}", "Failed") for number in reversed(range(30))])
+    many = application_summary.count_jobs([build_job(f"job-{number:02}", "Failed") for number in reversed(range(30))])
     assert many["failedJobs"] == [f"job-{number:02}" for number in range(20)]
-    assert "failedJobs" not in application_summary.count_jobs([noted(phase="Succeeded")])
+    assert "failedJobs" not in application_summary.count_jobs([build_job(phase="Succeeded")])
 
 
 @pytest.mark.parametrize(
@@ -117,32 +125,32 @@ class World:
         await self.cluster.create(job(name))
         if status := manifest.get("status"):
             await self.patch(name, {"status": status}, "status")
-        marks = {each: metadata[each] for each in ("annotations", "labels") if metadata.get(each)}
+        marks = {field: metadata[field] for field in ("annotations", "labels") if metadata.get(field)}
         await self.patch(name, {"metadata": marks})
 
     async def patch(self, name: str, patch: Any, part: str = "") -> None:
         await self.cluster.patch(ResourceKey(*KIND, "default", name), patch, subresource=part)
 
     async def ends(self, name: str, phase: str) -> None:
-        await self.patch(name, {"status": noted(phase=phase)["status"]}, "status")
+        await self.patch(name, {"status": build_job(phase=phase)["status"]}, "status")
 
     async def said(self, name: str = "models", namespace: str = "argocd") -> dict[str, str]:
-        (key,) = at((namespace, name))
+        (key,) = build_application_keys((namespace, name))
         live = await self.cluster.get(key) or {"metadata": {}}
-        found: dict[str, str] = live["metadata"].get("annotations") or {}
-        return found
+        app_annotations: dict[str, str] = live["metadata"].get("annotations") or {}
+        return app_annotations
 
     async def comes(self, said: str, **where: str) -> dict[str, Any]:
         async with asyncio.timeout(HANG_SECONDS):
-            while (found := await self.said(**where)).get(SUMMARY) != said:
+            while (app_annotations := await self.said(**where)).get(SUMMARY) != said:
                 await asyncio.sleep(0.01)
-        counts: dict[str, Any] = json.loads(found[STATUS])
+        counts: dict[str, Any] = json.loads(app_annotations[STATUS])
         return counts
 
     async def stays(self, said: str) -> None:
         """Another Application, whose jobs are told of now, shows that everything before was looked at."""
         await self.app("probe")
-        await self.add(noted("probe", "Succeeded", "probe"))
+        await self.add(build_job("probe", "Succeeded", "probe"))
         await self.comes("1/1 succeeded (100.0% success rate)", name="probe")
         assert (await self.said()).get(SUMMARY) == said
 
@@ -167,11 +175,11 @@ async def test_the_last_result_is_in_the_summary_and_those_of_others_are_not(clu
     async with summarized(cluster) as world:
         await world.app()
         await world.app("other")
-        await world.add(noted("a", "Succeeded", "models"))
+        await world.add(build_job("a", "Succeeded", "models"))
         await world.comes("1/1 succeeded (100.0% success rate)")
-        await world.add(noted("b", "Failed", "other"))
+        await world.add(build_job("b", "Failed", "other"))
         await world.comes("0/1 succeeded (0.0% success rate)", name="other")
-        await world.add(noted("c", "Failed", "models"))
+        await world.add(build_job("c", "Failed", "models"))
         world.clock.leap(61)
         counts = await world.comes("1/2 succeeded (50.0% success rate)")
     assert (counts["total"], counts["succeeded"], counts["failed"], counts["failedJobs"]) == (2, 1, 1, ["c"])
@@ -182,7 +190,7 @@ async def test_the_last_result_is_in_the_summary_and_those_of_others_are_not(clu
 async def test_the_application_is_found_wherever_it_is(cluster: EmbeddedCluster, namespace: str) -> None:
     async with summarized(cluster) as world:
         await world.app(namespace=namespace)
-        await world.add(noted("a", "Succeeded", part_of="models"))
+        await world.add(build_job("a", "Succeeded", part_of="models"))
         await world.comes("1/1 succeeded (100.0% success rate)", namespace=namespace)
 
 
@@ -190,7 +198,7 @@ async def test_results_that_come_together_are_written_together_a_little_later(cl
     async with summarized(cluster) as world:
         await world.app()
         for name in ("a", "b", "c"):
-            await world.add(noted(name, app="models"))
+            await world.add(build_job(name, app="models"))
         await world.comes("0/1 succeeded (0.0% success rate)")
         for name in ("a", "b", "c"):
             await world.ends(name, "Succeeded")
@@ -202,14 +210,14 @@ async def test_results_that_come_together_are_written_together_a_little_later(cl
 async def test_mere_progress_waits_for_a_minute(cluster: EmbeddedCluster) -> None:
     async with summarized(cluster) as world:
         await world.app()
-        await world.add(noted("a", app="models"))
+        await world.add(build_job("a", app="models"))
         counts = await world.comes("0/1 succeeded (0.0% success rate)")
         await world.ends("a", "ValidationRunning")
         world.clock.leap(30)
         await world.stays("0/1 succeeded (0.0% success rate)")
         assert json.loads((await world.said())[STATUS]) == counts
         world.clock.leap(31)
-        await has(world, lambda found: found["running"] == 1)
+        await has(world, lambda summary: summary["running"] == 1)
 
 
 async def has(world: World, is_so: Callable[[dict[str, Any]], bool]) -> None:
@@ -219,10 +227,10 @@ async def has(world: World, is_so: Callable[[dict[str, Any]], bool]) -> None:
 
 
 async def test_what_did_not_change_is_not_written_and_what_was_taken_away_is_again(cluster: EmbeddedCluster) -> None:
-    (key,) = at(("argocd", "models"))
+    (key,) = build_application_keys(("argocd", "models"))
     async with summarized(cluster) as world:
         await world.app()
-        await world.add(noted("a", "Succeeded", "models"))
+        await world.add(build_job("a", "Succeeded", "models"))
         await world.comes("1/1 succeeded (100.0% success rate)")
         before = await cluster.get(key)
         await world.patch("a", {"metadata": {"labels": {"any": "thing"}}})
@@ -237,7 +245,7 @@ async def test_what_did_not_change_is_not_written_and_what_was_taken_away_is_aga
 async def test_a_job_that_goes_goes_from_the_summary(cluster: EmbeddedCluster) -> None:
     async with summarized(cluster) as world:
         await world.app()
-        await world.add(noted("a", "Succeeded", "models"))
+        await world.add(build_job("a", "Succeeded", "models"))
         await world.comes("1/1 succeeded (100.0% success rate)")
         await cluster.delete(ResourceKey(*KIND, "default", "a"))
         world.clock.leap(61)
@@ -246,7 +254,7 @@ async def test_a_job_that_goes_goes_from_the_summary(cluster: EmbeddedCluster) -
 
 async def test_an_application_that_comes_after_its_jobs_is_told_of_them(cluster: EmbeddedCluster) -> None:
     async with summarized(cluster, has_argocd=False) as world:
-        await world.add(noted("a", "Succeeded", "models"))
+        await world.add(build_job("a", "Succeeded", "models"))
         await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
         await world.app()
         world.clock.leap(301)

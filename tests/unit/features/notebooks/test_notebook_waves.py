@@ -23,21 +23,21 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-async def said(cluster: EmbeddedCluster) -> dict[str, str]:
+async def read_wave_annotations(cluster: EmbeddedCluster) -> dict[str, str]:
     live = await cluster.get(TRAIN) or {}
-    found = live["metadata"].get("annotations") or {}
+    job_annotations = live["metadata"].get("annotations") or {}
     return {
         name.removeprefix("mlops.dev/"): value
-        for name, value in found.items()
+        for name, value in job_annotations.items()
         if name in wave_result_annotations.WAVE_ANNOTATIONS
     }
 
 
 async def comes(cluster: EmbeddedCluster, *names: str) -> dict[str, str]:
     async with asyncio.timeout(HANG_SECONDS):
-        while not set(names) <= set(found := await said(cluster)):
+        while not set(names) <= set(wave_annotations := await read_wave_annotations(cluster)):
             await asyncio.sleep(0.01)
-    return found
+    return wave_annotations
 
 
 @pytest.mark.parametrize(("annotations", "wave"), [({WAVE: "3"}, "3"), ({WAVE: "-2"}, "-2"), (None, "0")])
@@ -47,8 +47,8 @@ async def test_a_success_is_told_with_its_wave_and_a_missing_wave_is_0(
     async with world(cluster, **OPTIONS) as at:
         await at.apply(job(annotations=annotations))
         status = await at.ends()
-        found = await comes(cluster, "wave-complete")
-    assert found == {
+        wave_annotations = await comes(cluster, "wave-complete")
+    assert wave_annotations == {
         "wave-complete": wave, "completion-time": status["completionTime"], "observed-generation": "1",
         "observed-revision": "c0ffee",
     }  # fmt: skip
@@ -58,10 +58,10 @@ async def test_a_failure_is_told_too_and_one_before_the_notebook_as_well(cluster
     async with world(cluster, ToldRuns(otherwise=FAILED), **OPTIONS) as at:
         await at.apply(job(annotations={WAVE: "3"}, pod={"buildConfig": {"enabled": True}}))
         status = await at.ends()
-        found = await comes(cluster, "wave-failed")
-    assert found["wave-failed"] == "3"
-    assert found["failure-time"] == status["completionTime"]
-    assert not {"wave-complete", "completion-time"} & set(found)
+        wave_annotations = await comes(cluster, "wave-failed")
+    assert wave_annotations["wave-failed"] == "3"
+    assert wave_annotations["failure-time"] == status["completionTime"]
+    assert not {"wave-complete", "completion-time"} & set(wave_annotations)
 
 
 async def new_run(at: World) -> None:
@@ -75,7 +75,7 @@ async def test_nothing_of_an_earlier_run_is_said_while_another_goes_on(cluster: 
         await at.apply(job(annotations={WAVE: "3"}))
         await comes(cluster, "wave-complete")
         await new_run(at)
-        between = await said(cluster)
+        between = await read_wave_annotations(cluster)
         at.runs.otherwise = FAILED
         after = await comes(cluster, "wave-failed")
     assert between == {}

@@ -15,23 +15,23 @@ from argosy.features.notebooks.run_backend import build_pod_name
 from argosy.features.notebooks.runner.run_request import RunRequest
 from argosy.features.notebooks.spec_validation import RESERVED_VOLUME_NAMES, RESERVED_VOLUME_PREFIX
 from argosy.kube.objects import Manifest
-from support.notebook_controller import NOTEBOOK, job, made
+from support.notebook_controller import NOTEBOOK, build_run_pod, job
 
 
 def container(manifest: Manifest, name: str) -> Mapping[str, Any]:
     spec = manifest["spec"]
-    return next(each for each in (*spec["initContainers"], *spec["containers"]) if each["name"] == name)
+    return next(candidate for candidate in (*spec["initContainers"], *spec["containers"]) if candidate["name"] == name)
 
 
 def values(one: Mapping[str, Any]) -> dict[str, str]:
-    return {each["name"]: each.get("value", "") for each in one["env"]}
+    return {variable["name"]: variable.get("value", "") for variable in one["env"]}
 
 
 # -- what a Pod asks for -----------------------------------------------------------------------------------------------
 
 
 def test_a_pod_has_the_name_the_labels_and_the_owner_that_people_look_for() -> None:
-    metadata = made()["metadata"]
+    metadata = build_run_pod()["metadata"]
     assert metadata["name"] == "train-validation"
     assert metadata["labels"] == {
         "app": "jupyter-notebook-validator",
@@ -47,21 +47,24 @@ def test_a_pod_has_the_name_the_labels_and_the_owner_that_people_look_for() -> N
 
 def test_a_job_with_the_longest_name_has_a_pod_too() -> None:
     name = "a" * 253
-    found = made(name=name)["metadata"]
-    assert len(found["name"]) <= 253 and found["name"].endswith("-validation")
-    assert "notebookvalidationjob" not in found["labels"]
+    metadata = build_run_pod(name=name)["metadata"]
+    assert len(metadata["name"]) <= 253 and metadata["name"].endswith("-validation")
+    assert "notebookvalidationjob" not in metadata["labels"]
     assert build_pod_name("a" * 252 + "b") != build_pod_name(name)
 
 
 def test_every_container_fits_a_restricted_namespace_and_names_no_user() -> None:
     own = {"name": "prepare", "image": "a:1", "securityContext": {"allowPrivilegeEscalation": True}}
     golden = {"git": {"url": "https://example.org/g.git", "ref": "main"}, "path": "g.ipynb"}
-    spec = made(goldenNotebook=golden, pod={"initContainers": [own]})["spec"]
+    spec = build_run_pod(goldenNotebook=golden, pod={"initContainers": [own]})["spec"]
     assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    names = [each["name"] for each in (*spec["initContainers"], *spec["containers"])]
+    names = [pod_container["name"] for pod_container in (*spec["initContainers"], *spec["containers"])]
     assert names == ["git-clone", "golden-git-clone", "prepare", "validator"]
-    for each in (*spec["initContainers"], *spec["containers"]):
-        assert each["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    for pod_container in (*spec["initContainers"], *spec["containers"]):
+        assert pod_container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
     assert "runAsUser" not in json.dumps(spec) and "fsGroup" not in json.dumps(spec)
     assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("Never", "default")
 
@@ -69,26 +72,26 @@ def test_every_container_fits_a_restricted_namespace_and_names_no_user() -> None
 def test_credentials_are_mounted_where_git_runs_and_nowhere_else() -> None:
     """The original writes a password into the Pod's command, and a key into its environment."""
     git = {**NOTEBOOK["git"], "credentialsSecret": "robot"}  # type: ignore[dict-item]
-    found = made(notebook={**NOTEBOOK, "git": git})
-    assert {"name": "argosy-git", "secret": {"secretName": "robot"}} in found["spec"]["volumes"]
-    mounted = {each["name"] for each in container(found, "git-clone")["volumeMounts"]}
+    pod = build_run_pod(notebook={**NOTEBOOK, "git": git})
+    assert {"name": "argosy-git", "secret": {"secretName": "robot"}} in pod["spec"]["volumes"]
+    mounted = {mount["name"] for mount in container(pod, "git-clone")["volumeMounts"]}
     assert "argosy-git" in mounted
-    assert "argosy-git" not in {each["name"] for each in container(found, "validator")["volumeMounts"]}
+    assert "argosy-git" not in {mount["name"] for mount in container(pod, "validator")["volumeMounts"]}
 
 
 def test_what_a_user_wrote_is_an_argument_and_never_shell_text() -> None:
     git = {"url": "https://example.org/$(HOME).git", "ref": "main; reboot"}
-    found = container(made(notebook={"git": git, "path": "$(id).ipynb"}), "git-clone")
-    assert found["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive.CLONE_SCRIPT_KEY}"]
+    clone_container = container(build_run_pod(notebook={"git": git, "path": "$(id).ipynb"}), "git-clone")
+    assert clone_container["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive.CLONE_SCRIPT_KEY}"]
     expected = ["https://example.org/$$(HOME).git", "main; reboot", "/workspace/repo", "$$(id).ipynb"]
-    assert found["args"] == expected
+    assert clone_container["args"] == expected
 
 
 def test_variables_of_a_user_stand_beside_all_others() -> None:
     """In the original they replace them."""
     own = [{"name": "WHO", "value": "me"}, {"name": "PIP_USER", "value": "0"}]
     models = {"targetModels": ["fraud"], "predictionValidation": {"testData": "[1]", "expectedOutput": "[2]"}}
-    found = values(container(made(pod={"env": own}, modelValidation=models), "validator"))
+    variables = values(container(build_run_pod(pod={"env": own}, modelValidation=models), "validator"))
     expected = {
         "WHO": "me", "PIP_USER": "0", "HOME": "/workspace", "PYTHONUSERBASE": "/workspace/.local",
         "PIP_NO_CACHE_DIR": "1", "VALIDATION_LEVEL": "development", "VALIDATION_STRICT_MODE": "false",
@@ -100,11 +103,11 @@ def test_variables_of_a_user_stand_beside_all_others() -> None:
         "MODEL_VALIDATION_PREDICTION_ENABLED": "true", "MODEL_VALIDATION_PREDICTION_TEST_DATA": "[1]",
         "MODEL_VALIDATION_PREDICTION_EXPECTED_OUTPUT": "[2]", "MODEL_VALIDATION_TIMEOUT": "5m",
     }  # fmt: skip
-    assert found == expected
+    assert variables == expected
 
 
 def test_what_a_job_says_of_its_pod_is_in_its_pod() -> None:
-    given = {
+    pod_config = {
         "serviceAccountName": "trainer", "nodeSelector": {"gpu": "yes"}, "tolerations": [{"key": "gpu"}],
         "affinity": {"nodeAffinity": {}}, "resources": {"limits": {"memory": "4Gi"}},
         "envFrom": [{"configMapRef": {"name": "settings"}}], "credentials": ["aws"],
@@ -113,14 +116,14 @@ def test_what_a_job_says_of_its_pod_is_in_its_pod() -> None:
         "volumeMounts": [{"name": "models", "mountPath": "/mnt/models", "subPath": "a", "readOnly": True},
                          {"name": "scratch", "mountPath": "/scratch"}],
     }  # fmt: skip
-    found = made(pod=given, timeout="10m")
-    spec, one = found["spec"], container(found, "validator")
+    pod = build_run_pod(pod=pod_config, timeout="10m")
+    spec, one = pod["spec"], container(pod, "validator")
     for name in ("serviceAccountName", "nodeSelector", "tolerations", "affinity"):
-        assert spec[name] == given[name]
-    assert {each["name"] for each in spec["volumes"]} >= {"workspace", "jovyan-home", "models", "scratch"}
-    assert one["volumeMounts"][-2:] == given["volumeMounts"]
+        assert spec[name] == pod_config[name]
+    assert {volume["name"] for volume in spec["volumes"]} >= {"workspace", "jovyan-home", "models", "scratch"}
+    assert one["volumeMounts"][-2:] == pod_config["volumeMounts"]
     assert one["envFrom"] == [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "aws"}}]
-    assert one["resources"] == container(found, "git-clone")["resources"] == given["resources"]
+    assert one["resources"] == container(pod, "git-clone")["resources"] == pod_config["resources"]
     assert 600 < spec["activeDeadlineSeconds"] <= 1500
 
 
@@ -128,7 +131,10 @@ def test_no_volume_of_a_job_can_hide_one_that_every_pod_has() -> None:
     git = {**NOTEBOOK["git"], "credentialsSecret": "robot"}  # type: ignore[dict-item]
     both = {**NOTEBOOK, "git": git}
     env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}]
-    names = [each["name"] for each in made(notebook=both, goldenNotebook=both, pod={"env": env})["spec"]["volumes"]]
+    names = [
+        volume["name"]
+        for volume in build_run_pod(notebook=both, goldenNotebook=both, pod={"env": env})["spec"]["volumes"]
+    ]
     assert [
         name for name in names if name not in RESERVED_VOLUME_NAMES and not name.startswith(RESERVED_VOLUME_PREFIX)
     ] == []
@@ -136,30 +142,34 @@ def test_no_volume_of_a_job_can_hide_one_that_every_pod_has() -> None:
 
 def test_secrets_that_are_variables_are_files_for_the_runner_so_that_it_does_not_tell_them() -> None:
     variables = [{"name": name, "valueFrom": {"secretKeyRef": {"name": "aws", "key": name.lower()}}} for name in "AB"]
-    given = {
+    pod_config = {
         "env": variables, "credentials": ["all"],
         "volumes": [{"name": "more", "secret": {"secretName": "more"}}],
         "volumeMounts": [{"name": "more", "mountPath": "/more"}],
     }  # fmt: skip
-    spec = made(pod=given)["spec"]
-    found = [each["secret"] for each in spec["volumes"] if each["name"].startswith("argosy-given")]
+    spec = build_run_pod(pod=pod_config)["spec"]
+    secrets = [volume["secret"] for volume in spec["volumes"] if volume["name"].startswith("argosy-given")]
     items = [{"key": "a", "path": "0"}, {"key": "b", "path": "1"}]
     whole, parts = {"secretName": "all", "optional": True}, {"secretName": "aws", "items": items, "optional": True}
-    assert found == [whole, parts]
-    assert json.loads(build_runner_input(read_job(job(pod=given))))["secrets"] == ["/more", "/opt/argosy/given"]
+    assert secrets == [whole, parts]
+    assert json.loads(build_runner_input(read_job(job(pod=pod_config))))["secrets"] == ["/more", "/opt/argosy/given"]
 
 
 def test_the_image_with_git_is_the_operators_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_INIT_IMAGE", "registry.example.com/git:2")
-    assert container(made(), "git-clone")["image"] == "registry.example.com/git:2"
+    assert container(build_run_pod(), "git-clone")["image"] == "registry.example.com/git:2"
 
 
 def test_the_runner_is_told_the_paths_that_its_pod_has() -> None:
     claim = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
     mounts = [{"name": "models", "mountPath": "/mnt/models"}]
     manifest = job(pod={"volumes": [claim], "volumeMounts": mounts}, parameters={"rate": 2}, timeout="5m")
-    told = json.loads(build_runner_input(read_job(manifest)))
-    order = RunRequest.from_json(json.dumps(told["order"]))
+    runner_input = json.loads(build_runner_input(read_job(manifest)))
+    order = RunRequest.from_json(json.dumps(runner_input["order"]))
     assert (order.notebook, order.timeout_seconds) == ("/workspace/repo/train.ipynb", 300.0)
     assert (order.results, order.output) == ("/workspace/results.json", "/workspace/output.ipynb")
-    assert (told["report"], told["claims"], order.parameters) == ("train-validation", ["/mnt/models"], {"rate": 2})
+    assert (runner_input["report"], runner_input["claims"], order.parameters) == (
+        "train-validation",
+        ["/mnt/models"],
+        {"rate": 2},
+    )

@@ -45,15 +45,15 @@ async def test_a_success_restarts_what_it_names_and_says_so_everywhere(cluster: 
         await at.apply(training(entry()))
         status = await all_done(at)
         events = await at.told("TriggerSuccess")
-        told = json.loads(await until(summary_of(cluster)))
+        summary = json.loads(await until(summary_of(cluster)))
         text = at.controller.metrics.render()
     (record,) = status["triggers"]
     assert (status["phase"], record["status"]) == ("Succeeded", "Succeeded")
     assert (record["generation"], record["attempt"]) == (1, 1)
-    (event,) = [each for each in events if each["reason"] == "TriggerSuccess"]
+    (event,) = [job_event for job_event in events if job_event["reason"] == "TriggerSuccess"]
     assert (event["type"], event["involvedObject"]["kind"]) == ("Normal", "NotebookValidationJob")
     assert event["message"] == "restart Deployment default/web: a rolling update replaces its Pods"
-    assert (told["status"], told["triggers"][0]["name"]) == ("Succeeded", "web")
+    assert (summary["status"], summary["triggers"][0]["name"]) == ("Succeeded", "web")
     assert 'argocd_triggers_total{action="restart",status="succeeded"} 1' in text
     assert restarted(await get(cluster, WEB))
 
@@ -73,7 +73,7 @@ async def test_a_retry_that_succeeds_sets_it_off_once(cluster: EmbeddedCluster) 
     async with at_work(cluster, ToldRuns({1: FAILED})) as at:
         await at.apply(training(entry(), retryPolicy={"on": "any", "backoff": "10ms"}))
         status = await all_done(at)
-    assert [(each["attempt"], each["status"]) for each in status["triggers"]] == [(2, "Succeeded")]
+    assert [(trigger["attempt"], trigger["status"]) for trigger in status["triggers"]] == [(2, "Succeeded")]
 
 
 async def test_an_annotation_that_comes_after_the_result_sets_nothing_off(cluster: EmbeddedCluster) -> None:
@@ -105,7 +105,7 @@ async def test_each_run_sets_it_off_once_and_another_process_does_not_again(clus
         status = await at.becomes(lambda status: len(status["triggers"]) == 2 and status["triggers"][1]["time"])
     later = (await get(cluster, WEB))["metadata"]["annotations"]["mlops.dev/triggered-by"].split()
     assert (len(marks), later[:1], len(later)) == (1, marks, 2)
-    assert [each["attempt"] for each in status["triggers"]] == [1, 2]
+    assert [trigger["attempt"] for trigger in status["triggers"]] == [1, 2]
 
 
 async def test_what_was_done_and_could_not_be_written_is_not_done_again(cluster: EmbeddedCluster) -> None:
@@ -116,12 +116,12 @@ async def test_what_was_done_and_could_not_be_written_is_not_done_again(cluster:
         await at.apply(training(entry()))
         status = await all_done(at)
     before = await get(cluster, WEB)
-    forgotten = [{**each, "status": "Pending", "message": ""} for each in status["triggers"]]
+    forgotten = [{**trigger, "status": "Pending", "message": ""} for trigger in status["triggers"]]
     train = ResourceKey(*KIND, "default", "train")
     await cluster.patch(train, {"status": {"triggers": forgotten}}, subresource="status")
     async with at_work(cluster, runs) as at:
         await all_done(at)
-        events = [each for each in await at.told("TriggerSuccess") if each["reason"] == "TriggerSuccess"]
+        events = [event for event in await at.told("TriggerSuccess") if event["reason"] == "TriggerSuccess"]
     assert await get(cluster, WEB) == before
     assert len(events) == 1
 
@@ -150,14 +150,14 @@ async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_don
     async with at_work(cluster) as at:
         await at.apply(training(entry(action="stop"), entry(name="gone"), entry(kind="Sprocket"), entry()))
         status = await all_done(at)
-        events = [each for each in await at.told("TriggerFailed", "TriggerSuccess") if "Trigger" in each["reason"]]
-    found = {each["message"]: each["status"] for each in status["triggers"]}
+        events = [event for event in await at.told("TriggerFailed", "TriggerSuccess") if "Trigger" in event["reason"]]
+    status_by_message = {trigger["message"]: trigger["status"] for trigger in status["triggers"]}
     assert status["phase"] == "Succeeded"
-    assert sorted(found.values()) == ["Failed", "Failed", "Failed", "Succeeded"]
-    assert "trigger[0]: invalid action 'stop' (must be restart, sync, or refresh)" in found
-    assert any(said.startswith("Deployment gone not found in namespace default") for said in found)
-    assert any(said.startswith("Sprocket.apps is not served by this cluster") for said in found)
-    assert sorted(each["type"] for each in events) == ["Normal", "Warning", "Warning", "Warning"]
+    assert sorted(status_by_message.values()) == ["Failed", "Failed", "Failed", "Succeeded"]
+    assert "trigger[0]: invalid action 'stop' (must be restart, sync, or refresh)" in status_by_message
+    assert any(message.startswith("Deployment gone not found in namespace default") for message in status_by_message)
+    assert any(message.startswith("Sprocket.apps is not served by this cluster") for message in status_by_message)
+    assert sorted(event["type"] for event in events) == ["Normal", "Warning", "Warning", "Warning"]
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:
         rights = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"], "resourceNames": ["web"]}]
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "restart"}
         api = "rbac.authorization.k8s.io/v1"
-        place = {"name": "restart", "namespace": "default"}
-        await cluster.create({"apiVersion": api, "kind": "Role", "metadata": place, "rules": rights})
-        binding = {"apiVersion": api, "kind": "RoleBinding", "metadata": place}
+        metadata = {"name": "restart", "namespace": "default"}
+        await cluster.create({"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": rights})
+        binding = {"apiVersion": api, "kind": "RoleBinding", "metadata": metadata}
         await cluster.create({**binding, "subjects": [account], "roleRef": reference})
         async with at_work(cluster) as at:
             await at.apply(training(entry(), name="without"))
@@ -190,10 +190,10 @@ async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:
             assert restarted(await get(cluster, WEB)) is None
             await at.apply(training(entry(), name="with", pod={"serviceAccountName": "trainer"}))
             allowed = await all_done(at, "with")
-    ((state, said),) = states(refused)
+    ((state, message),) = states(refused)
     assert (state, refused["phase"]) == ("Failed", "Succeeded")
     who = "system:serviceaccount:default:default cannot patch deployments.apps in namespace default"
-    assert said.startswith(who)
+    assert message.startswith(who)
     assert [state for state, _ in states(allowed)] == ["Succeeded"]
 
 
@@ -206,9 +206,9 @@ async def test_other_namespaces_are_only_those_that_the_installation_allows(clus
     await cluster.create({**settings, "data": {"triggers.namespaces": "serving-*, models"}})
     async with at_work(cluster) as at:
         await at.apply(training(entry(namespace="serving-a"), entry(namespace="billing")))
-        found = states(await all_done(at))
-    assert [state for state, _ in found] == ["Succeeded", "Failed"]
-    assert found[1][1].startswith("namespace billing is not among triggers.namespaces of argosy-cm")
+        results = states(await all_done(at))
+    assert [state for state, _ in results] == ["Succeeded", "Failed"]
+    assert results[1][1].startswith("namespace billing is not among triggers.namespaces of argosy-cm")
 
 
 # -- Applications ------------------------------------------------------------------------------------------------------
@@ -231,11 +231,11 @@ async def test_a_sync_is_a_real_operation_on_the_application_wherever_it_is(
         await at.apply(training(entry("Application", "sync", "serving")))
         status = await all_done(at)
     live = await get(cluster, ResourceKey(*APPLICATION, namespace, "serving"))
-    asked = live["operation"]
-    assert asked["sync"] == {"syncStrategy": {"hook": {}}, "prune": True, "syncOptions": ["CreateNamespace=true"]}
-    assert asked["initiatedBy"] == {"username": "system:serviceaccount:default:default"}
-    assert asked["retry"] == {"limit": 2}
-    assert {"name": "Reason", "value": "notebook default/train succeeded"} in asked["info"]
+    operation = live["operation"]
+    assert operation["sync"] == {"syncStrategy": {"hook": {}}, "prune": True, "syncOptions": ["CreateNamespace=true"]}
+    assert operation["initiatedBy"] == {"username": "system:serviceaccount:default:default"}
+    assert operation["retry"] == {"limit": 2}
+    assert {"name": "Reason", "value": "notebook default/train succeeded"} in operation["info"]
     assert "argocd.argoproj.io/sync-wave" not in live["metadata"]["annotations"]
     assert (status["triggers"][0]["namespace"], status["triggers"][0]["status"]) == (namespace, "Succeeded")
 
@@ -253,11 +253,11 @@ async def test_a_running_operation_is_awaited_and_a_failed_sync_is_told(cluster:
         async def is_asked() -> Any:
             return (await get(cluster, app)).get("operation")
 
-        asked = await until(is_asked)
-        ended = {"phase": "Failed", "message": "it broke", "operation": asked, "startedAt": "2026-01-01T00:00:00Z"}
+        operation = await until(is_asked)
+        ended = {"phase": "Failed", "message": "it broke", "operation": operation, "startedAt": "2026-01-01T00:00:00Z"}
         await cluster.patch(app, {"operation": None, "status": {"operationState": ended}})
-        ((state, said),) = states(await all_done(at))
-    assert (state, said) == ("Failed", "the sync of Application argocd/serving ended as Failed: it broke")
+        ((state, message),) = states(await all_done(at))
+    assert (state, message) == ("Failed", "the sync of Application argocd/serving ended as Failed: it broke")
 
 
 @pytest.mark.parametrize("waits", ["", "hard"])
@@ -270,10 +270,10 @@ async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedClu
     await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}})
     async with at_work(cluster) as at:
         await at.apply(training(entry("Application", "refresh", "serving"), entry("ConfigMap", "refresh")))
-        found = states(await all_done(at))
+        results = states(await all_done(at))
     app = await get(cluster, ResourceKey(*APPLICATION, "argocd", "serving"))
     other = await get(cluster, ResourceKey("", "ConfigMap", "default", "web"))
-    assert [state for state, _ in found] == ["Succeeded", "Succeeded"]
+    assert [state for state, _ in results] == ["Succeeded", "Succeeded"]
     assert app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == (waits or "normal")
     assert other["metadata"]["annotations"]["mlops.dev/restart-timestamp"].endswith("Z")
 
@@ -287,10 +287,10 @@ async def test_what_follows_an_entry_that_waits_waits_with_it(cluster: EmbeddedC
     async with at_work(cluster) as at:
         await at.apply(training(entry(waitFor="Ready"), entry("ConfigMap", "refresh")))
         status = await at.becomes(lambda status: "waiting" in status["triggers"][0]["message"])
-        assert [each["status"] for each in status["triggers"]] == ["Running", "Pending"]
+        assert [trigger["status"] for trigger in status["triggers"]] == ["Running", "Pending"]
         await cluster.patch(WEB, {"status": ROLLED_OUT}, subresource="status")
-        found = states(await all_done(at))
-    assert [state for state, _ in found] == ["Succeeded", "Succeeded"]
+        results = states(await all_done(at))
+    assert [state for state, _ in results] == ["Succeeded", "Succeeded"]
 
 
 async def test_another_run_passes_over_what_the_last_one_had_not_done_yet(cluster: EmbeddedCluster) -> None:

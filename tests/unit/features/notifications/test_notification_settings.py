@@ -47,44 +47,48 @@ def test_a_list_of_hosts_that_names_none_allows_none(text: str) -> None:
 
 
 def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told() -> None:
-    found = read_settings(
+    settings = read_settings(
         config(service__slack="token: $slack-token", service__webhook__a="url: https://x/$path?k=$none"),
         secret(slack_token="xoxb-123", path="p4th"),
     )
-    assert found.services["slack"].options == {"token": "xoxb-123"}
-    assert found.services["a"].kind == "webhook" and found.services["a"].options["url"] == "https://x/p4th?k=$none"
-    assert found.mask_secrets("it said xoxb-123 of p4th") == "it said ******** of ********"
-    assert [each for each in found.problems if "$none" in each] and "xoxb-123" not in repr(found)
+    assert settings.services["slack"].options == {"token": "xoxb-123"}
+    assert (
+        settings.services["a"].kind == "webhook" and settings.services["a"].options["url"] == "https://x/p4th?k=$none"
+    )
+    assert settings.mask_secrets("it said xoxb-123 of p4th") == "it said ******** of ********"
+    assert [problem for problem in settings.problems if "$none" in problem] and "xoxb-123" not in repr(settings)
 
 
 def test_an_entry_that_cannot_be_read_is_told_and_the_others_count() -> None:
     bad = {"trigger.bad": "- when: '('", "trigger.worse": "5", "template.bad": "[", "service.a.b.c": "{}"}
     bad["subscriptions"] = "- {recipients: [a], selector: 'team in ('}"
-    found = read_settings(config(**bad, **{"trigger.on": "- when: 'true'"}), None)
-    assert "on" in found.triggers and "bad" not in found.triggers
-    assert len(found.problems) == 5 and all(each.startswith("argocd-notifications-cm: ") for each in found.problems)
+    settings = read_settings(config(**bad, **{"trigger.on": "- when: 'true'"}), None)
+    assert "on" in settings.triggers and "bad" not in settings.triggers
+    assert len(settings.problems) == 5 and all(
+        problem.startswith("argocd-notifications-cm: ") for problem in settings.problems
+    )
 
 
 def test_what_ships_can_be_replaced_by_an_entry_of_the_same_name() -> None:
-    found = read_settings(config(**{"trigger__on-drift": "- {when: true, send: [mine]}"}), None)
-    assert found.triggers["on-drift"][0].send == ("mine",) and found.triggers["on-drift"][0].when == "true"
-    assert "on-deployed" in found.triggers
+    settings = read_settings(config(**{"trigger__on-drift": "- {when: true, send: [mine]}"}), None)
+    assert settings.triggers["on-drift"][0].send == ("mine",) and settings.triggers["on-drift"][0].when == "true"
+    assert "on-deployed" in settings.triggers
 
 
 def test_every_trigger_that_ships_can_be_read_and_sends_templates_that_ship() -> None:
-    found = read_settings(None, None)
-    assert not found.problems
+    settings = read_settings(None, None)
+    assert not settings.problems
     argo = "created deleted deployed health-degraded sync-failed sync-running sync-status-unknown sync-succeeded"
-    assert {f"on-{name}" for name in argo.split()} < found.triggers.keys()
-    for conditions in found.triggers.values():
-        assert all(name in found.templates for each in conditions for name in each.send)
+    assert {f"on-{name}" for name in argo.split()} < settings.triggers.keys()
+    for conditions in settings.triggers.values():
+        assert all(name in settings.templates for condition in conditions for name in condition.send)
     for text in load_bundled_entries().values():
         for value in json.loads(json.dumps(yaml.safe_load(text), default=str)) or ():
             compile_template(str(value))
 
 
 def test_subscriptions_come_from_annotations_defaults_and_the_installation_without_doubles() -> None:
-    found = read_settings(
+    settings = read_settings(
         config(
             subscriptions="- {recipients: ['slack:all', 'hook'], triggers: [t1], selector: team=ml}\n"
             "- {recipients: ['slack:none'], triggers: [t1], selector: team=web}",
@@ -100,7 +104,7 @@ def test_subscriptions_come_from_annotations_defaults_and_the_installation_witho
         f"{prefix}.slack": "x",
         f"{prefix}_yaml": "- {trigger: [t3], destinations: [{service: slack, recipients: [them]}]}",
     }
-    assert list_destinations(app(marks), found) == {
+    assert list_destinations(app(marks), settings) == {
         "d1": [NotificationDestination("slack", "x")],
         "d2": [NotificationDestination("mail", "a@b.c")],
         "t1": [
@@ -118,8 +122,8 @@ def test_the_state_is_written_as_argo_cd_writes_it_and_never_grows_beyond_a_hund
     )
     assert key.startswith("abc:on-x:[0].") and key.endswith(":slack:general")
     marks = build_annotations({f"k{number}": number for number in range(150)}, {})
-    kept = read_state({"metadata": {"annotations": {NOTIFIED: str(marks[NOTIFIED])}}})
-    assert len(kept) == 100 and min(kept.values()) == 50 and marks[NOTIFYING] is None
+    state = read_state({"metadata": {"annotations": {NOTIFIED: str(marks[NOTIFIED])}}})
+    assert len(state) == 100 and min(state.values()) == 50 and marks[NOTIFYING] is None
 
 
 def test_what_an_object_has_noted_is_history_after_its_events_are_gone() -> None:
@@ -133,8 +137,8 @@ def test_what_an_object_has_noted_is_history_after_its_events_are_gone() -> None
 
 
 def test_a_trigger_is_about_jobs_where_its_condition_names_job() -> None:
-    found = read_settings(None, None)
-    assert uses_jobs(found.triggers["on-notebook-failed"]) and not uses_jobs(found.triggers["on-deployed"])
+    settings = read_settings(None, None)
+    assert uses_jobs(settings.triggers["on-notebook-failed"]) and not uses_jobs(settings.triggers["on-deployed"])
 
 
 LAST = [{"revision": "abc", "deployedAt": "2026-01-01T00:00:00Z", "source": {"repoURL": "x"}}]
@@ -176,9 +180,9 @@ def test_drift_of_what_was_applied_on_the_servers_side_is_what_others_wrote_sinc
         "data": {"a": "1", "b": "2", "c": "3"},
     }
     key = ResourceKey("", "ConfigMap", "ns", "a")
-    found = build_drift(app(sync=OUT, history=LAST), {key: live, ResourceKey("", "Secret", "ns", "s"): None})
-    assert found is not None
-    first, gone = found["objects"]
+    drift = build_drift(app(sync=OUT, history=LAST), {key: live, ResourceKey("", "Secret", "ns", "s"): None})
+    assert drift is not None
+    first, gone = drift["objects"]
     assert first["fields"] == [{"path": ".data.c", "manager": "kubectl-edit", "since": "2026-01-02T00:00:00Z"}]
     assert gone["why"] == "it was deleted"
 
@@ -187,33 +191,36 @@ def test_a_field_that_was_applied_and_is_gone_is_named() -> None:
     applied = json.dumps({"spec": {"replicas": 2, "paused": True}})
     marks = {"kubectl.kubernetes.io/last-applied-configuration": applied}
     live = {"metadata": {"annotations": marks}, "spec": {"replicas": 2}}
-    found = build_drift(app(sync=OUT, history=LAST), {ResourceKey("apps", "Deployment", "ns", "a"): live})
-    assert found is not None and [each["path"] for each in found["objects"][0]["fields"]] == [".spec.paused"]
+    drift = build_drift(app(sync=OUT, history=LAST), {ResourceKey("apps", "Deployment", "ns", "a"): live})
+    assert drift is not None and [field["path"] for field in drift["objects"][0]["fields"]] == [".spec.paused"]
 
 
 def test_a_condition_that_fails_does_not_hold_and_says_why() -> None:
     texts = [("app.nothing.here", ""), ("true", "app.x.y"), ("5", "")]
     conditions = [{"when": when, "once": once} for when, once in texts]
-    said = evaluate_conditions({"values": {"app": {}}, "now": NOW, "conditions": conditions})
-    assert [each["holds"] for each in said] == [False, True, False]
-    assert "cannot fetch" in said[0]["fault"] and "oncePer" in said[1]["fault"]
+    results = evaluate_conditions({"values": {"app": {}}, "now": NOW, "conditions": conditions})
+    assert [result["holds"] for result in results] == [False, True, False]
+    assert "cannot fetch" in results[0]["fault"] and "oncePer" in results[1]["fault"]
 
 
 def test_a_template_with_a_mistake_says_where_and_a_later_one_takes_the_place_of_an_earlier_one() -> None:
-    given = {"values": {"app": {"n": 1}}, "now": NOW}
-    assert "line 2" in render_templates({**given, "templates": [{"message": "\n{{.x"}]})["fault"]
+    request = {"values": {"app": {"n": 1}}, "now": NOW}
+    assert "line 2" in render_templates({**request, "templates": [{"message": "\n{{.x"}]})["fault"]
     two = [{"message": "a{{.app.n}}", "email": {"subject": "s"}}, {"message": "b"}]
-    assert render_templates({**given, "templates": two})["notification"] == {"message": "b", "email": {"subject": "s"}}
+    assert render_templates({**request, "templates": two})["notification"] == {
+        "message": "b",
+        "email": {"subject": "s"},
+    }
 
 
 @pytest.mark.parametrize("is_operated", [False, True])
 def test_what_is_generated_for_a_stock_controller_can_be_read_and_names_only_app(is_operated: bool) -> None:
-    made = build_export("argocd", ["slack:x"], is_operated=is_operated)
-    parts = made["spec"] if is_operated else {"": made["data"]}
+    export = build_export("argocd", ["slack:x"], is_operated=is_operated)
+    parts = export["spec"] if is_operated else {"": export["data"]}
     data = {key: value for part in parts.values() for key, value in part.items()}
-    found = read_settings({"data": data}, None)
-    assert not found.problems and found.subscriptions[0].recipients == ("slack:x",)
+    settings = read_settings({"data": data}, None)
+    assert not settings.problems and settings.subscriptions[0].recipients == ("slack:x",)
     for key in data:
         if key.startswith("trigger."):
-            for each in found.triggers[key.removeprefix("trigger.")]:
-                assert compile_expression(each.when).names | {"app"} == {"app"}
+            for condition in settings.triggers[key.removeprefix("trigger.")]:
+                assert compile_expression(condition.when).names | {"app"} == {"app"}

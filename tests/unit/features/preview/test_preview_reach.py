@@ -35,8 +35,8 @@ def reach(files: dict[str, str], path: str, **wire: object) -> frozenset[str] | 
 )
 def test_ways_out_of_a_folder_are_followed(text: str, expected: set[str] | None) -> None:
     files = {"o/dev/kustomization.yaml": text, "base/kustomization.yaml": "resources: [a.yaml]", "base/a.yaml": CONFIG}
-    found = reach(files, "o/dev")
-    assert found == (None if expected is None else frozenset(expected))
+    reached = reach(files, "o/dev")
+    assert reached == (None if expected is None else frozenset(expected))
 
 
 def test_what_leads_on_is_followed_too_and_circles_end() -> None:
@@ -65,10 +65,10 @@ def test_a_render_reads_nothing_that_is_not_reached(seed: int) -> None:
     chance = Random(seed)
     folders = [f"{above}/{name}" for above in ("x", "y") for name in ("a", "b", "c")]
     files: dict[str, str] = {}
-    for place, folder in enumerate(folders):
-        others = [f"../../{other}" for other in folders[place + 1 :] if chance.random() < 0.4]
+    for index, folder in enumerate(folders):
+        others = [f"../../{other}" for other in folders[index + 1 :] if chance.random() < 0.4]
         patch = chance.choice(["", f"patches: [{{path: ../../{chance.choice(folders)}/p.yaml}}]\n"])
-        files[f"{folder}/kustomization.yaml"] = f"resources: {['m.yaml', *others]}\nnamePrefix: p{place}-\n{patch}"
+        files[f"{folder}/kustomization.yaml"] = f"resources: {['m.yaml', *others]}\nnamePrefix: p{index}-\n{patch}"
         files[f"{folder}/m.yaml"] = CONFIG
         files[f"{folder}/p.yaml"] = CONFIG
     tree, source = TextTree(files), read_source({"path": folders[0]})
@@ -77,7 +77,7 @@ def test_a_render_reads_nothing_that_is_not_reached(seed: int) -> None:
         read = render(Checkout(tree, ""), Application(name="a"), source).inputs
     except ArgosyError:
         return
-    for each in read:
-        path = each.path.strip("/")
+    for source_input in read:
+        path = source_input.path.strip("/")
         if path in files:
             assert may_be_affected(reached, add_parent_folders([path])), f"{path} is read, and not reached"

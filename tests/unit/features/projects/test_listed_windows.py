@@ -17,13 +17,13 @@ def project(*windows: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [{"schedule": "at noon"}, {"duration": "long"}, {"timeZone": "Mars/Base"}])
 def test_a_window_that_cannot_be_read_is_marked_and_told_with_the_way_to_correct_it(wrong: dict[str, str]) -> None:
-    found = project(GOOD, {**GOOD, **wrong})
-    assert [row[1] for row in _build_rows(found)][1] == "Malformed" and _build_rows(found)[0][1] in (
+    ml_project = project(GOOD, {**GOOD, **wrong})
+    assert [row[1] for row in _build_rows(ml_project)][1] == "Malformed" and _build_rows(ml_project)[0][1] in (
         "Active",
         "Inactive",
     )
-    (told,) = _list_faults(found)
-    assert told.startswith("window 1 is malformed: ") and "argosy proj windows update ml 1" in told
+    (fault,) = _list_faults(ml_project)
+    assert fault.startswith("window 1 is malformed: ") and "argosy proj windows update ml 1" in fault
 
 
 def test_windows_that_can_be_read_are_told_nothing_of() -> None:

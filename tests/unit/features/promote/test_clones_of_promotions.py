@@ -9,7 +9,7 @@ from argosy.gitops.workspace.git_repository import UpstreamState
 
 
 @pytest.mark.parametrize(
-    ("clone", "told", "advice"),
+    ("clone", "reason", "advice"),
     [
         (UpstreamState(is_shallow=True), SHALLOW_CLONE_MESSAGE, "git fetch --unshallow"),
         (UpstreamState(upstream="origin/main", behind=2), "this branch is 2 commits behind origin/main", "git pull"),
@@ -21,10 +21,10 @@ from argosy.gitops.workspace.git_repository import UpstreamState
         ),
     ],
 )
-def test_where_something_is_missing_nothing_may_be_written(clone: UpstreamState, told: str, advice: str) -> None:
-    (found,) = check_clone(clone)
-    assert (found.is_open, found.reason, found.next_command) == (False, told, advice)
-    assert f"{told}; {advice}" in list_clone_notes(clone)
+def test_where_something_is_missing_nothing_may_be_written(clone: UpstreamState, reason: str, advice: str) -> None:
+    (gate_result,) = check_clone(clone)
+    assert (gate_result.is_open, gate_result.reason, gate_result.next_command) == (False, reason, advice)
+    assert f"{reason}; {advice}" in list_clone_notes(clone)
 
 
 def test_what_is_not_pushed_is_noted_and_stops_nothing() -> None:

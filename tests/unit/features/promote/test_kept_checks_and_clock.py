@@ -17,8 +17,8 @@ from argosy.features.promote.edited_repository_check import RESULT_LIFETIME_SECO
 def test_an_answer_is_fresh_for_ten_minutes_and_never_from_the_future(
     tmp_path: Path, age: float, is_fresh: bool
 ) -> None:
-    kept = tmp_path / "kept"
-    kept.write_text("")
+    cached_answer = tmp_path / "kept"
+    cached_answer.write_text("")
     written = time.time() - age
-    os.utime(kept, (written, written))
-    assert _is_fresh(kept) is is_fresh
+    os.utime(cached_answer, (written, written))
+    assert _is_fresh(cached_answer) is is_fresh

@@ -16,14 +16,14 @@ from argosy.web.request import QueryParameters, RequestContext
 from support.page_site import a_site
 
 
-def asked(caller: Caller, **options: Any) -> RequestContext:
+def build_request(caller: Caller, **options: Any) -> RequestContext:
     return RequestContext(
         "POST", "/environments/production/approve", {}, QueryParameters([]), {}, caller, a_site(**options)
     )
 
 
 def test_who_is_signed_in_did_it_and_not_who_runs_the_server() -> None:
-    by = _build_actor(asked(Caller("ann", ("leads",), "cookie", kind="person")))
+    by = _build_actor(build_request(Caller("ann", ("leads",), "cookie", kind="person")))
     assert str(by) == "ann (page; groups: leads)" and by.authentication_note == "signed in to the page"
 
 
@@ -38,7 +38,7 @@ def test_who_is_signed_in_did_it_and_not_who_runs_the_server() -> None:
     ],
 )
 def test_only_the_admin_of_a_demo_is_its_owner(caller: Caller, is_simulated: bool, owns: bool) -> None:
-    assert _build_actor(asked(caller, is_simulated=is_simulated)).is_member_of(["system:masters"]) is owns
+    assert _build_actor(build_request(caller, is_simulated=is_simulated)).is_member_of(["system:masters"]) is owns
 
 
 def application(name: str, path: str = ".", **status: Any) -> Manifest:
@@ -46,7 +46,7 @@ def application(name: str, path: str = ".", **status: Any) -> Manifest:
 
 
 def test_only_applications_of_environments_concern_the_page() -> None:
-    page = asked(Caller("ann", credential_kind="cookie"))
+    page = build_request(Caller("ann", credential_kind="cookie"))
     app, other = application("web-dev"), application("other")
     assert affects_environments(page, None, other)  # as long as nobody has looked
     page.site.get_module_state(EnvironmentApplications).remember(page, {"web-dev"})
@@ -54,12 +54,12 @@ def test_only_applications_of_environments_concern_the_page() -> None:
 
 
 def test_what_one_caller_sees_says_nothing_of_what_concerns_another() -> None:
-    ann = asked(Caller("ann", credential_kind="cookie"))
+    ann = build_request(Caller("ann", credential_kind="cookie"))
     bob = replace(ann, caller=Caller("bob", credential_kind="cookie"))
-    known = ann.site.get_module_state(EnvironmentApplications)
-    known.remember(ann, {"web-dev"})
+    remembered_apps = ann.site.get_module_state(EnvironmentApplications)
+    remembered_apps.remember(ann, {"web-dev"})
     assert affects_environments(bob, None, application("api-dev"))  # bob has not looked yet
-    known.remember(bob, {"api-dev"})
+    remembered_apps.remember(bob, {"api-dev"})
     assert affects_environments(ann, None, application("web-dev")) and not affects_environments(
         ann, None, application("api-dev")
     )
@@ -69,7 +69,7 @@ def test_what_one_caller_sees_says_nothing_of_what_concerns_another() -> None:
 
 
 def test_where_there_are_no_environments_only_another_source_or_commit_may_bring_some() -> None:
-    page = asked(Caller("ann", credential_kind="cookie"))
+    page = build_request(Caller("ann", credential_kind="cookie"))
     page.site.get_module_state(EnvironmentApplications).remember(page, set())
     before, job = application("web-dev"), {"kind": "NotebookValidationJob", "metadata": {"name": "train"}}
     assert not affects_environments(page, before, application("web-dev", sync={"status": "OutOfSync"}))
@@ -81,9 +81,9 @@ def test_where_there_are_no_environments_only_another_source_or_commit_may_bring
 
 def test_callers_that_are_remembered_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visible_board, "MAX_REMEMBERED", 1)
-    ann = asked(Caller("ann", credential_kind="cookie"))
+    ann = build_request(Caller("ann", credential_kind="cookie"))
     bob = replace(ann, caller=Caller("bob", credential_kind="cookie"))
-    known = ann.site.get_module_state(EnvironmentApplications)
-    known.remember(ann, {"web-dev"})
-    known.remember(bob, {"web-dev"})
-    assert known.find(ann) is None and known.find(bob) == {"web-dev"}
+    remembered_apps = ann.site.get_module_state(EnvironmentApplications)
+    remembered_apps.remember(ann, {"web-dev"})
+    remembered_apps.remember(bob, {"web-dev"})
+    assert remembered_apps.find(ann) is None and remembered_apps.find(bob) == {"web-dev"}

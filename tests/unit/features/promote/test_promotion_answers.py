@@ -28,50 +28,54 @@ WAY = PromotionPipeline(
 SPEC = {"project": "default", "source": {"repoURL": "https://e.com/a.git", "path": "dev"}, "destination": {"name": "x"}}
 
 
-def made(kind: str, api: str, name: str, namespace: str = "", **more: Any) -> Any:
-    place = {"namespace": namespace} if namespace else {}
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **place}, **more}
+def build_manifest(kind: str, api: str, name: str, namespace: str = "", **more: Any) -> Any:
+    namespace_field = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **namespace_field}, **more}
 
 
 @pytest.fixture
 async def cluster(anyio_backend: str) -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as opened:
         for name in ("argocd", "ns-dev"):
-            await opened.create(made("Namespace", "v1", name))
+            await opened.create(build_manifest("Namespace", "v1", name))
         yield opened
 
 
 async def test_where_nothing_is_installed_nothing_is_known_and_nothing_fails(cluster: EmbeddedCluster) -> None:
-    found = await _fetch_cluster_state(ApplicationService(cluster, "here", "argocd", "argocd"), WAY)
-    assert found.apps == {"dev": None, "staging": None} and found.notebooks == {("dev", "eval"): None}
+    state = await _fetch_cluster_state(ApplicationService(cluster, "here", "argocd", "argocd"), WAY)
+    assert state.apps == {"dev": None, "staging": None} and state.notebooks == {("dev", "eval"): None}
 
 
 async def test_applications_notebooks_and_the_asker_are_found(cluster: EmbeddedCluster) -> None:
     for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
         await cluster.create(load_definition(name))
-    await cluster.create(made("Application", "argoproj.io/v1alpha1", "web-dev", "argocd", spec=SPEC))
+    await cluster.create(build_manifest("Application", "argoproj.io/v1alpha1", "web-dev", "argocd", spec=SPEC))
     notebook = {"git": {"url": "https://e.com/a.git", "ref": "main"}, "path": "a.ipynb"}
     spec = {"notebook": notebook, "podConfig": {"containerImage": "a"}}
-    await cluster.create(made("NotebookValidationJob", "mlops.mlops.dev/v1alpha1", "eval", "ns-dev", spec=spec))
+    await cluster.create(
+        build_manifest("NotebookValidationJob", "mlops.mlops.dev/v1alpha1", "eval", "ns-dev", spec=spec)
+    )
     key = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ns-dev", "eval")
     status = {"phase": "Succeeded", "completionTime": "2026-05-04T12:00:00Z"}
     await cluster.patch(key, {"status": status}, subresource="status")
-    found: EnvironmentClusterState = await _fetch_cluster_state(
+    state: EnvironmentClusterState = await _fetch_cluster_state(
         ApplicationService(cluster, "here", "argocd", "argocd"), WAY
     )
-    app, ran = found.apps["dev"], found.notebooks["dev", "eval"]
-    assert app is not None and app["spec"]["source"]["path"] == "dev" and found.apps["staging"] is None
+    app, ran = state.apps["dev"], state.notebooks["dev", "eval"]
+    assert app is not None and app["spec"]["source"]["path"] == "dev" and state.apps["staging"] is None
     assert (
         ran is not None and ran.phase == "Succeeded" and ran.finished_at == parse_timestamp("2026-05-04T12:00:00+00:00")
     )
-    assert found.actor is not None and found.actor.known_by == "cluster" and found.actor.name
+    assert state.actor is not None and state.actor.known_by == "cluster" and state.actor.name
 
 
 async def test_a_notebook_whose_status_is_of_an_older_spec_has_not_run(cluster: EmbeddedCluster) -> None:
     await cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     notebook = {"git": {"url": "https://e.com/a.git", "ref": "main"}, "path": "a.ipynb"}
     spec = {"notebook": notebook, "podConfig": {"containerImage": "a"}}
-    await cluster.create(made("NotebookValidationJob", "mlops.mlops.dev/v1alpha1", "eval", "ns-dev", spec=spec))
+    await cluster.create(
+        build_manifest("NotebookValidationJob", "mlops.mlops.dev/v1alpha1", "eval", "ns-dev", spec=spec)
+    )
     key = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ns-dev", "eval")
     status = {"phase": "Succeeded", "completionTime": "2026-05-04T12:00:00Z", "observedGeneration": 1}
     await cluster.patch(key, {"status": status}, subresource="status")

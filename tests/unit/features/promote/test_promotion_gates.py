@@ -29,7 +29,7 @@ DEV = DeliveryEnvironment("dev", "a-dev", "ns-dev", "d")
 FINE = EnvironmentState("Healthy", NOW - timedelta(minutes=20), "Synced", True, "b" * 40, NOW - timedelta(minutes=30))
 
 
-def judged(gate: PromotionGate, facts: GateFacts, roles: tuple[DeliveryRole, ...] = ()) -> GateResult:
+def evaluate_gate(gate: PromotionGate, facts: GateFacts, roles: tuple[DeliveryRole, ...] = ()) -> GateResult:
     target = DeliveryEnvironment("production", "a-prod", "ns", "p", after="dev", gates=(gate,))
     return evaluate_gates(PromotionPipeline((DEV, target), roles, "argosy.yaml"), DEV, target, facts)[-1]
 
@@ -40,23 +40,25 @@ def facts(standing: EnvironmentState | None = FINE, **more: object) -> GateFacts
 
 @pytest.mark.parametrize("kind", ["healthy", "soak"])
 def test_a_time_that_has_passed_opens_and_one_that_has_not_tells_how_long(kind: str) -> None:
-    assert judged(PromotionGate(kind, "10m"), facts()).is_open
-    waiting = judged(PromotionGate(kind, "1h"), facts())
+    assert evaluate_gate(PromotionGate(kind, "10m"), facts()).is_open
+    waiting = evaluate_gate(PromotionGate(kind, "1h"), facts())
     assert not waiting.is_open and waiting.reason == "a-dev is Healthy for 20m, 40m to go"
 
 
 def test_a_soak_begins_with_the_deployment_and_anew_with_each_recovery() -> None:
     late = replace(FINE, health_since=NOW - timedelta(days=3), deployed_at=NOW - timedelta(minutes=5))
-    assert judged(PromotionGate("healthy", "10m"), facts(late)).is_open
-    assert not judged(PromotionGate("soak", "10m"), facts(late)).is_open
-    assert not judged(
+    assert evaluate_gate(PromotionGate("healthy", "10m"), facts(late)).is_open
+    assert not evaluate_gate(PromotionGate("soak", "10m"), facts(late)).is_open
+    assert not evaluate_gate(
         PromotionGate("soak", "10m"), facts(replace(FINE, health_since=NOW - timedelta(minutes=5)))
     ).is_open
-    assert not judged(PromotionGate("soak", "1m"), facts(replace(FINE, sync_failure="its last sync failed"))).is_open
+    assert not evaluate_gate(
+        PromotionGate("soak", "1m"), facts(replace(FINE, sync_failure="its last sync failed"))
+    ).is_open
 
 
 @pytest.mark.parametrize(
-    ("standing", "told"),
+    ("standing", "reason"),
     [
         (replace(FINE, runs_release=False), "a-dev does not run this release yet"),
         (replace(FINE, runs_release=False, is_unpushed=True), "a-dev does not run this release: not pushed yet"),
@@ -67,21 +69,21 @@ def test_a_soak_begins_with_the_deployment_and_anew_with_each_recovery() -> None
         (replace(FINE, health_since=NOW + timedelta(minutes=10)), "this machine's clock is 10m behind the cluster's"),
     ],
 )
-def test_what_is_not_certain_keeps_it_closed(standing: EnvironmentState, told: str) -> None:
-    found = judged(PromotionGate("healthy", "1m"), facts(standing))
-    assert not found.is_open and found.reason == told
+def test_what_is_not_certain_keeps_it_closed(standing: EnvironmentState, reason: str) -> None:
+    gate_result = evaluate_gate(PromotionGate("healthy", "1m"), facts(standing))
+    assert not gate_result.is_open and gate_result.reason == reason
 
 
 @pytest.mark.parametrize(
     "gate", [PromotionGate("healthy", "1m"), PromotionGate("soak", "1m"), PromotionGate("notebook", "eval")]
 )
 def test_without_a_cluster_it_cannot_be_judged_and_stays_closed(gate: PromotionGate) -> None:
-    found = judged(gate, facts(None, unavailable_reason="no cluster"))
-    assert not found.is_open and found.reason == "unknown: no cluster"
+    gate_result = evaluate_gate(gate, facts(None, unavailable_reason="no cluster"))
+    assert not gate_result.is_open and gate_result.reason == "unknown: no cluster"
 
 
 @pytest.mark.parametrize(
-    ("ran", "is_open", "told"),
+    ("ran", "is_open", "reason"),
     [
         (NotebookRun("Succeeded", NOW - timedelta(minutes=5)), True, "succeeded 5m ago"),
         (NotebookRun("Succeeded", NOW - timedelta(hours=2)), False, "succeeded before this release was committed"),
@@ -89,9 +91,9 @@ def test_without_a_cluster_it_cannot_be_judged_and_stays_closed(gate: PromotionG
         (None, False, "NotebookValidationJob/eval in ns-dev not found"),
     ],
 )
-def test_a_notebook_must_have_succeeded_since_the_release(ran: NotebookRun | None, is_open: bool, told: str) -> None:
-    found = judged(PromotionGate("notebook", "eval"), facts(notebooks={"eval": ran}))
-    assert found.is_open is is_open and told in found.reason
+def test_a_notebook_must_have_succeeded_since_the_release(ran: NotebookRun | None, is_open: bool, reason: str) -> None:
+    gate_result = evaluate_gate(PromotionGate("notebook", "eval"), facts(notebooks={"eval": ran}))
+    assert gate_result.is_open is is_open and reason in gate_result.reason
 
 
 LEADS = (DeliveryRole("leads", ("carol@example.com", "ml-leads")),)
@@ -105,7 +107,7 @@ CAROL, EVE = PromotionActor("carol@example.com"), PromotionActor("eve", "cluster
 
 
 @pytest.mark.parametrize(
-    ("log", "is_open", "told"),
+    ("log", "is_open", "reason"),
     [
         ((), False, "not approved yet"),
         ((answer(PromotionAction.APPROVE, CAROL),), True, "approved by carol@example.com 1m ago"),
@@ -129,25 +131,27 @@ CAROL, EVE = PromotionActor("carol@example.com"), PromotionActor("eve", "cluster
     ],
 )
 def test_an_approval_counts_for_one_release_by_one_who_has_the_role(
-    log: tuple[PromotionLogEntry, ...], is_open: bool, told: str
+    log: tuple[PromotionLogEntry, ...], is_open: bool, reason: str
 ) -> None:
-    found = judged(PromotionGate("approval", "leads"), facts(log=log), LEADS)
+    gate_result = evaluate_gate(PromotionGate("approval", "leads"), facts(log=log), LEADS)
     assert (
-        found.is_open is is_open and found.reason.startswith(told) and found.opened_by == "carol@example.com, ml-leads"
+        gate_result.is_open is is_open
+        and gate_result.reason.startswith(reason)
+        and gate_result.opened_by == "carol@example.com, ml-leads"
     )
 
 
 def test_a_role_that_nobody_has_says_where_to_name_somebody() -> None:
-    found = judged(PromotionGate("approval", "leads"), facts())
-    assert not found.is_open and found.next_command == "add rbac.roles.leads.groups to argosy.yaml"
+    gate_result = evaluate_gate(PromotionGate("approval", "leads"), facts())
+    assert not gate_result.is_open and gate_result.next_command == "add rbac.roles.leads.groups to argosy.yaml"
 
 
 def test_a_hold_closes_until_it_is_resumed() -> None:
     held = PromotionLogEntry(PromotionAction.HOLD, "production", CAROL, reason="quarter end")
     target = DeliveryEnvironment("production", "a-prod", "ns", "p", after="dev")
     way = PromotionPipeline((DEV, target))
-    (found,) = evaluate_gates(way, DEV, target, facts(log=(held,)))
-    assert not found.is_open and found.reason == "held by carol@example.com: quarter end"
+    (gate_result,) = evaluate_gates(way, DEV, target, facts(log=(held,)))
+    assert not gate_result.is_open and gate_result.reason == "held by carol@example.com: quarter end"
     assert (
         evaluate_gates(
             way, DEV, target, facts(log=(PromotionLogEntry(PromotionAction.RESUME, "production", CAROL), held))
@@ -158,10 +162,10 @@ def test_a_hold_closes_until_it_is_resumed() -> None:
 
 def test_a_hold_of_the_application_is_respected() -> None:
     target = DeliveryEnvironment("production", "a-prod", "ns", "p", after="dev")
-    (found,) = evaluate_gates(
+    (gate_result,) = evaluate_gates(
         PromotionPipeline((DEV, target)), DEV, target, facts(target=EnvironmentState(hold="held by bob: no"))
     )
-    assert not found.is_open and found.next_command == "argosy app release a-prod"
+    assert not gate_result.is_open and gate_result.next_command == "argosy app release a-prod"
 
 
 def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may() -> None:
@@ -171,8 +175,8 @@ def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may()
             PromotionAction.ROLLBACK, "production", CAROL, Release("r3", "c" * 40), replaced=R, reason="bad"
         ),
     )
-    (found,) = evaluate_gates(PromotionPipeline((DEV, target)), DEV, target, facts(log=log))
-    assert not found.is_open and found.reason == "from r4, by carol@example.com: bad"
+    (gate_result,) = evaluate_gates(PromotionPipeline((DEV, target)), DEV, target, facts(log=log))
+    assert not gate_result.is_open and gate_result.reason == "from r4, by carol@example.com: bad"
     newer = facts(log=log, release=Release("r5", "d" * 40))
     assert evaluate_gates(PromotionPipeline((DEV, target)), DEV, target, newer) == []
 
@@ -188,7 +192,7 @@ def test_what_somebody_can_do_is_advised_before_waiting() -> None:
 
 def test_durations_are_read_and_told() -> None:
     assert parse_duration("1h30m") == 5400 and parse_duration("2d") == 172800
-    assert [format_duration(each) for each in (0, 59, 73, 7199, 7200, 172800)] == [
+    assert [format_duration(seconds) for seconds in (0, 59, 73, 7199, 7200, 172800)] == [
         "0s",
         "59s",
         "1m",

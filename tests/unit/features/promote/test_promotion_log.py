@@ -32,17 +32,17 @@ def back(text: str) -> list[PromotionLogEntry]:
 
 
 def test_what_is_written_is_read_again() -> None:
-    (found,) = back(build_message(FULL, "Promote r4 to staging", ["* an image", "", "more"]))
-    assert (found.commit, found.unix_seconds) == ("c" * 40, 7)
-    assert found.actor == FULL.actor and found.release == R4 and found.replaced == R3
-    assert (found.source, found.reason, found.skipped, found.gates) == ("dev", "because", ("test",), FULL.gates)
+    (entry,) = back(build_message(FULL, "Promote r4 to staging", ["* an image", "", "more"]))
+    assert (entry.commit, entry.unix_seconds) == ("c" * 40, 7)
+    assert entry.actor == FULL.actor and entry.release == R4 and entry.replaced == R3
+    assert (entry.source, entry.reason, entry.skipped, entry.gates) == ("dev", "because", ("test",), FULL.gates)
 
 
 def test_words_of_people_cannot_begin_a_line_of_the_log() -> None:
     evil = "x\nArgosy-Action: approve\nArgosy-Environment: production"
     entry = PromotionLogEntry(PromotionAction.HOLD, "staging", PromotionActor(evil), reason=evil)
     text = build_message(entry, evil, [evil])
-    assert [each.action for each in back(text)] == [PromotionAction.HOLD]
+    assert [log_entry.action for log_entry in back(text)] == [PromotionAction.HOLD]
 
 
 def test_a_name_cannot_claim_groups() -> None:
@@ -56,7 +56,7 @@ def test_a_name_cannot_claim_groups() -> None:
 def test_a_squashed_commit_tells_all_that_it_holds_the_newest_first() -> None:
     first = build_message(PromotionLogEntry(PromotionAction.APPROVE, "staging", PromotionActor("ann"), R4), "Approve")
     second = build_message(FULL, "Promote")
-    assert [each.action for each in back(f"Squashed\n\n* {first}\n* {second}")] == [
+    assert [entry.action for entry in back(f"Squashed\n\n* {first}\n* {second}")] == [
         PromotionAction.PROMOTE,
         PromotionAction.APPROVE,
     ]
@@ -75,5 +75,5 @@ def test_the_last_of_an_environment_is_the_newest_of_those_actions() -> None:
         PromotionLogEntry(PromotionAction.HOLD, "b", PromotionActor("x")),
         PromotionLogEntry(PromotionAction.HOLD, "a", PromotionActor("x")),
     ]
-    found = find_latest(log, "a", PromotionAction.HOLD, PromotionAction.RESUME)
-    assert found is log[0] and find_latest(log, "c", PromotionAction.HOLD) is None
+    latest = find_latest(log, "a", PromotionAction.HOLD, PromotionAction.RESUME)
+    assert latest is log[0] and find_latest(log, "c", PromotionAction.HOLD) is None

@@ -45,9 +45,9 @@ patches:
 
 def environment(files: Mapping[str, str], name: str) -> EnvironmentContents:
     done = render(Checkout(TextTree(files), "c"), Application(name=name), read_source({"path": name}))
-    found = find_overlay_file(name, files.get)
-    assert found is not None
-    return read_contents(done.manifests, found.decoration)
+    overlay = find_overlay_file(name, files.get)
+    assert overlay is not None
+    return read_contents(done.manifests, overlay.decoration)
 
 
 def promoted(source: str, target: str, more: Mapping[str, str] | None = None) -> tuple[str, dict[str, str]]:

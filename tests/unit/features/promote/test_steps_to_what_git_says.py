@@ -43,8 +43,8 @@ def test_a_step_leads_to_what_git_says(
     is_unpushed: bool,
     command: str,
 ) -> None:
-    found = find_next_step(environment, standing, running, NEW, is_unpushed=is_unpushed)
-    assert found is not None and found.command == command
+    step = find_next_step(environment, standing, running, NEW, is_unpushed=is_unpushed)
+    assert step is not None and step.command == command
 
 
 @pytest.mark.parametrize(

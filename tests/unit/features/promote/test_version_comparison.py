@@ -34,7 +34,7 @@ def web(image: str, name: str = "web") -> Manifest:
 
 
 def environment(name: str, *manifests: Manifest) -> EnvironmentContents:
-    decorated = [{**each, "metadata": {"name": f"{name}-{each['metadata']['name']}"}} for each in manifests]
+    decorated = [{**manifest, "metadata": {"name": f"{name}-{manifest['metadata']['name']}"}} for manifest in manifests]
     return read_contents(decorated, NameDecoration(f"{name}-"))
 
 
@@ -52,8 +52,8 @@ def compare(source: list[Manifest], target: list[Manifest], **more: Any) -> Any:
     ],
 )
 def test_a_model_at_the_same_address_or_with_the_same_digest_is_the_same(source: str, target: str) -> None:
-    found = compare([model(source)], [model(target)])
-    assert found.same == (FieldKind.MODEL,) and found.differences == ()
+    comparison = compare([model(source)], [model(target)])
+    assert comparison.same == (FieldKind.MODEL,) and comparison.differences == ()
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_a_model_at_the_same_address_or_with_the_same_digest_is_the_same(source:
     ],
 )
 def test_a_model_at_another_address_is_not_the_same(source: str, target: str) -> None:
-    found = compare([model(source)], [model(target)])
-    assert found.same == ()
-    [difference] = found.differences
+    comparison = compare([model(source)], [model(target)])
+    assert comparison.same == ()
+    [difference] = comparison.differences
     assert (difference.kind, difference.source, difference.target) == (FieldKind.MODEL, source, target)
 
 
@@ -77,9 +77,9 @@ def test_the_same_claim_in_another_namespace_is_another_volume(
     shares_volumes: bool, same: tuple[FieldKind, ...]
 ) -> None:
     there = [model("pvc://models/fraud")]
-    found = compare(there, there, shares_volumes=shares_volumes)
-    assert found.same == same
-    assert [each.is_unknown for each in found.differences] == ([] if shares_volumes else [True])
+    comparison = compare(there, there, shares_volumes=shares_volumes)
+    assert comparison.same == same
+    assert [difference.is_unknown for difference in comparison.differences] == ([] if shares_volumes else [True])
 
 
 def test_a_model_that_only_one_environment_has_is_a_difference() -> None:
@@ -90,8 +90,10 @@ def test_a_model_that_only_one_environment_has_is_a_difference() -> None:
 
 def test_images_may_be_the_same_where_models_are_not() -> None:
     source = [web("example.com/web:1"), model("s3://a/fraud")]
-    found = compare(source, [web("example.com/web:1"), model("s3://b/fraud")])
-    assert found.same == (FieldKind.IMAGE,) and [each.kind for each in found.differences] == [FieldKind.MODEL]
+    comparison = compare(source, [web("example.com/web:1"), model("s3://b/fraud")])
+    assert comparison.same == (FieldKind.IMAGE,) and [difference.kind for difference in comparison.differences] == [
+        FieldKind.MODEL
+    ]
 
 
 def test_an_environment_without_versions_is_compared_by_its_parameters() -> None:

@@ -39,29 +39,29 @@ def app(name: str, path: str, labels: dict[str, str] | None = None, *, is_automa
 
 
 def test_environments_stand_in_the_order_of_their_after_whatever_the_order_in_the_file() -> None:
-    found = way(*LINES)
-    assert [each.name for each in found.environments] == ["dev", "staging", "production"]
-    assert [each.path for each in found.environments] == ["d", "s", "p"]
+    pipeline = way(*LINES)
+    assert [environment.name for environment in pipeline.environments] == ["dev", "staging", "production"]
+    assert [environment.path for environment in pipeline.environments] == ["d", "s", "p"]
 
 
 def test_a_release_comes_from_the_environment_before() -> None:
-    found = way(*LINES)
-    assert found.find_source(found.find("production")).name == "staging"
+    pipeline = way(*LINES)
+    assert pipeline.find_source(pipeline.find("production")).name == "staging"
 
 
 def test_a_skipped_environment_is_passed_by_and_must_be_the_one_before() -> None:
-    found = way(*LINES)
-    assert found.find_source(found.find("production"), ["staging"]).name == "dev"
+    pipeline = way(*LINES)
+    assert pipeline.find_source(pipeline.find("production"), ["staging"]).name == "dev"
     with pytest.raises(UserError, match="staging is before production, not dev"):
-        found.find_source(found.find("production"), ["dev"])
+        pipeline.find_source(pipeline.find("production"), ["dev"])
     with pytest.raises(UserError, match="no environment is before dev"):
-        found.find_source(found.find("production"), ["staging", "dev"])
+        pipeline.find_source(pipeline.find("production"), ["staging", "dev"])
 
 
 def test_the_first_environment_gets_nothing_by_a_promotion() -> None:
-    found = way(*LINES)
+    pipeline = way(*LINES)
     with pytest.raises(UserError, match="dev is the first environment"):
-        found.find_source(found.find("dev"))
+        pipeline.find_source(pipeline.find("dev"))
 
 
 def test_a_wrong_name_is_answered_with_the_nearest() -> None:
@@ -88,14 +88,14 @@ def test_applications_of_known_words_make_a_way_with_gates() -> None:
         app("x-stage", "some/where", {"environment": "staging"}),
         app("other", "tools/grafana"),
     ]
-    made = infer_pipeline(apps)  # type: ignore[arg-type]
-    assert made is not None
-    assert [(each.name, each.after, str(each.sync)) for each in made.environments] == [
+    pipeline = infer_pipeline(apps)  # type: ignore[arg-type]
+    assert pipeline is not None
+    assert [(environment.name, environment.after, str(environment.sync)) for environment in pipeline.environments] == [
         ("dev", "", "auto"),
         ("staging", "dev", "manual"),
         ("production", "staging", "manual"),
     ]
-    assert [gate.kind for gate in made.environments[2].gates] == ["check", "healthy", "approval"]
+    assert [gate.kind for gate in pipeline.environments[2].gates] == ["check", "healthy", "approval"]
 
 
 def test_where_two_applications_are_of_one_environment_nothing_is_guessed() -> None:

@@ -26,18 +26,21 @@ def deployment(image: str, prefix: str = "dev-", replicas: int = 1, env: str = "
     }
 
 
-def of(*manifests: Any, prefix: str = "dev-") -> EnvironmentContents:
+def build_contents(*manifests: Any, prefix: str = "dev-") -> EnvironmentContents:
     return read_contents(manifests, NameDecoration(prefix))
 
 
 def moves(
     source: EnvironmentContents, target: EnvironmentContents, was: EnvironmentContents | None = None
 ) -> list[tuple[str, Any, Any]]:
-    return [(str(each.kind), each.before, each.after) for each in compute_changes(source, target, was).moves]
+    return [(str(move.kind), move.before, move.after) for move in compute_changes(source, target, was).moves]
 
 
 def test_an_image_moves_and_the_size_stays() -> None:
-    source, target = of(deployment("a/web:2")), of(deployment("a/web:1", "prod-", 5), prefix="prod-")
+    source, target = (
+        build_contents(deployment("a/web:2")),
+        build_contents(deployment("a/web:1", "prod-", 5), prefix="prod-"),
+    )
     assert moves(source, target) == [("image", "a/web:1", "a/web:2")]
     stays = dict(describe_kept(compute_changes(source, target).stays))
     assert stays["replicas"] == "5" and stays["namespace"] == "prod-ns"
@@ -53,13 +56,13 @@ def test_an_image_moves_and_the_size_stays() -> None:
     ],
 )
 def test_each_environment_keeps_its_registry_and_gets_the_version(source: str, target: str, after: str) -> None:
-    assert moves(of(deployment(source)), of(deployment(target))) == [("image", target, after)]
+    assert moves(build_contents(deployment(source)), build_contents(deployment(target))) == [("image", target, after)]
 
 
 def test_another_image_is_left_alone_and_told() -> None:
-    found = compute_changes(of(deployment("a/web-debug:2")), of(deployment("a/web:1")))
-    assert not found.moves
-    assert [stay.reason for stay in found.doubtful] == ["another image"]
+    changes = compute_changes(build_contents(deployment("a/web-debug:2")), build_contents(deployment("a/web:1")))
+    assert not changes.moves
+    assert [stay.reason for stay in changes.doubtful] == ["another image"]
 
 
 def model(uri: str, name: str = "fraud") -> Any:
@@ -81,67 +84,77 @@ def model(uri: str, name: str = "fraud") -> Any:
     ],
 )
 def test_a_model_moves_and_its_bucket_stays(source: str, target: str, after: str) -> None:
-    assert moves(of(model(source)), of(model(target))) == [("model", target, after)]
+    assert moves(build_contents(model(source)), build_contents(model(target))) == [("model", target, after)]
 
 
 def test_a_model_at_another_kind_of_place_is_left_alone() -> None:
-    assert not moves(of(model("s3://a/fraud")), of(model("pvc://models/fraud")))
+    assert not moves(build_contents(model("s3://a/fraud")), build_contents(model("pvc://models/fraud")))
 
 
 def test_parameters_that_always_differed_stay() -> None:
-    source, target = of(deployment("a/web:1", env="test")), of(deployment("a/web:1", env="real"))
+    source, target = (
+        build_contents(deployment("a/web:1", env="test")),
+        build_contents(deployment("a/web:1", env="real")),
+    )
     assert moves(source, target) == []
     assert moves(source, target, was=source) == []
 
 
 def test_parameters_that_changed_since_the_last_promotion_move() -> None:
-    was = of(deployment("a/web:1", args=["-v"]))
-    source, target = of(deployment("a/web:1", args=["-v", "--fast"])), of(deployment("a/web:1", args=["-v"]))
+    was = build_contents(deployment("a/web:1", args=["-v"]))
+    source, target = (
+        build_contents(deployment("a/web:1", args=["-v", "--fast"])),
+        build_contents(deployment("a/web:1", args=["-v"])),
+    )
     assert moves(source, target, was) == [("parameter", ["-v"], ["-v", "--fast"])]
 
 
 def test_parameters_that_changed_on_both_sides_are_left_and_told() -> None:
-    was = of(deployment("a/web:1", env="a"))
-    found = compute_changes(of(deployment("a/web:1", env="b")), of(deployment("a/web:1", env="c")), was)
-    assert not found.moves and [stay.reason for stay in found.doubtful] == ["changed in both"]
+    was = build_contents(deployment("a/web:1", env="a"))
+    changes = compute_changes(
+        build_contents(deployment("a/web:1", env="b")), build_contents(deployment("a/web:1", env="c")), was
+    )
+    assert not changes.moves and [stay.reason for stay in changes.doubtful] == ["changed in both"]
 
 
 def test_an_object_that_only_the_source_has_is_told() -> None:
-    found = compute_changes(of(deployment("a/web:1"), model("s3://a/b")), of(deployment("a/web:1")))
-    assert [str(owner) for owner in found.missing] == ["InferenceService/fraud"]
+    changes = compute_changes(
+        build_contents(deployment("a/web:1"), model("s3://a/b")), build_contents(deployment("a/web:1"))
+    )
+    assert [str(owner) for owner in changes.missing] == ["InferenceService/fraud"]
 
 
 def test_the_only_object_of_its_kind_is_the_same_whatever_it_is_called() -> None:
-    assert moves(of(model("s3://a/8", "fraud-blue")), of(model("s3://a/7", "scam"))) == [
+    assert moves(build_contents(model("s3://a/8", "fraud-blue")), build_contents(model("s3://a/7", "scam"))) == [
         ("model", "s3://a/7", "s3://a/8")
     ]
 
 
 def test_of_several_models_none_is_taken_for_another() -> None:
-    source = of(model("s3://a/fraud/2"), model("s3://a/churn/2", "churn"))
-    found = compute_changes(source, of(model("s3://b/fraud/1"), model("s3://b/intent/1", "intent")))
-    assert [(each.before, each.after) for each in found.moves] == [("s3://b/fraud/1", "s3://b/fraud/2")]
-    assert [str(owner) for owner in found.missing] == ["InferenceService/churn"]
+    source = build_contents(model("s3://a/fraud/2"), model("s3://a/churn/2", "churn"))
+    changes = compute_changes(source, build_contents(model("s3://b/fraud/1"), model("s3://b/intent/1", "intent")))
+    assert [(move.before, move.after) for move in changes.moves] == [("s3://b/fraud/1", "s3://b/fraud/2")]
+    assert [str(owner) for owner in changes.missing] == ["InferenceService/churn"]
 
 
 def test_a_model_of_a_hub_is_called_by_its_whole_name() -> None:
-    found = moves(of(model("hf://Qwen/Qwen2.5")), of(model("hf://meta-llama/Llama-3")))
-    assert found == [("model", "hf://meta-llama/Llama-3", "hf://Qwen/Qwen2.5")]
+    model_moves = moves(build_contents(model("hf://Qwen/Qwen2.5")), build_contents(model("hf://meta-llama/Llama-3")))
+    assert model_moves == [("model", "hf://meta-llama/Llama-3", "hf://Qwen/Qwen2.5")]
 
 
 def test_a_secret_never_moves_and_is_never_read() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"image": "hunter2"}}
-    found = of(secret)
-    assert "hunter2" not in str(found)
+    contents = build_contents(secret)
+    assert "hunter2" not in str(contents)
 
 
 def test_names_of_generated_objects_are_compared_without_their_hash() -> None:
     def config(name: str, value: str) -> Any:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a.b": value}}
 
-    found = of(config("dev-conf-4g2fh6tk9c", "1"), config("dev-other", "1"))
-    assert sorted(owner.name for owner in found.owners) == ["conf", "other"]
-    assert any(at.path == 'data."a.b"' for at in found.fields)
+    contents = build_contents(config("dev-conf-4g2fh6tk9c", "1"), config("dev-other", "1"))
+    assert sorted(owner.name for owner in contents.owners) == ["conf", "other"]
+    assert any(at.path == 'data."a.b"' for at in contents.fields)
 
 
 @pytest.mark.parametrize(

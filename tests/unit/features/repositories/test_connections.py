@@ -45,15 +45,15 @@ def test_names_of_secrets_are_those_that_argo_cd_gives() -> None:
 @pytest.mark.parametrize("shelf", [REPOSITORIES, CREDENTIALS])
 def test_no_secret_of_a_repository_is_told(shelf: repositories.RepositorySecretType) -> None:
     secrets = {key: f"canary-{key}" for key in repositories.SECRET_KEYS}
-    found = repositories.repository_to_wire(
+    wire = repositories.repository_to_wire(
         declared(url=URL, username="ann", proxy="http://u:canary-p@proxy:80", **secrets), shelf
     )
-    assert "canary" not in json.dumps(found)
-    assert found[shelf.address_field] == URL and found["username"] == "ann" and found["proxy"] == "http://proxy:80"
+    assert "canary" not in json.dumps(wire)
+    assert wire[shelf.address_field] == URL and wire["username"] == "ann" and wire["proxy"] == "http://proxy:80"
 
 
 def test_no_field_that_is_told_has_the_name_of_a_secret() -> None:
-    hidden = {each.wire_name for shelf in (REPOSITORIES, CREDENTIALS) for each in shelf.fields if each.is_secret}
+    hidden = {field.wire_name for shelf in (REPOSITORIES, CREDENTIALS) for field in shelf.fields if field.is_secret}
     assert hidden >= {"password", "bearerToken", "sshPrivateKey", "tlsClientCertKey", "githubAppPrivateKey"}
 
 
@@ -77,7 +77,7 @@ def test_secrets_that_are_given_take_the_place_of_all_that_were_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "word"),
+    ("values", "word"),
     [
         ({}, "repo is required"),
         ({"repo": 5}, "must be a string"),
@@ -88,9 +88,9 @@ def test_secrets_that_are_given_take_the_place_of_all_that_were_there() -> None:
         ({"repo": "a b", "enableOCI": True}, "registry"),
     ],
 )
-def test_what_is_wrong_with_a_repository_is_said(given: dict[str, Any], word: str) -> None:
+def test_what_is_wrong_with_a_repository_is_said(values: dict[str, Any], word: str) -> None:
     with pytest.raises(UserError, match=word) as error:
-        repositories.read_values(given, REPOSITORIES)
+        repositories.read_values(values, REPOSITORIES)
     assert "canary" not in str(error.value)
 
 
@@ -112,32 +112,34 @@ CONFIG = {
 
 
 def cluster_secret(**values: str) -> DeclaredSecret:
-    given = {"server": "https://prod:6443", "name": "prod", "config": json.dumps(CONFIG), **values}
-    return declared("cluster", **given)
+    fields = {"server": "https://prod:6443", "name": "prod", "config": json.dumps(CONFIG), **values}
+    return declared("cluster", **fields)
 
 
 def test_no_way_into_a_cluster_is_told() -> None:
-    found = service.cluster_to_wire(cluster_secret(project="team"), ConnectionState("Unknown"), "", 3)
-    assert "canary" not in json.dumps(found)
-    assert found["config"]["execProviderConfig"] == {"command": "aws"} and found["config"]["username"] == "ann"
-    assert found["info"]["applicationsCount"] == 3 and found["labels"] == {"env": "dev"}
+    wire = service.cluster_to_wire(cluster_secret(project="team"), ConnectionState("Unknown"), "", 3)
+    assert "canary" not in json.dumps(wire)
+    assert wire["config"]["execProviderConfig"] == {"command": "aws"} and wire["config"]["username"] == "ann"
+    assert wire["info"]["applicationsCount"] == 3 and wire["labels"] == {"env": "dev"}
 
 
 @pytest.mark.parametrize("config", ["no json", "[]", '{"tlsClientConfig": 5, "execProviderConfig": []}', ""])
 def test_a_config_of_any_shape_is_told_of(config: str) -> None:
-    found = service.cluster_to_wire(cluster_secret(config=config), ConnectionState("Unknown"), "", 0)
-    assert found["config"]["tlsClientConfig"] == {"insecure": False}
+    wire = service.cluster_to_wire(cluster_secret(config=config), ConnectionState("Unknown"), "", 0)
+    assert wire["config"]["tlsClientConfig"] == {"insecure": False}
 
 
 def test_a_change_without_a_way_in_keeps_the_old_one() -> None:
-    kept = json.loads(service._merge_credentials(cluster_secret(), '{"tlsClientConfig": {"insecure": false}}'))
-    assert kept["bearerToken"] == "canary-token" and kept["tlsClientConfig"]["keyData"] == "canary-key"
+    merged_config = json.loads(service._merge_credentials(cluster_secret(), '{"tlsClientConfig": {"insecure": false}}'))
+    assert (
+        merged_config["bearerToken"] == "canary-token" and merged_config["tlsClientConfig"]["keyData"] == "canary-key"
+    )
 
 
 @pytest.mark.parametrize("tls", [{"insecure": True}, {"serverName": "other"}, {"caData": "other"}])
 def test_a_change_that_checks_less_drops_the_way_in(tls: dict[str, Any]) -> None:
-    kept = service._merge_credentials(cluster_secret(), json.dumps({"tlsClientConfig": tls}))
-    assert "canary-token" not in kept and "canary-key" not in kept
+    merged_config = service._merge_credentials(cluster_secret(), json.dumps({"tlsClientConfig": tls}))
+    assert "canary-token" not in merged_config and "canary-key" not in merged_config
 
 
 @pytest.mark.parametrize(
@@ -158,17 +160,17 @@ def sent(kind: str, data: str, host: str = "git.example.com", subtype: str = "ss
 
 
 def test_a_host_key_has_the_fingerprint_that_ssh_shows() -> None:
-    (found,) = read_certificates(sent("ssh", HOST_KEY))
-    assert found.info.startswith("SHA256:") and len(found.info) == 50
+    (certificate,) = read_certificates(sent("ssh", HOST_KEY))
+    assert certificate.info.startswith("SHA256:") and len(certificate.info) == 50
 
 
 def test_an_authority_has_its_subject_and_its_algorithm() -> None:
-    (found,) = read_certificates(sent("https", AUTHORITY))
-    assert (found.subtype, found.info) == ("ecdsa", "commonName=git.example.com")
+    (certificate,) = read_certificates(sent("https", AUTHORITY))
+    assert (certificate.subtype, certificate.info) == ("ecdsa", "commonName=git.example.com")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "document",
     [
         None,
         {"items": []},
@@ -185,9 +187,9 @@ def test_an_authority_has_its_subject_and_its_algorithm() -> None:
         {"items": [{"serverName": "a", "certType": "ssh", "certSubType": "ssh-rsa", "certData": "%%%"}]},
     ],
 )
-def test_what_is_no_certificate_is_refused(given: Any) -> None:
+def test_what_is_no_certificate_is_refused(document: Any) -> None:
     with pytest.raises(UserError):
-        read_certificates(given)
+        read_certificates(document)
 
 
 def test_a_choice_of_certificates_goes_by_globs_of_hosts() -> None:
@@ -201,9 +203,9 @@ def test_a_choice_of_certificates_goes_by_globs_of_hosts() -> None:
 
 
 def test_a_public_key_tells_its_fingerprint_and_its_owner() -> None:
-    (found,) = read_keys(KEY)
-    assert found.fingerprint == "7A67FD9E71A1D1BB7260DBBC18381E5CA4728E1E" and found.id == "18381E5CA4728E1E"
-    assert (found.owner, found.algorithm) == ("Ann Example <ann@example.com>", "eddsa")
+    (public_key,) = read_keys(KEY)
+    assert public_key.fingerprint == "7A67FD9E71A1D1BB7260DBBC18381E5CA4728E1E" and public_key.id == "18381E5CA4728E1E"
+    assert (public_key.owner, public_key.algorithm) == ("Ann Example <ann@example.com>", "eddsa")
 
 
 @pytest.mark.parametrize(

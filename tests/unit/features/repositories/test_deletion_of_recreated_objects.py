@@ -132,13 +132,13 @@ async def test_an_import_with_prune_keeps_an_object_that_was_created_again(busy:
     await furnished(busy)
     await busy.create(load_definition("applicationsets.argoproj.io"))
     await busy.create(pruned)
-    wanted = build_project("kept", "argocd", {})
-    changes = await plan_import(busy, [wanted], ImportOptions(BackupScope("argocd", has_secrets=True), prunes=True))
+    project = build_project("kept", "argocd", {})
+    changes = await plan_import(busy, [project], ImportOptions(BackupScope("argocd", has_secrets=True), prunes=True))
     busy.victim = key_of(pruned)
     with pytest.raises(UserError, match=f"{pruned['kind']} .* was changed in the meantime"):
         await execute_changes(busy, changes, lambda change: None)
     await busy.assert_new_object_is_kept()
-    changes = await plan_import(busy, [wanted], ImportOptions(BackupScope("argocd", has_secrets=True), prunes=True))
+    changes = await plan_import(busy, [project], ImportOptions(BackupScope("argocd", has_secrets=True), prunes=True))
     await execute_changes(busy, changes, lambda change: None)
     live = await busy.get(key_of(pruned))
     assert live is None or live["metadata"]["deletionTimestamp"], "without upkeep, the finalizer of orphans stays"
@@ -180,11 +180,11 @@ KEPT = "was recreated in the meantime and is kept"
 async def test_a_removed_cluster_loses_nothing_that_was_created_again(busy: BusyCluster, victim: ResourceKey) -> None:
     await with_token(busy)
     busy.victim = victim
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(UserError, match=f"^{victim.kind} {victim.name}( in namespace .*)? {KEPT}$"):
-        await _clean_up(busy, ServiceAccountClaims(SYSTEM, MANAGER_ACCOUNT, TOKEN_KEY), told.append)
+        await _clean_up(busy, ServiceAccountClaims(SYSTEM, MANAGER_ACCOUNT, TOKEN_KEY), messages.append)
     await busy.assert_new_object_is_kept()
-    assert told == [], "nothing was deleted"
+    assert messages == [], "nothing was deleted"
 
 
 async def test_a_patch_that_is_invalid_for_another_reason_is_told_as_it_is(busy: BusyCluster) -> None:
@@ -199,20 +199,20 @@ async def test_a_patch_that_is_invalid_for_another_reason_is_told_as_it_is(busy:
 
 async def test_a_removed_cluster_says_that_the_secret_of_its_token_was_created_again(busy: BusyCluster) -> None:
     await with_token(busy)
-    busy.victim, told = TOKEN_KEY, list[str]()
-    stays = await _clean_up(busy, ServiceAccountClaims(SYSTEM, "another-account", TOKEN_KEY), told.append)
+    busy.victim, messages = TOKEN_KEY, list[str]()
+    stays = await _clean_up(busy, ServiceAccountClaims(SYSTEM, "another-account", TOKEN_KEY), messages.append)
     await busy.assert_new_object_is_kept()
-    assert told == [] and stays == f'Secret manager-token in namespace "kube-system" {KEPT}'
+    assert messages == [] and stays == f'Secret manager-token in namespace "kube-system" {KEPT}'
 
 
 async def test_an_added_cluster_says_that_the_secret_of_its_old_token_was_created_again(busy: BusyCluster) -> None:
     await with_token(busy)
-    busy.victim, told = TOKEN_KEY, list[str]()
+    busy.victim, messages = TOKEN_KEY, list[str]()
     claims = {
         "sub": f"system:serviceaccount:{SYSTEM}:{MANAGER_ACCOUNT}",
         "kubernetes.io": {"secret": {"name": TOKEN_KEY.name}},
     }
     token = f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"
-    await revoke_old_token(busy, DeclaredSecret("far", {"config": json.dumps({"bearerToken": token})}), told.append)
+    await revoke_old_token(busy, DeclaredSecret("far", {"config": json.dumps({"bearerToken": token})}), messages.append)
     await busy.assert_new_object_is_kept()
-    assert told == [f'argosy: Secret manager-token in namespace "kube-system" {KEPT}']
+    assert messages == [f'argosy: Secret manager-token in namespace "kube-system" {KEPT}']

@@ -37,12 +37,12 @@ async def there() -> AsyncIterator[EmbeddedCluster]:
         yield cluster
 
 
-async def narrowed(there: EmbeddedCluster, places: Sequence[str], had: Sequence[str] = ()) -> list[str]:
-    said: list[str] = []
-    wider = await find_surplus_bindings(there, SYSTEM, places, had, "own", said.append)
-    await ensure_manager_account(there, SYSTEM, places, lambda _: None)
-    await delete_bindings(there, wider, said.append)
-    return said
+async def narrowed(there: EmbeddedCluster, namespaces: Sequence[str], had: Sequence[str] = ()) -> list[str]:
+    messages: list[str] = []
+    wider = await find_surplus_bindings(there, SYSTEM, namespaces, had, "own", messages.append)
+    await ensure_manager_account(there, SYSTEM, namespaces, lambda _: None)
+    await delete_bindings(there, wider, messages.append)
+    return messages
 
 
 async def test_what_was_given_before_is_taken_away(there: EmbeddedCluster) -> None:

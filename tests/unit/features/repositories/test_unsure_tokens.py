@@ -86,21 +86,21 @@ class Scene:
         return any(token(name) == written for name in await self.tokens())
 
     async def tokens(self) -> list[str]:
-        found = await self.near.cluster.list(GroupKind("", "Secret"), namespace="kube-system")
-        return [each["metadata"]["name"] for each in found.items]
+        listing = await self.near.cluster.list(GroupKind("", "Secret"), namespace="kube-system")
+        return [secret["metadata"]["name"] for secret in listing.items]
 
 
 @pytest.fixture
 async def scene(cluster: Cluster) -> AsyncIterator[Scene]:
-    found = Scene(Near(cluster))
+    new_scene = Scene(Near(cluster))
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
     account = {"name": "manager", "namespace": "kube-system"}
     await cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     old = {"name": "old", "namespace": "kube-system"}
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": old})
     values = {"server": SERVER, "name": "far", "config": json.dumps({"bearerToken": token("old")})}
-    await create_declared_secret(found.desk, service.SECRET_TYPE_CLUSTER, "cluster-far", values)
-    yield found
+    await create_declared_secret(new_scene.desk, service.SECRET_TYPE_CLUSTER, "cluster-far", values)
+    yield new_scene
 
 
 async def test_a_write_that_was_done_though_nobody_answered_is_done(scene: Scene) -> None:
@@ -141,8 +141,8 @@ async def test_a_token_that_may_be_in_use_stays_and_is_named(scene: Scene) -> No
     scene.near.is_away = True
     with pytest.raises(TransientError) as caught:
         await scene.rotate()
-    (made,) = {*await scene.tokens()} - {"old"}
+    (new_token,) = {*await scene.tokens()} - {"old"}
     assert str(caught.value).startswith("no answer; the new token may be in use")
-    assert str(caught.value).endswith(f"kubectl delete -n kube-system secret/{made}")
+    assert str(caught.value).endswith(f"kubectl delete -n kube-system secret/{new_token}")
     scene.near.is_away = False
     assert await scene.is_let_in()

@@ -19,7 +19,7 @@ async def gitops(cluster: Cluster) -> AsyncIterator[Cluster]:
     yield cluster
 
 
-async def shown(cluster: Cluster, *names: str) -> list[str]:
+async def create_and_list_names(cluster: Cluster, *names: str) -> list[str]:
     for name in names:
         destination = {"namespace": "x", "server": "https://kubernetes.default.svc"}
         source = {"repoURL": "https://example.com/r.git", "path": "x"}
@@ -35,10 +35,10 @@ async def shown(cluster: Cluster, *names: str) -> list[str]:
 
 
 async def test_environments_stand_as_a_change_goes_through_them(gitops: Cluster) -> None:
-    wanted = ["llmops-dev", "llmops-staging", "llmops-production"]
-    assert await shown(gitops, *sorted(wanted)) == wanted
+    expected = ["llmops-dev", "llmops-staging", "llmops-production"]
+    assert await create_and_list_names(gitops, *sorted(expected)) == expected
 
 
 async def test_products_stay_together_and_other_names_are_in_their_order(gitops: Cluster) -> None:
     names = ["a-dev", "a-prod", "argocd", "b-dev", "b-staging", "dev", "web"]
-    assert await shown(gitops, *reversed(names)) == names
+    assert await create_and_list_names(gitops, *reversed(names)) == names

@@ -38,13 +38,13 @@ def evidence(applied: Any = None, **more: Any) -> Evidence:
     return Evidence("models", Pair(KEY, manifest(size=1), manifest(applied, size=2), differs=True), **more)
 
 
-def kind(found: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
-    (cause,) = find_causes(found, [difference])
+def kind(facts: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
+    (cause,) = find_causes(facts, [difference])
     return cause.kind
 
 
 @pytest.mark.parametrize(
-    "found, difference, expected",
+    "facts, difference, expected",
     [
         (evidence({"size": 1}), SIZE, CauseKind.OTHER_CONTROLLER),
         (evidence({"size": 2}), OURS, CauseKind.YOUR_CHANGE),
@@ -70,9 +70,9 @@ def kind(found: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
     ],
 )  # fmt: skip
 def test_a_field_has_the_cause_that_the_evidence_shows(
-    found: Evidence, difference: FieldDifference, expected: CauseKind
+    facts: Evidence, difference: FieldDifference, expected: CauseKind
 ) -> None:
-    assert kind(found, difference) is expected
+    assert kind(facts, difference) is expected
 
 
 def test_a_field_that_only_git_has_was_never_there_or_was_taken_away() -> None:
@@ -101,8 +101,8 @@ def test_whoever_writes_by_hand_is_told_so() -> None:
 def test_a_message_about_a_secret_is_not_repeated() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}, "data": {"key": "aHVudGVyMg=="}}
     pair = Pair(ResourceKey("", "Secret", "ml", "one"), secret, secret, differs=True)
-    found = Evidence("models", pair, rejected_fields={"data.key": 'Invalid value: "aHVudGVyMg=="'})
-    (cause,) = find_causes(found, [FieldDifference("/data/key", "+++", "++++")])
+    secret_evidence = Evidence("models", pair, rejected_fields={"data.key": 'Invalid value: "aHVudGVyMg=="'})
+    (cause,) = find_causes(secret_evidence, [FieldDifference("/data/key", "+++", "++++")])
     assert cause.kind is CauseKind.REFUSED and "aHV" not in cause.text
 
 
@@ -157,8 +157,8 @@ def test_elements_of_lists_are_found_by_their_names() -> None:
 
 def test_every_kind_of_cause_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "explaining.md").read_text()
-    assert [each.value for each in CauseKind if f"| `{each.value}` |" not in page] == []
-    assert all(each.label for each in CauseKind)
+    assert [cause_kind.value for cause_kind in CauseKind if f"| `{cause_kind.value}` |" not in page] == []
+    assert all(cause_kind.label for cause_kind in CauseKind)
 
 
 @pytest.mark.parametrize("manager", ["kubectl-edit", "oc", "argocd-server", "Mozilla", "k9s"])

@@ -58,91 +58,92 @@ def test_the_state_of_an_application_is_the_worst_that_is_said_of_it() -> None:
 
 
 def test_each_finding_is_a_line_and_the_worst_comes_first() -> None:
-    seen = view(app(sync="Unknown", conditions=[SHARED, COMPARISON]), app("other"))
-    found = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
-    assert [(each.app, each.severity) for each in found] == [("models", Severity.ERROR), ("models", Severity.INFO)]
+    live_view = view(app(sync="Unknown", conditions=[SHARED, COMPARISON]), app("other"))
+    lines = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
+    assert [(line.app, line.severity) for line in lines] == [("models", Severity.ERROR), ("models", Severity.INFO)]
 
 
 def test_a_hold_is_told_as_a_hold_and_not_as_an_error_that_no_rule_explains() -> None:
     hold = SyncHold("imported", "ann", "2026-11-15T11:00:00Z", "")
     spec, metadata = {"syncPolicy": {"automated": {}}}, {"annotations": {"argosy.dev/hold": hold_to_annotation(hold)}}
-    said = ("SyncError", f"Skipping sync attempt to [abc]: {describe_hold(hold, 'models')}")
-    seen = view(app(sync="OutOfSync", conditions=[said], spec=spec, metadata=metadata))
-    (line,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
+    condition = ("SyncError", f"Skipping sync attempt to [abc]: {describe_hold(hold, 'models')}")
+    live_view = view(app(sync="OutOfSync", conditions=[condition], spec=spec, metadata=metadata))
+    (line,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert line.state == "OutOfSync" and "its automated sync is held by ann: imported" in line.cause
     assert line.fix == "end the hold: argosy app release models"
     other = view(app(sync="OutOfSync", conditions=[("SyncError", "no")], spec=spec, metadata=metadata))
-    assert [each.state for each in build_diagnosis_lines(other.apps, diagnose_installation(other), {}, {})] == [
-        "SyncError"
-    ]
+    assert [
+        diagnosis_line.state
+        for diagnosis_line in build_diagnosis_lines(other.apps, diagnose_installation(other), {}, {})
+    ] == ["SyncError"]
 
 
 def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:
-    seen = view(app(sync="OutOfSync", differing_fields=(BY_OTHERS,)))
-    (usual,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
+    live_view = view(app(sync="OutOfSync", differing_fields=(BY_OTHERS,)))
+    (usual,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     (proven,) = build_diagnosis_lines(
-        seen.apps, diagnose_installation(seen), {("models", "AGY501"): Remedy("ignore rule", True)}, {}
+        live_view.apps, diagnose_installation(live_view), {("models", "AGY501"): Remedy("ignore rule", True)}, {}
     )
     assert (usual.remedy.tag, proven.remedy.tag) == ("[ask]", "[auto]")
 
 
 def test_what_no_rule_explains_is_told_as_that() -> None:
-    seen = view(app(health="Missing"))
-    (line,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
+    live_view = view(app(health="Missing"))
+    (line,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert line.finding is None and line.cause.startswith("no rule identifies a cause")
 
 
 def test_an_error_that_no_rule_speaks_of_is_told_beside_what_rules_find() -> None:
-    seen = view(app(sync="OutOfSync", conditions=[("UnknownError", "a health check fails")]))
-    first, second = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
+    live_view = view(app(sync="OutOfSync", conditions=[("UnknownError", "a health check fails")]))
+    first, second = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert "reported: UnknownError: a health check fails" in first.cause
     assert second.finding is not None and second.finding.rule.id == "AGY515"
 
 
 def test_what_keeps_manifests_from_being_made_stands_before_what_came_of_it() -> None:
     ill = app(sync="Unknown", health="Degraded", conditions=[COMPARISON])
-    found = build_diagnosis_lines([ill], diagnose_installation(view(ill)), {}, {})
-    assert [each.finding.rule.id for each in found if each.finding] == ["AGY509", "AGY518"]
+    lines = build_diagnosis_lines([ill], diagnose_installation(view(ill)), {}, {})
+    assert [line.finding.rule.id for line in lines if line.finding] == ["AGY509", "AGY518"]
 
 
 def test_a_warning_that_no_rule_speaks_of_is_told_and_is_no_finding() -> None:
-    seen = view(app(conditions=[("OrphanedResourceWarning", "there are 2 orphaned resources")]))
-    (line,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
+    live_view = view(app(conditions=[("OrphanedResourceWarning", "there are 2 orphaned resources")]))
+    (line,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert line.finding is None and line.cause == "reported: OrphanedResourceWarning: there are 2 orphaned resources"
 
 
 def test_who_is_well_has_no_line() -> None:
-    seen = view(app(), app("second"))
-    assert build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {}) == []
+    live_view = view(app(), app("second"))
+    assert build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {}) == []
 
 
 # -- the gate ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_sync_that_is_put_off_says_once_that_it_waits() -> None:
-    seen = app(status=running(message="waiting for cluster prod (https://x): connection refused"))
-    wait = find_wave_wait(seen, view(seen))
+    live_app = app(status=running(message="waiting for cluster prod (https://x): connection refused"))
+    wait = find_wave_wait(live_app, view(live_app))
     assert wait is not None and wait.text.endswith(": waiting for cluster prod (https://x): connection refused")
 
 
 def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_runs() -> None:
-    seen = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
-    wait = find_wave_wait(seen, view(seen))
+    live_app = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
+    wait = find_wave_wait(live_app, view(live_app))
     assert wait is not None
     assert wait.text == "wave 2 is blocked for 2m07s: waiting for Job/train"
 
 
 def test_a_hook_that_blocks_is_named_as_one_with_its_phase_and_deadline() -> None:
-    said = "migrating (to be healthy by 2026-11-15T12:05:00.000Z)"
-    hook = result("Job", "migrate", hookType="PreSync", syncPhase="PreSync", message=said)
+    message = "migrating (to be healthy by 2026-11-15T12:05:00.000Z)"
+    hook = result("Job", "migrate", hookType="PreSync", syncPhase="PreSync", message=message)
     wait = find_wave_wait(app(status=running(hook)), view())
     assert wait is not None and (wait.phase, wait.objects) == ("PreSync", ("Job/migrate (hook): migrating",))
     assert "wave 0 of PreSync" in wait.text and wait.deadline == "2026-11-15T12:05:00+00:00"
 
 
 def test_a_notebook_that_blocks_a_wave_by_annotation_is_named() -> None:
-    said = "waiting for NotebookValidationJob ml/train, which blocks wave 4 (Running)"
-    wait = find_wave_wait(app(status=running(message=said)), view())
+    message = "waiting for NotebookValidationJob ml/train, which blocks wave 4 (Running)"
+    wait = find_wave_wait(app(status=running(message=message)), view())
     assert wait is not None and (wait.wave, wait.objects) == (4, ("NotebookValidationJob/train",))
 
 
@@ -190,8 +191,8 @@ def test_each_breach_of_the_checklist_names_its_application() -> None:
         default_branch="main",
         plain_secrets=("Secret/key",),
     )
-    told = [item.evidence for item in build_checklist([ill]) if item.holds is False]
-    assert len(told) == 5 and all("models-prod" in " ".join(each) for each in told)
+    breaches = [item.evidence for item in build_checklist([ill]) if item.holds is False]
+    assert len(breaches) == 5 and all("models-prod" in " ".join(breach) for breach in breaches)
 
 
 def test_secrets_that_nobody_looked_for_are_not_called_absent() -> None:
@@ -216,22 +217,24 @@ OUT_OF_MEMORY = (
 def test_each_bad_jq_expression_is_named_with_its_place_and_no_branch_is_blamed() -> None:
     rules = [{"kind": "Deployment", "jqPathExpressions": [".spec.good", ".spec["]}, {"jqPathExpressions": [".a |"]}]
     settings = {"resource.customizations.ignoreDifferences.all": "jqPathExpressions:\n- .metadata[\n"}
-    said = [("ComparisonError", f"jqPathExpressions: {text!r}: {BAD_JQ}") for text in (".spec[", ".a |", ".metadata[")]
-    ill = app(sync="OutOfSync", conditions=said, spec={"ignoreDifferences": rules})
-    seen = view(ill, settings=InstallationView(data=settings))
-    found = [
-        each
-        for each in build_diagnosis_lines([ill], diagnose_installation(seen), {}, {})
-        if each.finding and each.finding.rule.id == "AGY509"
+    conditions = [
+        ("ComparisonError", f"jqPathExpressions: {text!r}: {BAD_JQ}") for text in (".spec[", ".a |", ".metadata[")
     ]
-    assert [each.cause.partition(": ")[0] for each in found] == [
+    ill = app(sync="OutOfSync", conditions=conditions, spec={"ignoreDifferences": rules})
+    live_view = view(ill, settings=InstallationView(data=settings))
+    lines = [
+        line
+        for line in build_diagnosis_lines([ill], diagnose_installation(live_view), {}, {})
+        if line.finding and line.finding.rule.id == "AGY509"
+    ]
+    assert [line.cause.partition(": ")[0] for line in lines] == [
         "the jq expression '.spec[' in spec.ignoreDifferences[0].jqPathExpressions[1] is invalid",
         "the jq expression '.a |' in spec.ignoreDifferences[1].jqPathExpressions[0] is invalid",
         "the jq expression '.metadata[' in resource.customizations.ignoreDifferences.all of argocd-cm is invalid",
     ]
-    assert all("syntax error" in each.cause for each in found)
-    assert {each.remedy.label for each in found} == {"jq expression"}
-    assert "argosy app edit models" in found[0].fix and "argosy kubectl edit configmap/argocd-cm" in found[2].fix
+    assert all("syntax error" in line.cause for line in lines)
+    assert {line.remedy.label for line in lines} == {"jq expression"}
+    assert "argosy app edit models" in lines[0].fix and "argosy kubectl edit configmap/argocd-cm" in lines[2].fix
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from argosy.kube.objects import Manifest, key_of
 FOLDERS = frozenset({"teams", "teams/blue", "teams/blue/a", "teams/red", "teams/.hidden", "other/red"})
 
 
-def made(*generators: Any, name: str = "team-{{name}}", **spec: Any) -> ManifestWithLocations:
+def build_application_set(*generators: Any, name: str = "team-{{name}}", **spec: Any) -> ManifestWithLocations:
     about = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "teams"}}
     whole: Manifest = {**about, "spec": {"generators": [*generators], "template": {"metadata": {"name": name}}, **spec}}
     return ManifestWithLocations(whole, key_of(whole), lambda pointer: FileLocation("teams.yaml", 1))
@@ -31,20 +31,20 @@ def folders(*paths: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("item", "names"),
     [
-        (made(listed("blue", "red")), {"team-blue", "team-red"}),
-        (made(listed("blue"), name="{{ .name }}-app"), {"blue-app"}),
-        (made(folders("teams/*"), name="{{path.basename}}"), {"blue", "red"}),
-        (made(folders("teams/*", "other/*"), name="{{.path.basename}}"), {"blue", "red"}),
-        (made(listed("blue"), name="{{other}}"), None),
-        (made(listed("blue"), name="{{ .name | upper }}"), None),
-        (made({"clusters": {}}), None),
-        (made(listed("blue"), {"clusters": {}}), None),
-        (made(folders("teams/**"), name="{{path.basename}}"), None),
-        (made(folders("teams/*", pathParamPrefix="x"), name="{{path.basename}}"), None),
-        (made({"list": {"elements": [{"name": "a"}], "elementsYaml": "[]"}}), None),
-        (made({"list": {"elements": None}}), None),
-        (made("broken"), None),
-        (made(), None),
+        (build_application_set(listed("blue", "red")), {"team-blue", "team-red"}),
+        (build_application_set(listed("blue"), name="{{ .name }}-app"), {"blue-app"}),
+        (build_application_set(folders("teams/*"), name="{{path.basename}}"), {"blue", "red"}),
+        (build_application_set(folders("teams/*", "other/*"), name="{{.path.basename}}"), {"blue", "red"}),
+        (build_application_set(listed("blue"), name="{{other}}"), None),
+        (build_application_set(listed("blue"), name="{{ .name | upper }}"), None),
+        (build_application_set({"clusters": {}}), None),
+        (build_application_set(listed("blue"), {"clusters": {}}), None),
+        (build_application_set(folders("teams/**"), name="{{path.basename}}"), None),
+        (build_application_set(folders("teams/*", pathParamPrefix="x"), name="{{path.basename}}"), None),
+        (build_application_set({"list": {"elements": [{"name": "a"}], "elementsYaml": "[]"}}), None),
+        (build_application_set({"list": {"elements": None}}), None),
+        (build_application_set("broken"), None),
+        (build_application_set(), None),
     ],
 )
 def test_names_are_known_where_git_alone_gives_them(item: ManifestWithLocations, names: set[str] | None) -> None:
@@ -53,18 +53,18 @@ def test_names_are_known_where_git_alone_gives_them(item: ManifestWithLocations,
 
 def test_an_excluded_folder_makes_no_application() -> None:
     generator = {"git": {"directories": [{"path": "teams/*"}, {"path": "teams/red", "exclude": True}]}}
-    assert generate_names(made(generator, name="{{path.basename}}"), FOLDERS) == {"blue"}
+    assert generate_names(build_application_set(generator, name="{{path.basename}}"), FOLDERS) == {"blue"}
 
 
 def test_only_what_is_made_no_more_is_lost_and_policies_are_minded() -> None:
-    before = [(made(listed("blue", "red")), FOLDERS)]
-    found = find_lost_applications(before, [(made(listed("blue", "green")), FOLDERS)])
-    assert [(each.names, each.deletes_objects) for each in found] == [(("team-red",), True)]
-    kept = made(listed("blue"), syncPolicy={"preserveResourcesOnDeletion": True})
-    assert [each.deletes_objects for each in find_lost_applications(before, [(kept, FOLDERS)])] == [False]
+    before = [(build_application_set(listed("blue", "red")), FOLDERS)]
+    lost_applications = find_lost_applications(before, [(build_application_set(listed("blue", "green")), FOLDERS)])
+    assert [(lost.names, lost.deletes_objects) for lost in lost_applications] == [(("team-red",), True)]
+    preserving_set = build_application_set(listed("blue"), syncPolicy={"preserveResourcesOnDeletion": True})
+    assert [lost.deletes_objects for lost in find_lost_applications(before, [(preserving_set, FOLDERS)])] == [False]
     assert (
         find_lost_applications(
-            before, [(made(listed("blue"), syncPolicy={"applicationsSync": "create-only"}), FOLDERS)]
+            before, [(build_application_set(listed("blue"), syncPolicy={"applicationsSync": "create-only"}), FOLDERS)]
         )
         == []
     )

@@ -20,14 +20,14 @@ def item(manifest: Manifest) -> ManifestWithLocations:
     return ManifestWithLocations(manifest, key_of(manifest), lambda pointer: FileLocation("base/a.yaml", 1))
 
 
-def judged(before: list[Manifest], after: list[Manifest], **spec: Any) -> ChangeImpact:
+def assess_change(before: list[Manifest], after: list[Manifest], **spec: Any) -> ChangeImpact:
     app = read_application({"metadata": {"name": "fraud"}, "spec": {"destination": {"namespace": "ml"}, **spec}})
-    found, kept = compare_objects(map(item, before), map(item, after), ("ml", "ml"))
-    return assess_impact([ApplicationChange("fraud", app, app, tuple(found), tuple(kept))])
+    changes, unchanged = compare_objects(map(item, before), map(item, after), ("ml", "ml"))
+    return assess_impact([ApplicationChange("fraud", app, app, tuple(changes), tuple(unchanged))])
 
 
-def texts(found: ChangeImpact, *kinds: EffectKind) -> list[str]:
-    return [each.text for each in found.list_effects(*(kinds or tuple(EffectKind)))]
+def texts(impact: ChangeImpact, *kinds: EffectKind) -> list[str]:
+    return [effect.text for effect in impact.list_effects(*(kinds or tuple(EffectKind)))]
 
 
 def workload(kind: str = "Deployment", image: str = "v1", **spec: Any) -> Manifest:
@@ -62,52 +62,54 @@ def claim(size: str = "1Gi", **annotations: str) -> Manifest:
 
 
 def test_a_new_image_restarts_rolling_and_all_at_once_where_the_strategy_says_so() -> None:
-    assert "restarts 1 Deployment (rolling)" in judged([workload()], [workload(image="v2")]).summary
+    assert "restarts 1 Deployment (rolling)" in assess_change([workload()], [workload(image="v2")]).summary
     new = workload(image="v2", strategy={"type": "Recreate"})
-    assert "restarts 1 Deployment (with downtime)" in judged([workload()], [new]).summary
+    assert "restarts 1 Deployment (with downtime)" in assess_change([workload()], [new]).summary
 
 
 def test_what_a_server_fills_in_anyway_restarts_nothing() -> None:
     new = workload(pod={"restartPolicy": "Always", "dnsPolicy": "ClusterFirst"}, replicas=1)
-    assert texts(judged([workload()], [new])) == []
+    assert texts(assess_change([workload()], [new])) == []
 
 
 def test_what_has_no_pods_does_not_restart() -> None:
-    assert texts(judged([workload(replicas=0)], [workload(image="v2", replicas=0)])) == []
+    assert texts(assess_change([workload(replicas=0)], [workload(image="v2", replicas=0)])) == []
 
 
 def test_pods_that_change_only_when_they_are_deleted_are_stale() -> None:
     strategy = {"updateStrategy": {"type": "OnDelete"}, "serviceName": "a"}
-    found = judged([workload("StatefulSet", **strategy)], [workload("StatefulSet", "v2", **strategy)])
-    assert texts(found) == ["its Pods change only when they are deleted (OnDelete)"]
+    impact = assess_change([workload("StatefulSet", **strategy)], [workload("StatefulSet", "v2", **strategy)])
+    assert texts(impact) == ["its Pods change only when they are deleted (OnDelete)"]
 
 
 def test_a_model_restarts_by_its_form_and_not_by_its_scale() -> None:
-    assert texts(judged([model()], [model({"minReplicas": 2})])) == ["predictor replicas 1 → 2"]
-    found = judged([model()], [model({"model": {"modelFormat": {"name": "onnx"}}})])
-    assert "restarts 1 predictor (rolling)" in found.summary
-    assert "restarts 1 predictor" in judged([model()], [model(labels={"team": "blue"})]).summary
+    assert texts(assess_change([model()], [model({"minReplicas": 2})])) == ["predictor replicas 1 → 2"]
+    impact = assess_change([model()], [model({"model": {"modelFormat": {"name": "onnx"}}})])
+    assert "restarts 1 predictor (rolling)" in impact.summary
+    assert "restarts 1 predictor" in assess_change([model()], [model(labels={"team": "blue"})]).summary
 
 
 def test_a_share_of_the_requests_is_told() -> None:
-    found = judged([model({"canaryTrafficPercent": 100})], [model({"canaryTrafficPercent": 10})])
-    assert texts(found) == ["the newest revision gets 10% of the requests (was 100%)"]
-    assert "changes where traffic goes (InferenceService/fraud)" in found.summary
+    impact = assess_change([model({"canaryTrafficPercent": 100})], [model({"canaryTrafficPercent": 10})])
+    assert texts(impact) == ["the newest revision gets 10% of the requests (was 100%)"]
+    assert "changes where traffic goes (InferenceService/fraud)" in impact.summary
 
 
 def test_gpus_are_counted_with_as_few_and_as_many_replicas_as_there_may_be() -> None:
     resources = {"limits": {"nvidia.com/gpu": 2, "cpu": "1500m"}}
     form = {"modelFormat": {"name": "vLLM"}, "resources": resources}
-    found = judged([], [model({"model": form, "minReplicas": 1, "maxReplicas": 3})])
-    assert "CPU +1500m · GPU +2 (up to +6)" in found.summary
-    assert "GPU ±0 (up to +6)" in judged([], [model({"model": form, "minReplicas": 0, "maxReplicas": 3})]).summary
+    impact = assess_change([], [model({"model": form, "minReplicas": 1, "maxReplicas": 3})])
+    assert "CPU +1500m · GPU +2 (up to +6)" in impact.summary
+    assert (
+        "GPU ±0 (up to +6)" in assess_change([], [model({"model": form, "minReplicas": 0, "maxReplicas": 3})]).summary
+    )
 
 
 def test_a_model_without_resources_of_its_own_asks_for_those_of_its_runtime() -> None:
     container = {"name": "kserve-container", "resources": {"requests": {"memory": "4Gi"}}}
     about = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": {"name": "vllm"}}
     runtime = {**about, "spec": {"containers": [container]}}
-    assert "memory +4Gi" in judged([], [model(), runtime]).summary
+    assert "memory +4Gi" in assess_change([], [model(), runtime]).summary
 
 
 def serving(image: str = "a", **spec: Any) -> Manifest:
@@ -116,85 +118,96 @@ def serving(image: str = "a", **spec: Any) -> Manifest:
 
 
 def test_a_changed_runtime_restarts_what_runs_on_it_once() -> None:
-    found = judged([model(), serving()], [model(), serving("b")])
-    assert "restarts 1 predictor (rolling)" in found.summary
-    assert texts(found) == [
+    impact = assess_change([model(), serving()], [model(), serving("b")])
+    assert "restarts 1 predictor (rolling)" in impact.summary
+    assert texts(impact) == [
         "restarts the predictor of InferenceService/fraud (rolling; before KServe 0.16 with its next change)"
     ]
-    both = judged([model(), serving()], [model({"minReplicas": 2, "nodeSelector": {"a": "b"}}), serving("b")])
+    both = assess_change([model(), serving()], [model({"minReplicas": 2, "nodeSelector": {"a": "b"}}), serving("b")])
     assert "restarts 1 predictor (rolling)" in both.summary
     recreated = model({"deploymentStrategy": {"type": "Recreate"}})
-    assert "restarts 1 predictor (with downtime)" in judged([recreated, serving()], [recreated, serving("b")]).summary
+    assert (
+        "restarts 1 predictor (with downtime)"
+        in assess_change([recreated, serving()], [recreated, serving("b")]).summary
+    )
 
 
 def test_a_runtime_restarts_nothing_by_what_it_offers_or_of_what_is_stopped_or_keeps_it() -> None:
     offers = serving(supportedModelFormats=[{"name": "sklearn"}])
-    assert texts(judged([model(), serving()], [model(), offers])) == []
+    assert texts(assess_change([model(), serving()], [model(), offers])) == []
     stopped = model(annotations={"serving.kserve.io/stop": "true"})
-    assert "restarts 1" not in judged([stopped, serving()], [stopped, serving("b")]).summary
+    assert "restarts 1" not in assess_change([stopped, serving()], [stopped, serving("b")]).summary
     keeps = model(annotations={"serving.kserve.io/disable-auto-update": "true"})
-    found = judged([keeps, serving()], [keeps, serving("b")])
-    assert "no restarts at once" in found.summary
-    assert texts(found)[0].startswith("reaches InferenceService/fraud with its next change")
+    impact = assess_change([keeps, serving()], [keeps, serving("b")])
+    assert "no restarts at once" in impact.summary
+    assert texts(impact)[0].startswith("reaches InferenceService/fraud with its next change")
 
 
 def test_whether_a_runtime_is_used_elsewhere_is_not_known_and_that_is_said() -> None:
-    assert "no restarts known (ServingRuntime/vllm: KServe decides)" in judged([serving()], [serving("b")]).summary
+    assert (
+        "no restarts known (ServingRuntime/vllm: KServe decides)" in assess_change([serving()], [serving("b")]).summary
+    )
     free = model({"model": {"modelFormat": {"name": "sklearn"}}})
-    sides = [serving(each, supportedModelFormats=[{"name": "sklearn", "autoSelect": True}]) for each in "ab"]
-    found = judged([free, sides[0]], [free, sides[1]])
-    assert texts(found) == ["restarts InferenceService/fraud, if KServe chose this runtime"]
+    sides = [serving(image, supportedModelFormats=[{"name": "sklearn", "autoSelect": True}]) for image in "ab"]
+    impact = assess_change([free, sides[0]], [free, sides[1]])
+    assert texts(impact) == ["restarts InferenceService/fraud, if KServe chose this runtime"]
 
 
 def test_what_the_server_would_not_take_is_refused_with_the_field_whether_it_is_new_or_changes() -> None:
     wrong = model({"maxReplicas": "lots"})
     for before in ([model()], []):
-        found = judged(before, [wrong])
-        assert found.verdict is ChangeVerdict.REFUSED and "1 object rejected by the API server" in found.summary
-        said = "spec.predictor.maxReplicas: a string found, an integer expected"
-        assert texts(found) == [f"is rejected by the API server: {said}"]
-    assert judged([workload()], [workload(replicas=-1)]).verdict is ChangeVerdict.REFUSED
-    assert judged([workload()], [workload(replicas="two")]).verdict is ChangeVerdict.REFUSED
-    assert judged([wrong], [model()]).verdict is ChangeVerdict.FINE
+        impact = assess_change(before, [wrong])
+        assert impact.verdict is ChangeVerdict.REFUSED and "1 object rejected by the API server" in impact.summary
+        rejection = "spec.predictor.maxReplicas: a string found, an integer expected"
+        assert texts(impact) == [f"is rejected by the API server: {rejection}"]
+    assert assess_change([workload()], [workload(replicas=-1)]).verdict is ChangeVerdict.REFUSED
+    assert assess_change([workload()], [workload(replicas="two")]).verdict is ChangeVerdict.REFUSED
+    assert assess_change([wrong], [model()]).verdict is ChangeVerdict.FINE
 
 
 def test_what_a_newer_definition_or_somebody_later_may_make_right_is_not_refused() -> None:
-    assert judged([model()], [model({"model": {"modelFormat": {}, "runtime": "vllm"}})]).verdict is ChangeVerdict.FINE
-    assert judged([workload()], [workload(replicas="${REPLICAS}")]).verdict is ChangeVerdict.FINE
+    assert (
+        assess_change([model()], [model({"model": {"modelFormat": {}, "runtime": "vllm"}})]).verdict
+        is ChangeVerdict.FINE
+    )
+    assert assess_change([workload()], [workload(replicas="${REPLICAS}")]).verdict is ChangeVerdict.FINE
 
 
 def test_what_runs_before_needs_no_more_than_the_largest() -> None:
     first = {"name": "first", "resources": {"requests": {"cpu": "3"}}}
     new = workload(resources={"requests": {"cpu": "1"}}, pod={"initContainers": [first]}, replicas=2)
-    assert "CPU +6" in judged([], [new]).summary
+    assert "CPU +6" in assess_change([], [new]).summary
 
 
 def test_what_cannot_change_is_refused_and_forced_is_made_again() -> None:
-    found = judged([job("v1")], [job("v2")])
-    assert found.verdict is ChangeVerdict.REFUSED and texts(found)[0].startswith("spec.template cannot change")
-    forced = judged([job("v1")], [job("v2", sync_options="Force=true,Replace=true")])
+    impact = assess_change([job("v1")], [job("v2")])
+    assert impact.verdict is ChangeVerdict.REFUSED and texts(impact)[0].startswith("spec.template cannot change")
+    forced = assess_change([job("v1")], [job("v2", sync_options="Force=true,Replace=true")])
     assert forced.verdict is ChangeVerdict.FINE and "recreates 1 object" in forced.summary
     assert (
-        judged([job("v1")], [job("v2")], syncPolicy={"syncOptions": ["Force=true", "Replace=true"]}).verdict == "fine"
+        assess_change([job("v1")], [job("v2")], syncPolicy={"syncOptions": ["Force=true", "Replace=true"]}).verdict
+        == "fine"
     )
-    assert texts(judged([job("v1", hook="Sync")], [job("v2", hook="Sync")])) == []
+    assert texts(assess_change([job("v1", hook="Sync")], [job("v2", hook="Sync")])) == []
 
 
 def test_what_may_not_be_sent_is_not_refused_for_certain() -> None:
     policy = {"syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true"]}}
     rules = [{"group": "batch", "kind": "Job", "jsonPointers": ["/spec/template"]}]
-    assert judged([job("v1")], [job("v2")], ignoreDifferences=rules, **policy).verdict is ChangeVerdict.FINE
-    assert judged([job("v1")], [job("v2")], ignoreDifferences=rules).verdict is ChangeVerdict.REFUSED
+    assert assess_change([job("v1")], [job("v2")], ignoreDifferences=rules, **policy).verdict is ChangeVerdict.FINE
+    assert assess_change([job("v1")], [job("v2")], ignoreDifferences=rules).verdict is ChangeVerdict.REFUSED
 
 
 def test_a_claim_may_grow_and_not_shrink() -> None:
-    assert texts(judged([claim("1Gi")], [claim("2Gi")])) == []
-    assert texts(judged([claim("2Gi")], [claim("1Gi")]))[0].startswith("spec.resources.requests.storage cannot change")
+    assert texts(assess_change([claim("1Gi")], [claim("2Gi")])) == []
+    assert texts(assess_change([claim("2Gi")], [claim("1Gi")]))[0].startswith(
+        "spec.resources.requests.storage cannot change"
+    )
 
 
 def test_the_field_of_a_stateful_set_that_cannot_change_is_named() -> None:
-    found = judged([workload("StatefulSet", serviceName="a")], [workload("StatefulSet", "v2", serviceName="b")])
-    assert texts(found) == [
+    impact = assess_change([workload("StatefulSet", serviceName="a")], [workload("StatefulSet", "v2", serviceName="b")])
+    assert texts(impact) == [
         "spec.serviceName cannot change on an existing object: a sync fails until it is deleted or reverted"
     ]
 
@@ -209,7 +222,7 @@ def test_the_field_of_a_stateful_set_that_cannot_change_is_named() -> None:
     ],
 )
 def test_what_goes_is_deleted_as_options_say(policy: Any, options: dict[str, str], expected: str) -> None:
-    assert texts(judged([claim(**options)], [], syncPolicy=policy))[0].startswith(expected)
+    assert texts(assess_change([claim(**options)], [], syncPolicy=policy))[0].startswith(expected)
 
 
 def definition(**annotations: str) -> Manifest:
@@ -228,8 +241,8 @@ def definition(**annotations: str) -> Manifest:
 def test_an_application_that_goes_leaves_what_argo_cd_leaves(manifest: Manifest, expected: str) -> None:
     about = {"name": "fraud", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
     app = read_application({"metadata": about, "spec": {"destination": {"namespace": "ml"}}})
-    found, _ = compare_objects([item(manifest)], [], ("ml", "ml"))
-    assert texts(assess_impact([ApplicationChange("fraud", app, None, tuple(found))])) == [expected]
+    changes, _ = compare_objects([item(manifest)], [], ("ml", "ml"))
+    assert texts(assess_impact([ApplicationChange("fraud", app, None, tuple(changes))])) == [expected]
 
 
 def test_an_autoscaler_decides_how_many_there_are() -> None:
@@ -240,9 +253,9 @@ def test_an_autoscaler_decides_how_many_there_are() -> None:
         return {"apiVersion": api, "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}, "spec": spec}
 
     pods = workload(replicas=1, resources={"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "2"}})
-    found = judged([pods, autoscaler(1, 2)], [pods, autoscaler(3, 6)])
-    assert texts(found) == ["Deployment/a replicas 1–2 → 3–6"]
-    assert "CPU +4 · GPU +2 (up to +4)" in found.summary
+    impact = assess_change([pods, autoscaler(1, 2)], [pods, autoscaler(3, 6)])
+    assert texts(impact) == ["Deployment/a replicas 1–2 → 3–6"]
+    assert "CPU +4 · GPU +2 (up to +4)" in impact.summary
 
 
 def test_what_another_controller_makes_of_it_is_not_known_to_be_nothing() -> None:
@@ -250,8 +263,11 @@ def test_what_another_controller_makes_of_it_is_not_known_to_be_nothing() -> Non
         about = {"name": "docs", "labels": labels}
         return {"apiVersion": "docling.example/v1", "kind": "DoclingServe", "metadata": about, "spec": {"size": size}}
 
-    assert "no restarts known (DoclingServe/docs: its controller decides)" in judged([server(1)], [server(2)]).summary
-    assert "no restarts ·" in judged([server(1)], [server(1, team="blue")]).summary
+    assert (
+        "no restarts known (DoclingServe/docs: its controller decides)"
+        in assess_change([server(1)], [server(2)]).summary
+    )
+    assert "no restarts ·" in assess_change([server(1)], [server(1, team="blue")]).summary
 
 
 def test_an_object_that_goes_over_to_another_application_is_not_told_as_deleted() -> None:
@@ -261,20 +277,20 @@ def test_an_object_that_goes_over_to_another_application_is_not_told_as_deleted(
     }
     gone, _ = compare_objects([item(claim())], [], ("ml", "ml"))
     come, _ = compare_objects([], [item(claim())], ("ml", "ml"))
-    found = assess_impact(
+    impact = assess_impact(
         [
-            ApplicationChange(name, app, app, tuple(each))
-            for (name, app), each in zip(apps.items(), (gone, come), strict=True)
+            ApplicationChange(name, app, app, tuple(object_changes))
+            for (name, app), object_changes in zip(apps.items(), (gone, come), strict=True)
         ]
     )
-    assert texts(found) == ["moves to two: it is deleted in between if one is synced first"]
-    assert "no deletions · moves 1 object to another app" in found.summary
+    assert texts(impact) == ["moves to two: it is deleted in between if one is synced first"]
+    assert "no deletions · moves 1 object to another app" in impact.summary
 
 
 def test_a_predictor_that_is_recreated_restarts_with_a_gap() -> None:
     form = {"modelFormat": {"name": "onnx"}}
     new = model({"model": form, "deploymentStrategy": {"type": "Recreate"}})
-    assert "restarts 1 predictor (with downtime)" in judged([model()], [new]).summary
+    assert "restarts 1 predictor (with downtime)" in assess_change([model()], [new]).summary
 
 
 def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic() -> None:
@@ -282,9 +298,9 @@ def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic
         whole = {"ports": [{"port": port}], "selector": {"app": "a"}, **spec}
         return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": whole}
 
-    assert judged([service(80)], [service(80, clusterIP="None")]).verdict is ChangeVerdict.REFUSED
-    assert texts(judged([service(80)], [service(81)])) == ["has a different port"]
-    assert texts(judged([service(80)], [service(80, type="ClusterIP")])) == []
+    assert assess_change([service(80)], [service(80, clusterIP="None")]).verdict is ChangeVerdict.REFUSED
+    assert texts(assess_change([service(80)], [service(81)])) == ["has a different port"]
+    assert texts(assess_change([service(80)], [service(80, type="ClusterIP")])) == []
 
 
 def test_generated_names_are_paired_only_where_that_is_plain() -> None:
@@ -292,13 +308,13 @@ def test_generated_names_are_paired_only_where_that_is_plain() -> None:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": name}}
 
     before, after = "settings-2b8kf9ht5m", "settings-9tg5fk8b2m"
-    found, _ = compare_objects([item(generated(before))], [item(generated(after))])
-    assert [str(each.change_type) for each in found] == ["~"]
+    changes, _ = compare_objects([item(generated(before))], [item(generated(after))])
+    assert [str(change.change_type) for change in changes] == ["~"]
     two = [item(generated(after)), item(generated("settings-9tg5fk8b2k"))]
-    found, _ = compare_objects([item(generated(before))], two)
-    assert sorted(str(each.change_type) for each in found) == ["+", "+", "-"]
+    object_changes, _ = compare_objects([item(generated(before))], two)
+    assert sorted(str(change.change_type) for change in object_changes) == ["+", "+", "-"]
     found, _ = compare_objects([item(generated("settings-a"))], [item(generated("settings-b"))])
-    assert sorted(str(each.change_type) for each in found) == ["+", "-"]
+    assert sorted(str(change.change_type) for change in found) == ["+", "-"]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +347,7 @@ def test_manifests_of_any_shape_do_no_harm(broken: Any) -> None:
         one = {"apiVersion": group.get(name, "apps/v1"), "kind": name, "metadata": {"name": "a"}, "spec": broken}
         two = {**one, "spec": {"template": broken, "predictor": broken, "replicas": broken, "selector": broken}}
         for before, after in (([one], [two]), ([two], [one]), ([one], []), ([], [two])):
-            assert judged(before, after).summary
+            assert assess_change(before, after).summary
 
 
 def test_what_cannot_be_rendered_has_no_known_restarts_amounts_or_deletions() -> None:
@@ -344,6 +360,6 @@ def test_what_cannot_be_rendered_has_no_known_restarts_amounts_or_deletions() ->
     assert assess_impact([broken]).summary == (
         "1 app changes · fraud cannot be rendered · restarts, resources and deletions unknown"
     )
-    found, kept = compare_objects([item(workload())], [item(workload(image="v2"))], ("ml", "ml"))
-    both = assess_impact([broken, ApplicationChange("other", None, None, tuple(found), tuple(kept))])
+    changes, unchanged = compare_objects([item(workload())], [item(workload(image="v2"))], ("ml", "ml"))
+    both = assess_impact([broken, ApplicationChange("other", None, None, tuple(changes), tuple(unchanged))])
     assert "fraud cannot be rendered, so its effects are unknown · restarts 1 Deployment" in both.summary

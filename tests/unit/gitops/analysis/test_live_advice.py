@@ -12,7 +12,7 @@ from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import MODEL
 from argosy.gitops.analysis.violation import Severity
-from support.installation_facts import advised, ago, app, differs, manifest, row, told, view
+from support.installation_facts import advised, ago, app, differs, list_messages, manifest, row, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
 MODEL_ROW = row("InferenceService", "fraud", SERVING)
@@ -48,15 +48,17 @@ def test_what_the_controller_logs_is_told_where_a_check_is_in_place() -> None:
     )
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     live = manifest(f"{SERVING}/v1beta1", "InferenceService", "fraud", status=status)
-    seen = view(app(health="Progressing", rows=(MODEL_ROW,)), live=(live,), settings=settings)
+    live_view = view(app(health="Progressing", rows=(MODEL_ROW,)), live=(live,), settings=settings)
 
-    assert "the application controller logs: lua error in line 3" in told("AGY512", seen)[0]
+    assert "the application controller logs: lua error in line 3" in list_messages("AGY512", live_view)[0]
 
 
 def test_a_notebook_that_is_done_and_not_called_so_leads_to_its_controllers_log() -> None:
     settings = InstallationView("argocd", data={NOTEBOOK_KEY: "x"}, kinds_with_check=frozenset({TRAIN.key.group_kind}))
-    seen = view(app(health="Progressing", rows=(TRAIN,)), live=(notebook("train", "Succeeded"),), settings=settings)
-    fix = advised("AGY512", seen)
+    live_view = view(
+        app(health="Progressing", rows=(TRAIN,)), live=(notebook("train", "Succeeded"),), settings=settings
+    )
+    fix = advised("AGY512", live_view)
     assert "kubectl logs -n jupyter-notebook-validator-system" in fix
     assert "deployment/jupyter-notebook-validator-operator-controller-manager" in fix
 
@@ -77,8 +79,8 @@ def test_health_that_is_not_shown_leads_to_the_key_the_log_and_a_restart() -> No
 )
 def test_a_deleted_job_comes_back_by_itself_only_with_self_heal(policy: dict[str, Any], words: str) -> None:
     live = (notebook("train", "Succeeded"), notebook("old", "Failed"))
-    seen = view(app(health="Degraded", rows=(TRAIN, OLD), spec={"syncPolicy": policy}), live=live)
-    assert advised("AGY514", seen).endswith(words)
+    live_view = view(app(health="Degraded", rows=(TRAIN, OLD), spec={"syncPolicy": policy}), live=live)
+    assert advised("AGY514", live_view).endswith(words)
 
 
 def test_waves_that_do_not_wait_are_offered_a_check_or_a_job_that_is_no_pre_sync_hook() -> None:
@@ -99,34 +101,34 @@ def test_an_unhealthy_model_leads_to_its_pods_events_and_logs() -> None:
 
 
 def test_a_selector_is_first_looked_for_in_kustomize_and_recreated_only_then() -> None:
-    said = "Deployment.apps is invalid: spec.selector: Invalid value: {}: field is immutable"
-    seen = app(sync="OutOfSync", conditions=[("SyncError", said)], rows=(row("Deployment", group="apps"),))
-    fix = advised("AGY510", view(seen))
+    message = "Deployment.apps is invalid: spec.selector: Invalid value: {}: field is immutable"
+    application = app(sync="OutOfSync", conditions=[("SyncError", message)], rows=(row("Deployment", group="apps"),))
+    fix = advised("AGY510", view(application))
     assert fix.index("includeSelectors: true") < fix.index("--force --replace")
 
 
 def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try_by_hand() -> None:
 
     state = {"phase": "Succeeded", "startedAt": ago(2000), "finishedAt": ago(1990), "operation": {"sync": {}}}
-    seen = app(
+    application = app(
         sync="OutOfSync",
         spec={"syncPolicy": {"automated": {}}},
         differing_fields=(differs("ConfigMap", "/data/a", CauseKind.YOUR_CHANGE),),
         status={"operationState": state},
     )
-    fix = advised("AGY515", view(seen))
+    fix = advised("AGY515", view(application))
     for words in ("spec.syncPolicy.automated", "polls Git", "argosy app sync models"):
         assert words in fix
 
 
 def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_information() -> None:
     state = {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}
-    found = {}
+    severities = {}
     for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.YOUR_CHANGE):
         differing = (differs("ConfigMap", "/data/a", kind, "kubectl-edit"),)
         (finding,) = diagnose_installation(view(app(sync="OutOfSync", differing_fields=differing, status=state)))
-        found[kind] = finding.severity
-    assert found == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.YOUR_CHANGE: Severity.INFO}
+        severities[kind] = finding.severity
+    assert severities == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.YOUR_CHANGE: Severity.INFO}
 
 
 @pytest.mark.parametrize(
@@ -145,4 +147,4 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
 def test_a_cluster_that_cannot_be_used_is_looked_at_by_its_name(said: str, way: str) -> None:
     ill = app(sync="Unknown", conditions=[("ComparisonError", f"Failed to load live state: {said}")])
     assert way in advised("AGY519", view(ill))
-    assert [each.rule.id for each in diagnose_installation(view(ill))] == ["AGY519"]
+    assert [finding.rule.id for finding in diagnose_installation(view(ill))] == ["AGY519"]

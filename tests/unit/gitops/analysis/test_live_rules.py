@@ -26,7 +26,7 @@ from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
 from argosy.gitops.status.worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest
-from support.installation_facts import ago, app, differs, manifest, row, told, view
+from support.installation_facts import ago, app, differs, list_messages, manifest, row, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
 UNREADABLE = Violation(
@@ -39,7 +39,9 @@ BY_GIT_OVER_HAND = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE
 BY_GIT = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE, "argocd-controller", "apps")
 ROLLED_BACK = {
     "sync": {"status": "OutOfSync", "revision": "b" * 40},
-    "history": [{"id": at, "revision": each * 40, "initiatedBy": {"username": "ann"}} for at, each in enumerate("aba")],
+    "history": [
+        {"id": at, "revision": letter * 40, "initiatedBy": {"username": "ann"}} for at, letter in enumerate("aba")
+    ],
 }
 AUTOMATED = {"syncPolicy": {"automated": {"selfHeal": True}}}
 KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
@@ -73,7 +75,10 @@ def result(kind: str, name: str, message: str, status: str = "SyncFailed", group
 
 
 def history(*seconds: float) -> list[dict[str, Any]]:
-    return [{"id": at, "deployStartedAt": ago(9000), "deployedAt": ago(9000 - each)} for at, each in enumerate(seconds)]
+    return [
+        {"id": at, "deployStartedAt": ago(9000), "deployedAt": ago(9000 - duration)}
+        for at, duration in enumerate(seconds)
+    ]
 
 
 def claim(name: str | None = "fast", **status: Any) -> Manifest:
@@ -685,14 +690,14 @@ def test_every_live_rule_has_cases_that_it_catches_and_leaves_alone() -> None:
 def test_no_sync_is_advised_that_a_window_refuses() -> None:
     differing = app(sync="OutOfSync", differing_fields=(BY_GIT,))
     (free,) = [
-        each.violation.fix
-        for each in diagnose_installation(view(differing, projects=projects()))
-        if each.rule.id == "AGY515"
+        finding.violation.fix
+        for finding in diagnose_installation(view(differing, projects=projects()))
+        if finding.rule.id == "AGY515"
     ]
     assert "argosy app sync models" in free
     for windows, is_refused in (([window()], True), ([window(manualSync=True)], False)):
-        found = diagnose_installation(view(differing, projects=projects(*windows)))
-        (fix,) = [each.violation.fix for each in found if each.rule.id == "AGY515"]
+        findings = diagnose_installation(view(differing, projects=projects(*windows)))
+        (fix,) = [finding.violation.fix for finding in findings if finding.rule.id == "AGY515"]
         assert ("argosy app sync" not in fix) is is_refused
         assert ("a sync is refused now" in fix and "argosy proj windows list default" in fix) is is_refused
         assert ("13:00" in fix) is is_refused, "the end of the window is named"
@@ -700,25 +705,25 @@ def test_no_sync_is_advised_that_a_window_refuses() -> None:
 
 @pytest.mark.parametrize("rule", LIVE)
 def test_a_live_rule_catches_what_it_is_for(rule: str) -> None:
-    for seen, words in CASES[rule].bad:
-        (message,) = told(rule, seen)
+    for live_view, words in CASES[rule].bad:
+        (message,) = list_messages(rule, live_view)
         assert words in message
 
 
 @pytest.mark.parametrize("rule", LIVE)
 def test_a_live_rule_leaves_alone_what_is_well(rule: str) -> None:
-    for seen in CASES[rule].good:
-        assert told(rule, seen) == []
+    for live_view in CASES[rule].good:
+        assert list_messages(rule, live_view) == []
 
 
 @pytest.mark.parametrize("rule", LIVE)
 def test_every_live_finding_says_what_to_do(rule: str) -> None:
-    for seen, _ in CASES[rule].bad:
-        assert all(each.fix for each in CATALOGUE[rule].check_installation(seen))
+    for live_view, _ in CASES[rule].bad:
+        assert all(violation.fix for violation in CATALOGUE[rule].check_installation(live_view))
 
 
-def fixes(rule: str, seen: LiveView) -> list[str]:
-    return [sight.fix for sight in CATALOGUE[rule].check_installation(seen)]
+def fixes(rule: str, live_view: LiveView) -> list[str]:
+    return [sight.fix for sight in CATALOGUE[rule].check_installation(live_view)]
 
 
 def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:

@@ -28,18 +28,18 @@ ODD = {
 def test_odd_files_end_no_check(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("odd.yaml").write_text(text)
-    assert check_paths(["."], log=lambda said: None).applications in (0, 1)
+    assert check_paths(["."], log=lambda message: None).applications in (0, 1)
 
 
 @pytest.mark.parametrize("resources", ["7", "true", "a", "[null, {a: 1}]", "{a: 1}"])
 def test_odd_kustomizations_end_no_check(resources: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("kustomization.yaml").write_text(f"resources: {resources}\n")
-    found = check_paths(["."], log=lambda said: None)
-    assert {each.rule.id for each in found.findings} <= {"AGY102"}
+    report = check_paths(["."], log=lambda message: None)
+    assert {finding.rule.id for finding in report.findings} <= {"AGY102"}
 
 
 def test_a_link_that_leads_nowhere_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("gone.yaml").symlink_to("nowhere.yaml")
-    assert check_paths(["."], log=lambda said: None).findings == []
+    assert check_paths(["."], log=lambda message: None).findings == []

@@ -19,7 +19,7 @@ def named(name: str) -> ManifestWithLocations:
 
 
 @pytest.mark.parametrize(
-    ("own", "name", "known", "found"),
+    ("own", "name", "known_names", "expected"),
     [
         ("dev-fraud", "scikit", ["dev-scikit"], "dev-scikit"),
         ("fraud-v2", "scikit", ["scikit-v2"], "scikit-v2"),
@@ -32,12 +32,14 @@ def named(name: str) -> ManifestWithLocations:
         ("dev-fraud", "", ["dev-"], ""),
     ],
 )
-def test_a_name_is_renamed_only_as_the_object_itself_was(own: str, name: str, known: list[str], found: str) -> None:
-    assert find_affixed_name(named(own), name, known) == found
+def test_a_name_is_renamed_only_as_the_object_itself_was(
+    own: str, name: str, known_names: list[str], expected: str
+) -> None:
+    assert find_affixed_name(named(own), name, known_names) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "found"),
+    ("name", "known_names", "expected"),
     [
         ("fruad-model", ["fraud-model"], "fraud-model"),
         ("fraud-eu", ["fraud-us"], ""),
@@ -47,8 +49,8 @@ def test_a_name_is_renamed_only_as_the_object_itself_was(own: str, name: str, kn
         ("fraud", ["fraud-model"], ""),
     ],
 )
-def test_a_slip_is_one_and_another_object_is_none(name: str, known: list[str], found: str) -> None:
-    assert _find_misspelt_name(name, known) == found
+def test_a_slip_is_one_and_another_object_is_none(name: str, known_names: list[str], expected: str) -> None:
+    assert _find_misspelt_name(name, known_names) == expected
 
 
 @pytest.mark.parametrize(

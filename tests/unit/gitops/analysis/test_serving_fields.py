@@ -19,25 +19,27 @@ def runtime(**spec: Any) -> Manifest:
     return {**about, "spec": {"containers": [{"name": "kserve-container", "image": "a"}], **spec}}
 
 
-def told(manifest: Manifest) -> list[tuple[str, str]]:
-    found = SchemaValidator().validate(manifest)
-    assert all(each.is_bundled for each in found)
-    return [(each.category, ".".join(map(str, each.path))) for each in found]
+def list_violations(manifest: Manifest) -> list[tuple[str, str]]:
+    problems = SchemaValidator().validate(manifest)
+    assert all(problem.is_bundled for problem in problems)
+    return [(problem.category, ".".join(map(str, problem.path))) for problem in problems]
 
 
 def test_a_name_that_is_almost_a_field_is_unknown() -> None:
-    assert told(service(minReplica=1)) == [(UNKNOWN, "spec.predictor.minReplica")]
-    assert told(service(model={"storageURI": "s3://a/b"})) == [(UNKNOWN, "spec.predictor.model.storageURI")]
-    assert told(runtime(supportedModelFormat=[])) == [(UNKNOWN, "spec.supportedModelFormat")]
-    assert told(runtime(containers=[{"name": "a", "volumeMount": []}])) == [(UNKNOWN, "spec.containers.0.volumeMount")]
+    assert list_violations(service(minReplica=1)) == [(UNKNOWN, "spec.predictor.minReplica")]
+    assert list_violations(service(model={"storageURI": "s3://a/b"})) == [(UNKNOWN, "spec.predictor.model.storageURI")]
+    assert list_violations(runtime(supportedModelFormat=[])) == [(UNKNOWN, "spec.supportedModelFormat")]
+    assert list_violations(runtime(containers=[{"name": "a", "volumeMount": []}])) == [
+        (UNKNOWN, "spec.containers.0.volumeMount")
+    ]
 
 
 def test_a_name_that_a_newer_definition_may_have_is_left_alone() -> None:
-    assert told(service(multiNode={"size": 2}, model={"storageUris": []})) == []
-    assert told(service(minReplicas=1, minReplica=1)) == []
-    assert told(service(nodeSelector={}, serviceAccountName="a", resourceClaims=[], containers=[])) == []
+    assert list_violations(service(multiNode={"size": 2}, model={"storageUris": []})) == []
+    assert list_violations(service(minReplicas=1, minReplica=1)) == []
+    assert list_violations(service(nodeSelector={}, serviceAccountName="a", resourceClaims=[], containers=[])) == []
 
 
 def test_an_amount_below_nothing_is_wrong() -> None:
-    found = told(service(model={"resources": {"limits": {"cpu": "-2", "memory": "1Gi"}}}))
-    assert found == [(WRONG, "spec.predictor.model.resources.limits.cpu")]
+    problems = list_violations(service(model={"resources": {"limits": {"cpu": "-2", "memory": "1Gi"}}}))
+    assert problems == [(WRONG, "spec.predictor.model.resources.limits.cpu")]

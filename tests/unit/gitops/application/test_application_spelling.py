@@ -11,7 +11,7 @@ from argosy.gitops.application.unknown_fields import SPEC_FIELDS, TOOL_FIELDS, f
 
 
 @pytest.mark.parametrize(
-    ("wire", "found"),
+    ("wire", "expected"),
     [
         ({"pth": "a"}, [("pth", "path")]),
         ({"repoUrl": "a"}, [("repoUrl", "repoURL")]),
@@ -26,14 +26,16 @@ from argosy.gitops.application.unknown_fields import SPEC_FIELDS, TOOL_FIELDS, f
         ({"path": "a", "helm": None, "plugin": {"env": [{"name": "a", "value": "b"}]}}, []),
     ],
 )
-def test_a_field_that_nobody_reads_is_found_with_the_nearest_there_is(wire: Any, found: list[tuple[str, str]]) -> None:
-    assert [(each.text, each.suggestion) for each in list_unknown_fields(wire)] == found
+def test_a_field_that_nobody_reads_is_found_with_the_nearest_there_is(
+    wire: Any, expected: list[tuple[str, str]]
+) -> None:
+    assert [(field.text, field.suggestion) for field in list_unknown_fields(wire)] == expected
 
 
 def test_other_maps_are_judged_by_their_own_fields() -> None:
     (spec,) = list_unknown_fields({"sorce": {"path": "a"}, "sources": [{"path": "b"}]}, SPEC_FIELDS)
     assert spec.message == "sorce is not a known field and is ignored; did you mean source?"
-    assert [each.text for each in list_unknown_fields({"path": "a", "kustomize": {}}, TOOL_FIELDS)] == ["path"]
+    assert [field.text for field in list_unknown_fields({"path": "a", "kustomize": {}}, TOOL_FIELDS)] == ["path"]
 
 
 @pytest.mark.parametrize(

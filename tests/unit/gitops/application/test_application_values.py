@@ -124,8 +124,8 @@ def test_a_field_of_the_wrong_kind_is_named(source: dict[str, Any], named: str) 
 )
 def test_who_made_an_application_is_read_from_the_mark_that_it_left(mark: str, parent: str) -> None:
     annotations = {"argocd.argoproj.io/tracking-id": mark}
-    found = read_application({"metadata": {"name": "models", "annotations": annotations}, "spec": {}})
-    assert found.parent == parent
+    app = read_application({"metadata": {"name": "models", "annotations": annotations}, "spec": {}})
+    assert app.parent == parent
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_who_made_an_application_is_read_from_the_mark_that_it_left(mark: str, p
 def test_an_application_is_here_where_its_destination_is_its_own_cluster(
     destination: dict[str, str], is_here: bool
 ) -> None:
-    found = read_application({"metadata": {"name": "models"}, "spec": {"destination": destination}})
-    assert found.destination.is_in_cluster is is_here
+    app = read_application({"metadata": {"name": "models"}, "spec": {"destination": destination}})
+    assert app.destination.is_in_cluster is is_here

@@ -20,11 +20,16 @@ def application(**fields: Any) -> dict[str, Any]:
 def test_a_request_says_what_to_sync_and_who_asks() -> None:
     sync = {"revision": "v2", "prune": True, "syncStrategy": {"apply": {"force": True}},
             "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]}  # fmt: skip
-    asked = read_application(application(operation={"sync": sync, "initiatedBy": {"username": "ann"}})).operation
-    assert asked is not None
-    assert (asked.username, asked.sync.revision, asked.sync.prune, asked.sync.force) == ("ann", "v2", True, True)
-    assert not asked.sync.runs_hooks
-    assert asked.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
+    operation = read_application(application(operation={"sync": sync, "initiatedBy": {"username": "ann"}})).operation
+    assert operation is not None
+    assert (operation.username, operation.sync.revision, operation.sync.prune, operation.sync.force) == (
+        "ann",
+        "v2",
+        True,
+        True,
+    )
+    assert not operation.sync.runs_hooks
+    assert operation.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +45,13 @@ def test_a_request_says_what_to_sync_and_who_asks() -> None:
 def test_a_strategy_says_whether_hooks_run_and_whether_force_is_used(
     strategy: dict[str, Any], runs_hooks: bool, force: bool
 ) -> None:
-    found = read_application(application(operation={"sync": {"syncStrategy": strategy}})).operation
-    assert found is not None and (found.sync.runs_hooks, found.sync.force) == (runs_hooks, force)
+    operation = read_application(application(operation={"sync": {"syncStrategy": strategy}})).operation
+    assert operation is not None and (operation.sync.runs_hooks, operation.sync.force) == (runs_hooks, force)
 
 
 def test_a_sync_runs_hooks_where_no_strategy_is_named() -> None:
-    asked = read_application(application(operation={"sync": {}})).operation
-    assert asked is not None and asked.sync.runs_hooks
+    operation = read_application(application(operation={"sync": {}})).operation
+    assert operation is not None and operation.sync.runs_hooks
 
 
 def test_an_operation_that_stands_still_can_be_taken_up_again() -> None:
@@ -63,10 +68,14 @@ def test_an_operation_that_stands_still_can_be_taken_up_again() -> None:
             ],
         },
     }  # fmt: skip
-    found = read_application(application(status={"operationState": state})).state
-    assert found is not None and found.has_result
-    assert (found.phase, found.retries, found.request.retry.limit) == (OperationPhase.RUNNING, 2, 3)
-    result = found.results[0]
+    operation_state = read_application(application(status={"operationState": state})).state
+    assert operation_state is not None and operation_state.has_result
+    assert (operation_state.phase, operation_state.retries, operation_state.request.retry.limit) == (
+        OperationPhase.RUNNING,
+        2,
+        3,
+    )
+    result = operation_state.results[0]
     assert result.key == ResourceKey("batch", "Job", "n", "j")
     assert (result.phase, result.result_code, result.hook_phase) == (
         SyncPhase.PRE_SYNC,
@@ -81,8 +90,8 @@ def test_a_phase_that_nobody_knows_is_named() -> None:
 
 
 def test_automated_is_on_where_it_is_not_said() -> None:
-    def automated(**given: Any) -> bool:
-        policy = read_application(application(spec={"syncPolicy": {"automated": given}})).policy
+    def automated(**fields: Any) -> bool:
+        policy = read_application(application(spec={"syncPolicy": {"automated": fields}})).policy
         assert policy.automated is not None
         return policy.automated.is_on
 

@@ -25,7 +25,7 @@ def manifest(**annotations: str) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("annotation_values", "expected"),
     [
         ({"hook": "PreSync"}, ["PreSync"]),
         ({"hook": " PreSync , PostSync,PreSync"}, ["PreSync", "PostSync"]),
@@ -38,12 +38,12 @@ def manifest(**annotations: str) -> Manifest:
         ({"hook": "PostSync", "helm": "pre-install"}, ["PostSync"]),
     ],
 )
-def test_a_hook_runs_in_the_phases_that_it_names(given: dict[str, str], expected: list[str]) -> None:
-    assert list_hook_phases(manifest(**given)) == tuple(map(SyncPhase, expected))
+def test_a_hook_runs_in_the_phases_that_it_names(annotation_values: dict[str, str], expected: list[str]) -> None:
+    assert list_hook_phases(manifest(**annotation_values)) == tuple(map(SyncPhase, expected))
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("annotation_values", "expected"),
     [
         ({}, 0),
         ({"wave": "-5"}, -5),
@@ -55,8 +55,8 @@ def test_a_hook_runs_in_the_phases_that_it_names(given: dict[str, str], expected
         ({"wave": "٣"}, 0),
     ],
 )
-def test_a_wave_is_a_whole_number_or_helms_weight_or_zero(given: dict[str, str], expected: int) -> None:
-    assert read_wave(manifest(**given)) == expected
+def test_a_wave_is_a_whole_number_or_helms_weight_or_zero(annotation_values: dict[str, str], expected: int) -> None:
+    assert read_wave(manifest(**annotation_values)) == expected
 
 
 def test_hooks_are_deleted_before_the_next_one_where_nothing_is_said() -> None:
@@ -64,8 +64,8 @@ def test_hooks_are_deleted_before_the_next_one_where_nothing_is_said() -> None:
 
 
 def test_delete_policies_of_argo_cd_and_of_helm_are_both_heard() -> None:
-    found = list_delete_policies(manifest(policy="HookSucceeded, nonsense", helm_policy="hook-failed"))
-    assert found == {DeletePolicy.HOOK_SUCCEEDED, DeletePolicy.HOOK_FAILED}
+    policies = list_delete_policies(manifest(policy="HookSucceeded, nonsense", helm_policy="hook-failed"))
+    assert policies == {DeletePolicy.HOOK_SUCCEEDED, DeletePolicy.HOOK_FAILED}
 
 
 def test_a_definition_that_helm_installs_first_is_no_hook() -> None:

@@ -26,13 +26,13 @@ def running(since: str, phase: str = "Running") -> dict[str, Any]:
 @pytest.fixture
 async def desk(cluster: Cluster) -> ApplicationService:
     await furnish(cluster, "argocd")
-    found = ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
+    service = ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
     kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
     source = {"repoURL": "https://git.example.com/app.git", "path": "app"}
     spec = {"project": "default", "source": source, "destination": {"name": "in-cluster"}}
     metadata = {"name": "web", "namespace": "argocd", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
     await cluster.create({**kind, "metadata": metadata, "spec": spec, "status": running(ONE)})
-    return found
+    return service
 
 
 async def changed(desk: ApplicationService, status: dict[str, Any]) -> Application:

@@ -142,8 +142,8 @@ async def test_the_budget_of_another_project_delays_nothing(desk: ApplicationSer
 async def test_the_window_that_holds_an_automated_sync_back_is_named(desk: ApplicationService) -> None:
     await create_project(desk, WINDOW)
     await create_app(desk, OUT_OF_SYNC)
-    listed, shown = await list_why(desk), await page_why(desk)
-    assert listed == shown and listed.startswith(DENIED) and listed.endswith("; differs"), listed
+    listed, on_page = await list_why(desk), await page_why(desk)
+    assert listed == on_page and listed.startswith(DENIED) and listed.endswith("; differs"), listed
     assert (await find_by_doctor(desk, "AGY522")).startswith(DENIED)
 
 

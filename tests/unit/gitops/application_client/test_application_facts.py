@@ -89,10 +89,10 @@ def test_what_somebody_found_out_goes_before_a_name_but_not_before_an_error(
 
 
 def test_a_long_reason_is_whole_and_on_one_line() -> None:
-    found = status_summary.describe_problem(
+    problem = status_summary.describe_problem(
         application({"conditions": [{"type": "ComparisonError", "message": "a\nb" * 200}]})
     )
-    assert found == "ComparisonError: " + "a b" * 200
+    assert problem == "ComparisonError: " + "a b" * 200
 
 
 def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> None:
@@ -108,10 +108,10 @@ def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> Non
 
 def test_the_address_of_a_repository_does_not_hide_what_is_wrong_with_it() -> None:
     message = "Failed to load target state: https://git.example:8443/team/models.git: there is no branch x"
-    found = status_summary.describe_problem(
+    problem = status_summary.describe_problem(
         application({"conditions": [{"type": "ComparisonError", "message": message}]})
     )
-    assert found == "ComparisonError: models.git: there is no branch x"
+    assert problem == "ComparisonError: models.git: there is no branch x"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_policy_is_told_in_the_words_of_argo_cd(policy: dict[str, Any], word
 
 def test_conditions_of_one_type_are_counted() -> None:
     types = ["SharedResourceWarning", "SharedResourceWarning", "SyncError"]
-    app = application({"conditions": [{"type": each, "message": ""} for each in types]})
+    app = application({"conditions": [{"type": condition_type, "message": ""} for condition_type in types]})
     assert status_summary.summarize_conditions(app) == "SharedResourceWarning(2),SyncError"
 
 
@@ -164,9 +164,9 @@ def test_ages_and_times_are_told_as_kubectl_and_argo_cd_tell_them() -> None:
 
 
 def test_all_comparison_errors_are_reasons_and_not_only_the_first() -> None:
-    said = [f"jqPathExpressions: {text!r}: jq cannot compile it,\nsyntax error" for text in (".a[", ".b |")]
-    conditions = [{"type": "ComparisonError", "message": text} for text in said]
+    messages = [f"jqPathExpressions: {text!r}: jq cannot compile it,\nsyntax error" for text in (".a[", ".b |")]
+    conditions = [{"type": "ComparisonError", "message": text} for text in messages]
     app = application({**OUT, "conditions": [*conditions, {"type": "SharedResourceWarning", "message": "no reason"}]})
     assert status_summary.list_comparison_errors(app) == [
-        f"ComparisonError: {text}".replace("\n", " ") for text in said
+        f"ComparisonError: {text}".replace("\n", " ") for text in messages
     ]

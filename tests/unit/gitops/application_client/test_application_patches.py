@@ -59,8 +59,8 @@ def test_a_source_that_cannot_be_taken_away_stays(sources: list[Any], position: 
 
 
 def test_literal_values_stand_in_the_application() -> None:
-    made = apply_flags(app(source=ONE), {"--values-literal-file": "replicas: 2\n"})
-    assert made["spec"]["source"]["helm"] == {"values": "replicas: 2\n"}
+    changed = apply_flags(app(source=ONE), {"--values-literal-file": "replicas: 2\n"})
+    assert changed["spec"]["source"]["helm"] == {"values": "replicas: 2\n"}
 
 
 def test_fields_are_picked_by_path_and_in_every_item_of_a_list() -> None:

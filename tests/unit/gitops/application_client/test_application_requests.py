@@ -72,14 +72,14 @@ def test_an_operation_has_the_words_of_argo_cd() -> None:
 
 def test_an_operation_without_retries_of_its_own_takes_those_of_the_application() -> None:
     app = application(syncPolicy={"retry": {"limit": 7}})
-    made = sync_operation(app, SyncFlags(strategy="apply"), "ann")
-    assert made["retry"] == {"limit": 7} and made["sync"]["syncStrategy"] == {"apply": {}}
+    operation = sync_operation(app, SyncFlags(strategy="apply"), "ann")
+    assert operation["retry"] == {"limit": 7} and operation["sync"]["syncStrategy"] == {"apply": {}}
 
 
 def test_keys_that_labels_chose_stand_beside_patterns() -> None:
     key = ResourceKey("", "ConfigMap", "ml", "settings")
-    made = sync_operation(application(), SyncFlags(resources=(":ConfigMap:ml/*",)), "ann", [key])
-    assert made["sync"]["resources"] == [{"namespace": "ml", "kind": "ConfigMap", "name": "settings"}]
+    operation = sync_operation(application(), SyncFlags(resources=(":ConfigMap:ml/*",)), "ann", [key])
+    assert operation["sync"]["resources"] == [{"namespace": "ml", "kind": "ConfigMap", "name": "settings"}]
 
 
 def test_what_syncs_by_itself_is_not_synced_elsewhere_but_for_a_dry_run() -> None:
@@ -101,18 +101,18 @@ def test_revisions_of_several_sources_are_given_by_position() -> None:
 
 
 def test_a_new_application_has_what_flags_say() -> None:
-    made = build_application(
+    new_app = build_application(
         "models", "argocd",
         {"--repo": "https://git.example/ml", "--path": "app", "--dest-name": "in-cluster", "--dest-namespace": "ml",
          "--label": ["env=dev"], "--annotations": ["a=b"], "--set-finalizer": True, "--sync-retry-limit": 2,
          "--helm-set": ["replicas=2"], "--values": ["dev.yaml"]},
     )  # fmt: skip
-    check_deliverable(made)
-    assert made["metadata"] == {
+    check_deliverable(new_app)
+    assert new_app["metadata"] == {
         "name": "models", "namespace": "argocd", "labels": {"env": "dev"}, "annotations": {"a": "b"},
         "finalizers": ["resources-finalizer.argocd.argoproj.io"],
     }  # fmt: skip
-    assert made["spec"] == {
+    assert new_app["spec"] == {
         "project": "default",
         "source": {
             "repoURL": "https://git.example/ml", "path": "app",
@@ -140,8 +140,8 @@ def test_a_change_leaves_all_else_alone_and_the_original_too() -> None:
     helm = {"valueFiles": ["a.yaml"], "parameters": [{"name": "x", "value": "1"}]}
     destination = {"server": "s", "namespace": "ml"}
     before: dict[str, Any] = {"spec": {"source": {**SOURCE, "helm": helm}, "destination": destination, "kept": 1}}
-    given = {"--values": ["b.yaml"], "--helm-set": ["x=2"], "--dest-name": "in-cluster"}
-    after = apply_flags(before, given)["spec"]
+    flags = {"--values": ["b.yaml"], "--helm-set": ["x=2"], "--dest-name": "in-cluster"}
+    after = apply_flags(before, flags)["spec"]
     assert after["source"]["helm"] == {"valueFiles": ["b.yaml"], "parameters": [{"name": "x", "value": "2"}]}
     assert after["destination"] == {"name": "in-cluster", "namespace": "ml"} and after["kept"] == 1
     assert before["spec"]["source"]["helm"]["valueFiles"] == ["a.yaml"]
@@ -152,9 +152,9 @@ def test_one_of_several_sources_must_be_named() -> None:
     with pytest.raises(UserError, match="--source-position"):
         apply_flags(before, {"--revision": "v2"})
     by_place = apply_flags(before, {"--revision": "v2"}, 2)["spec"]["sources"]
-    assert [each["targetRevision"] for each in by_place] == ["main", "v2"]
+    assert [source["targetRevision"] for source in by_place] == ["main", "v2"]
     by_name = apply_flags(before, {"--revision": "v2", "--source-name": "code"})["spec"]["sources"]
-    assert [each["targetRevision"] for each in by_name] == ["v2", "main"]
+    assert [source["targetRevision"] for source in by_name] == ["v2", "main"]
     assert apply_flags(before, {"--project": "ml"})["spec"]["project"] == "ml"
 
 

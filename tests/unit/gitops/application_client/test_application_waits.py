@@ -109,8 +109,8 @@ def test_waiting_for_health_alone_ends_where_nothing_would_ever_be_created() -> 
 
 
 def test_who_waits_for_degraded_gets_it() -> None:
-    wanted = WaitConditions(health=frozenset({"Degraded"}))
-    assert wanted.list_unmet(application(SICK)) == []
+    conditions = WaitConditions(health=frozenset({"Degraded"}))
+    assert conditions.list_unmet(application(SICK)) == []
     assert (
         find_wait_failure(
             application({"health": {"status": "Degraded"}}), WaitConditions(health=frozenset({"Suspended"}))
@@ -126,8 +126,8 @@ def test_only_the_object_that_is_waited_for_ends_the_wait() -> None:
         for name, health in (("good", "Progressing"), ("bad", "Degraded"))
     ]
     app = application({**SICK, "resources": rows})
-    found = find_wait_failure(app, WaitConditions(health=frozenset({"Healthy"}), resources=("apps:Deployment:bad",)))
-    assert found == WaitFailure("Deployment/bad: Degraded, and no operation is running", is_certain=False)
+    failure = find_wait_failure(app, WaitConditions(health=frozenset({"Healthy"}), resources=("apps:Deployment:bad",)))
+    assert failure == WaitFailure("Deployment/bad: Degraded, and no operation is running", is_certain=False)
     assert (
         find_wait_failure(app, WaitConditions(health=frozenset({"Healthy"}), resources=("apps:Deployment:good",)))
         is None
@@ -144,17 +144,17 @@ def test_why_a_container_does_not_run_is_told_unless_it_only_starts() -> None:
             ],
         }
     }
-    (told,) = list_waiting_reasons(pod)
-    assert (told, told.reason) == ("container main  ErrImagePull: no such image", "ErrImagePull")
+    (waiting_reason,) = list_waiting_reasons(pod)
+    assert (waiting_reason, waiting_reason.reason) == ("container main  ErrImagePull: no such image", "ErrImagePull")
 
 
 def test_progress_is_told_when_it_changes_and_now_and_then() -> None:
-    now, said = [0.0], list[str]()
-    seen = WaitReporter(ALL, said.append, lambda: now[0])
+    now, lines = [0.0], list[str]()
+    reporter = WaitReporter(ALL, lines.append, lambda: now[0])
     app = application({"sync": {"status": "Synced"}, "health": {"status": "Progressing", "message": "0 of 2"}})
     for moment in (0.0, 1.0, HEARTBEAT_SECONDS + 2):
         now[0] = moment
-        seen.show(app)
-    assert said == ["models: waiting: health is Progressing, not Healthy (0 of 2)"] * 2
-    seen.show(application({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}))
-    assert len(said) == 2
+        reporter.show(app)
+    assert lines == ["models: waiting: health is Progressing, not Healthy (0 of 2)"] * 2
+    reporter.show(application({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}))
+    assert len(lines) == 2

@@ -67,7 +67,7 @@ async def test_who_has_rights_in_one_namespace_alone_finds_it_by_its_label(place
     ClusterError("etcd is ill", code=500), ClusterError("Unauthorized", code=401), TransientError("away")
 ])  # fmt: skip
 async def test_what_cannot_be_asked_is_not_taken_for_absent(cluster: Cluster, error: Exception) -> None:
-    with pytest.raises(type(error)) as said:
+    with pytest.raises(type(error)) as error_info:
         await find_control_namespace(cast(Cluster, Faulty(cluster, lambda verb: error)))
     if isinstance(error, ClusterError):
-        assert str(said.value) == f"cannot find the control namespace: {error.message} ({error.code})"
+        assert str(error_info.value) == f"cannot find the control namespace: {error.message} ({error.code})"

@@ -23,8 +23,8 @@ def test_a_link_is_made_of_its_template_where_its_condition_holds() -> None:
      "https://x.example/\\n", "JaVaScRiPt:alert(1)", "http://[::1"],
 )  # fmt: skip
 def test_only_addresses_of_the_web_are_links(url: str) -> None:
-    found, faults = render_links(f'[{{url: "{url}", title: Bad}}]', VALUES, "argocd-cm")
-    assert found == [] and "entry 1" in faults[0]
+    links, faults = render_links(f'[{{url: "{url}", title: Bad}}]', VALUES, "argocd-cm")
+    assert links == [] and "entry 1" in faults[0]
 
 
 @pytest.mark.parametrize("text", ["[", "{}", "- 7", "text", ""])
@@ -37,5 +37,5 @@ def test_a_wrong_entry_leaves_the_others() -> None:
         '[{url: "https://x.example/{{.bad", title: A}, {url: "https://y.example", title: B, if: "((("}, '
         '{url: "https://z.example", title: C}]'
     )
-    found, faults = render_links(text, VALUES, "argocd-cm")
-    assert [each.title for each in found] == ["C"] and len(faults) == 2
+    links, faults = render_links(text, VALUES, "argocd-cm")
+    assert [link.title for link in links] == ["C"] and len(faults) == 2

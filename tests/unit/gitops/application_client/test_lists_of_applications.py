@@ -82,8 +82,8 @@ def test_an_application_that_nobody_can_read_is_a_row_that_says_so() -> None:
 
 
 def test_a_row_has_no_copy_of_labels() -> None:
-    given = manifest()
-    assert build_row(given).labels is given["metadata"]["labels"]
+    application = manifest()
+    assert build_row(application).labels is application["metadata"]["labels"]
 
 
 def test_the_permission_names_the_namespace_only_outside_of_the_usual_one() -> None:
@@ -107,60 +107,60 @@ def test_a_query_string_leads_to_itself(text: str) -> None:
 
 
 def test_words_are_known_in_any_case_and_commas_part_them() -> None:
-    found = read_query("sync=outofsync,SYNCED&autosync=Enabled")
-    assert (found.sync, found.autosync, found.told) == (("OutOfSync", "Synced"), ("auto",), ())
+    query = read_query("sync=outofsync,SYNCED&autosync=Enabled")
+    assert (query.sync, query.autosync, query.told) == (("OutOfSync", "Synced"), ("auto",), ())
 
 
 def test_a_value_that_is_unknown_is_told_and_the_rest_counts() -> None:
-    found = read_query("sync=Wrong&health=Healthy&label=((&page=0&view=pie&sort=size&fav=maybe&other=x")
-    assert found == AppListQuery(health=("Healthy",), told=found.told)
-    assert [each.partition(":")[0] for each in found.told] == ["sync", "label", "page", "view", "sort", "fav"]
-    assert found.told[0] == "sync: unknown value 'Wrong'; choose one of Synced, OutOfSync, Unknown"
+    query = read_query("sync=Wrong&health=Healthy&label=((&page=0&view=pie&sort=size&fav=maybe&other=x")
+    assert query == AppListQuery(health=("Healthy",), told=query.told)
+    assert [message.partition(":")[0] for message in query.told] == ["sync", "label", "page", "view", "sort", "fav"]
+    assert query.told[0] == "sync: unknown value 'Wrong'; choose one of Synced, OutOfSync, Unknown"
 
 
 def test_another_filter_leads_to_the_first_page_and_another_page_keeps_the_filters() -> None:
-    found = read_query("sync=OutOfSync&page=3")
-    assert found.text(q="x") == "q=x&sync=OutOfSync"
-    assert found.text(page=4) == "sync=OutOfSync&page=4"
-    assert found.toggled("sync", "OutOfSync") == ""
-    assert found.toggled("sync", "Unknown") == "sync=OutOfSync&sync=Unknown"
+    query = read_query("sync=OutOfSync&page=3")
+    assert query.text(q="x") == "q=x&sync=OutOfSync"
+    assert query.text(page=4) == "sync=OutOfSync&page=4"
+    assert query.toggled("sync", "OutOfSync") == ""
+    assert query.toggled("sync", "Unknown") == "sync=OutOfSync&sync=Unknown"
 
 
 def test_every_filter_that_is_on_can_be_taken_away() -> None:
-    found = read_query("q=x&sync=OutOfSync&held=1&sort=-name")
-    assert found.chips == [
+    query = read_query("q=x&sync=OutOfSync&held=1&sort=-name")
+    assert query.chips == [
         ("q", "x", "sync=OutOfSync&held=1&sort=-name"),
         ("sync", "OutOfSync", "q=x&held=1&sort=-name"),
         ("held", "yes", "q=x&sync=OutOfSync&sort=-name"),
     ]
-    assert (found.is_filtered, found.cleared, AppListQuery().is_filtered) == (True, "sort=-name", False)
+    assert (query.is_filtered, query.cleared, AppListQuery().is_filtered) == (True, "sort=-name", False)
 
 
 def test_a_page_is_fifty_rows_of_those_that_match() -> None:
-    found = build_app_list_page(ROWS, read_query("sync=OutOfSync&page=2"))
-    assert (found.total, found.matching, found.page, found.pages) == (210, 70, 2, 2)
-    assert (len(found.rows), found.first) == (20, 51)
+    page = build_app_list_page(ROWS, read_query("sync=OutOfSync&page=2"))
+    assert (page.total, page.matching, page.page, page.pages) == (210, 70, 2, 2)
+    assert (len(page.rows), page.first) == (20, 51)
     assert build_app_list_page(ROWS, read_query("page=99")).page == 5
 
 
 def test_a_facet_counts_what_would_be_left_beside_the_other_filters() -> None:
-    found = build_app_list_page(ROWS, read_query("sync=OutOfSync&health=Degraded"))
-    syncs = {each.value: (each.number, each.is_chosen) for each in found.facets["sync"]}
+    page = build_app_list_page(ROWS, read_query("sync=OutOfSync&health=Degraded"))
+    syncs = {option.value: (option.number, option.is_chosen) for option in page.facets["sync"]}
     both = [row for row in ROWS if row.health == "Degraded"]
     assert syncs["Synced"] == (sum(row.sync == "Synced" for row in both), False)
-    assert syncs["OutOfSync"] == (found.matching, True)
-    assert {each.value: each.number for each in found.facets["project"]} == {
+    assert syncs["OutOfSync"] == (page.matching, True)
+    assert {option.value: option.number for option in page.facets["project"]} == {
         f"project-{number}": sum(row.project == f"project-{number}" and row.sync == "OutOfSync" for row in both)
         for number in range(7)
     }
-    assert found.count(sync="OutOfSync") == found.matching == found.count(health="Degraded")
+    assert page.count(sync="OutOfSync") == page.matching == page.count(health="Degraded")
 
 
 def test_what_may_not_be_seen_is_not_even_counted() -> None:
-    found = build_app_list_page(ROWS, AppListQuery(), lambda row: row.project == "project-1")
-    assert (found.total, found.matching) == (30, 30)
-    assert [each.value for each in found.facets["project"]] == ["project-1"]
-    assert sum(found.matrix.values()) == 30
+    page = build_app_list_page(ROWS, AppListQuery(), lambda row: row.project == "project-1")
+    assert (page.total, page.matching) == (30, 30)
+    assert [option.value for option in page.facets["project"]] == ["project-1"]
+    assert sum(page.matrix.values()) == 30
 
 
 def test_labels_narrow_each_other_and_searches_need_every_word() -> None:
@@ -178,17 +178,17 @@ def test_held_and_favourite_ones_can_be_asked_for() -> None:
     ]
 
 
-@pytest.mark.parametrize("sort", [*SORTS, *(f"-{each}" for each in SORTS)])
+@pytest.mark.parametrize("sort", [*SORTS, *(f"-{order}" for order in SORTS)])
 def test_every_order_that_is_offered_orders(sort: str) -> None:
-    found = build_app_list_page(ROWS, AppListQuery(sort=sort), page_size=len(ROWS))
-    assert {row.key for row in found.rows} == {row.key for row in ROWS}
+    page = build_app_list_page(ROWS, AppListQuery(sort=sort), page_size=len(ROWS))
+    assert {row.key for row in page.rows} == {row.key for row in ROWS}
 
 
 def test_the_worst_come_first_by_health_and_by_name_within() -> None:
-    found = build_app_list_page(ROWS, AppListQuery(sort="health"), page_size=len(ROWS)).rows
-    assert found[0].health == "Degraded" and found[-1].health == "Healthy"
-    assert [row.name for row in found if row.health == "Degraded"] == sorted(
-        row.name for row in found if row.health == "Degraded"
+    rows = build_app_list_page(ROWS, AppListQuery(sort="health"), page_size=len(ROWS)).rows
+    assert rows[0].health == "Degraded" and rows[-1].health == "Healthy"
+    assert [row.name for row in rows if row.health == "Degraded"] == sorted(
+        row.name for row in rows if row.health == "Degraded"
     )
 
 

@@ -24,17 +24,19 @@ async def numbers(most: int, ended: list[int], pause: float = 0.0) -> AsyncGener
 
 async def test_all_that_came_is_told_and_the_last_stream_ends_it() -> None:
     ended: list[int] = []
-    found = [each async for batch in merge_streams([numbers(3, ended), numbers(5, ended)]) for each in batch]
-    assert sorted(found) == [0, 0, 1, 1, 2, 2, 3, 4] and sorted(ended) == [3, 5]
+    merged_numbers = [
+        number async for batch in merge_streams([numbers(3, ended), numbers(5, ended)]) for number in batch
+    ]
+    assert sorted(merged_numbers) == [0, 0, 1, 1, 2, 2, 3, 4] and sorted(ended) == [3, 5]
 
 
 async def test_who_leaves_while_more_waits_than_has_room_ends_every_stream() -> None:
     ended: list[int] = []
-    found = merge_streams([numbers(10_000 + place, ended) for place in range(20)], max_queued=10)
-    assert await anext(found)
+    merged = merge_streams([numbers(10_000 + number, ended) for number in range(20)], max_queued=10)
+    assert await anext(merged)
     await turns()  # all of them wait for room by now
     async with asyncio.timeout(HANG_SECONDS):
-        await found.aclose()
+        await merged.aclose()
     assert len(ended) == 20
 
 

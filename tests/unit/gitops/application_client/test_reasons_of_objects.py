@@ -30,8 +30,8 @@ def pod(why: str = "Unschedulable") -> dict[str, Any]:
 
 
 def test_a_runtime_that_is_not_there_is_named() -> None:
-    said = "RuntimeNotRecognized: ServingRuntime gone not found in namespace ml, and no ClusterServingRuntime"
-    assert summarize_health_reason(service(), PLACED).startswith(said)
+    expected = "RuntimeNotRecognized: ServingRuntime gone not found in namespace ml, and no ClusterServingRuntime"
+    assert summarize_health_reason(service(), PLACED).startswith(expected)
     assert read_served_model(service()).why == summarize_health_reason(service(), "")
 
 
@@ -44,7 +44,7 @@ def test_any_other_invalid_spec_is_told_in_the_words_of_its_status() -> None:
 
 def test_a_pod_that_no_node_takes_says_what_is_short() -> None:
     assert summarize_health_reason(pod(), "") == f"Unschedulable: {NO_ROOM}"
-    assert [str(each) for each in list_waiting_reasons(pod())] == [f"Unschedulable: {NO_ROOM}"]
+    assert [str(reason) for reason in list_waiting_reasons(pod())] == [f"Unschedulable: {NO_ROOM}"]
 
 
 def test_a_pod_that_is_gated_waits_for_somebody_else() -> None:
@@ -56,5 +56,5 @@ def test_a_pod_that_is_gated_waits_for_somebody_else() -> None:
 def test_what_two_objects_say_alike_is_told_once_and_healthy_ones_are_not_asked() -> None:
     keys = [ResourceKey("apps", "Deployment", "ml", name) for name in ("a", "b", "c")]
     ill, well = Assessment(HealthStatus.DEGRADED, "no image"), Assessment(HealthStatus.HEALTHY, "fine")
-    found = list_health_reasons([(keys[0], ill, {}), (keys[1], ill, {}), (keys[2], well, {})])
-    assert found == ["Deployment/a: no image"]
+    reasons = list_health_reasons([(keys[0], ill, {}), (keys[1], ill, {}), (keys[2], well, {})])
+    assert reasons == ["Deployment/a: no image"]

@@ -18,9 +18,9 @@ WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
 
 
 async def by_a_push(desk: ApplicationService) -> None:
-    asked = refresh_requests.RefreshQueue()
-    assert asked.enqueue(desk.cluster, [WEB]) == 1
-    await asked.wait_until_empty()
+    queue = refresh_requests.RefreshQueue()
+    assert queue.enqueue(desk.cluster, [WEB]) == 1
+    await queue.wait_until_empty()
 
 
 async def by_somebody(desk: ApplicationService) -> None:
@@ -38,8 +38,8 @@ async def test_a_hard_refresh_that_waits_stays_hard(
     await cluster.create({**kind, "metadata": metadata, "spec": {**spec, "destination": {"name": "in-cluster"}}})
     desk = ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
     await ask(desk)
-    found = (await desk.load_application("web")).annotations
-    assert found[REFRESH] == "hard" and found[REFRESH_TIMESTAMP] != "before"
+    app_annotations = (await desk.load_application("web")).annotations
+    assert app_annotations[REFRESH] == "hard" and app_annotations[REFRESH_TIMESTAMP] != "before"
     await cluster.patch(WEB, {"metadata": {"annotations": {REFRESH: None}}})
     await ask(desk)
     assert (await desk.load_application("web")).annotations[REFRESH] == "normal"

@@ -13,7 +13,9 @@ from argosy.gitops.application_client.application_actions import choose_rollback
 
 def application(*revisions: str, **last_source: Any) -> Application:
     source = {"repoURL": "https://git.example/ml", "path": "app"}
-    history = [{"id": number, "revision": each, "source": dict(source)} for number, each in enumerate(revisions)]
+    history = [
+        {"id": number, "revision": revision, "source": dict(source)} for number, revision in enumerate(revisions)
+    ]
     if history:
         history[-1]["source"] = {**source, **last_source}
     return read_application(
@@ -22,7 +24,7 @@ def application(*revisions: str, **last_source: Any) -> Application:
 
 
 @pytest.mark.parametrize(
-    "app, chosen, theirs",
+    "app, chosen, compat_choice",
     [
         (application("a", "b"), 0, 0),
         (application("a", "b", "b"), 0, 1),
@@ -31,9 +33,9 @@ def application(*revisions: str, **last_source: Any) -> Application:
         (application("a", "b", "b", path="other"), 1, 1),
     ],
 )
-def test_without_a_number_it_is_the_last_that_was_another(app: Application, chosen: int, theirs: int) -> None:
+def test_without_a_number_it_is_the_last_that_was_another(app: Application, chosen: int, compat_choice: int) -> None:
     assert choose_rollback_entry(app, None).id == chosen
-    assert choose_rollback_entry(app, None, is_compat=True).id == theirs
+    assert choose_rollback_entry(app, None, is_compat=True).id == compat_choice
 
 
 def test_what_is_deployed_already_is_known() -> None:

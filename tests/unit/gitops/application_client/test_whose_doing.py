@@ -41,8 +41,8 @@ def live(*writers: tuple[str, str, str], version: str = "1") -> Manifest:
     return {"metadata": {"name": "settings", "resourceVersion": version, "managedFields": fields}}
 
 
-def said(app: dict[str, Any], found: Manifest | None) -> str:
-    return describe_drift_authors(read_application(app), {KEY: found}.get)
+def describe_drift(app: dict[str, Any], live_object: Manifest | None) -> str:
+    return describe_drift_authors(read_application(app), {KEY: live_object}.get)
 
 
 OURS = ("argocd-controller", ENDED, "data")
@@ -51,7 +51,7 @@ HAND = ("kubectl-edit", "2026-11-15T10:30:00Z", "data")
 
 
 @pytest.mark.parametrize(
-    ("app", "found", "told"),
+    ("app", "live_object", "expected"),
     [
         (application(), live(OURS), "1 object differs: 1 your change"),
         (application(OLD), live(OURS, HAND), "1 object differs: 1 by kubectl-edit"),
@@ -66,8 +66,8 @@ HAND = ("kubectl-edit", "2026-11-15T10:30:00Z", "data")
         (application(server="https://elsewhere.example.org"), live(OURS), ""),
     ],
 )
-def test_it_is_told_only_where_it_is_certain(app: dict[str, Any], found: Manifest | None, told: str) -> None:
-    assert said(app, found) == told
+def test_it_is_told_only_where_it_is_certain(app: dict[str, Any], live_object: Manifest | None, expected: str) -> None:
+    assert describe_drift(app, live_object) == expected
 
 
 def test_what_somebody_counted_is_remembered_until_what_lives_changes() -> None:

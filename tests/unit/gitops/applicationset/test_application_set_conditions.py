@@ -62,8 +62,8 @@ async def create_controller(cluster: Cluster, labels: dict[str, str], **annotati
 async def read_cache(cluster: Cluster) -> InformerCache:
     cache = InformerCache()
     for kind in (APPLICATION_SET_KIND, *WORKLOAD_KINDS):
-        for each in (await cluster.list(kind)).items:
-            cache.put({**each, "kind": kind.kind})
+        for manifest in (await cluster.list(kind)).items:
+            cache.put({**manifest, "kind": kind.kind})
     return cache
 
 
@@ -74,8 +74,8 @@ async def reported(
     cache = cache or await read_cache(cluster)
     reporter = ApplicationSetReporter(cluster, cache, "argocd", lambda: NOW, lambda kind: kind not in unread)
     await reporter.report()
-    found: Manifest = await cluster.get(KEY) or {}
-    conditions: list[dict[str, Any]] = (found.get("status") or {}).get("conditions") or []
+    application_set: Manifest = await cluster.get(KEY) or {}
+    conditions: list[dict[str, Any]] = (application_set.get("status") or {}).get("conditions") or []
     return conditions
 
 
@@ -109,36 +109,36 @@ async def test_a_controller_of_an_argo_cd_is_left_to_its_work(cluster: Cluster, 
 async def test_a_controller_that_is_only_simulated_expands_nothing(cluster: Cluster) -> None:
     await create_set(cluster)
     await create_controller(cluster, ARGOCD, **{SIMULATED: "argocd_operator"})
-    assert [each["reason"] for each in await reported(cluster)] == [NO_CONTROLLER_REASON]
+    assert [condition["reason"] for condition in await reported(cluster)] == [NO_CONTROLLER_REASON]
 
 
 async def test_a_status_of_another_controller_is_never_touched(cluster: Cluster) -> None:
     """It may run in another cluster."""
     await create_set(cluster)
-    theirs = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
+    condition = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
               "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
-    await cluster.patch(KEY, {"status": {"conditions": [theirs]}}, subresource="status")
-    assert await reported(cluster) == [theirs]
+    await cluster.patch(KEY, {"status": {"conditions": [condition]}}, subresource="status")
+    assert await reported(cluster) == [condition]
 
 
 async def test_a_status_that_another_controller_wrote_since_the_last_look_is_kept(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     await create_set(cluster)
-    seen = await read_cache(cluster)
-    theirs = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
+    cache = await read_cache(cluster)
+    condition = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
               "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
-    await cluster.patch(KEY, {"status": {"conditions": [theirs]}}, subresource="status")
-    assert await reported(cluster, cache=seen) == [theirs]
+    await cluster.patch(KEY, {"status": {"conditions": [condition]}}, subresource="status")
+    assert await reported(cluster, cache=cache) == [condition]
     assert not caplog.records  # it is looked at again: nothing to worry about
-    assert await reported(cluster) == [theirs]
+    assert await reported(cluster) == [condition]
 
 
 async def test_after_another_change_the_condition_is_written_on_the_next_look(cluster: Cluster) -> None:
     await create_set(cluster)
-    seen = await read_cache(cluster)
+    cache = await read_cache(cluster)
     await cluster.patch(KEY, {"metadata": {"labels": {"team": "ml"}}})
-    assert await reported(cluster, cache=seen) == []
+    assert await reported(cluster, cache=cache) == []
     assert [condition["reason"] for condition in await reported(cluster)] == [NO_CONTROLLER_REASON]
 
 
@@ -151,5 +151,5 @@ async def test_where_something_may_not_be_read_nothing_is_claimed(cluster: Clust
 async def test_an_application_set_of_another_namespace_is_somebody_elses(cluster: Cluster) -> None:
     await create_set(cluster, "elsewhere")
     await reported(cluster)
-    found = await cluster.get(KEY._replace(namespace="elsewhere"))
-    assert found is not None and "status" not in found
+    application_set = await cluster.get(KEY._replace(namespace="elsewhere"))
+    assert application_set is not None and "status" not in application_set

@@ -48,8 +48,8 @@ async def test_addresses_come_from_the_settings_and_from_ingresses_of_the_contro
                     "spec": {"rules": [{"host": f"web.{namespace}.example"}]},
                 }
             )
-        found = await list_server_addresses(cluster, "argocd")
-    assert found == [
+        addresses = await list_server_addresses(cluster, "argocd")
+    assert addresses == [
         "https://argocd.example",
         "https://second.example",
         "https://third.example:8443",

@@ -90,7 +90,11 @@ def test_the_file_of_a_new_repository_is_a_delivery() -> None:
     delivery = read_delivery_file(
         text.replace("__NAME__", "fraud").replace("__REPO_URL__", "https://example.com/fraud")
     )
-    assert [each.application for each in delivery.environments] == ["fraud-dev", "fraud-staging", "fraud-production"]
+    assert [environment.application for environment in delivery.environments] == [
+        "fraud-dev",
+        "fraud-staging",
+        "fraud-production",
+    ]
     assert delivery.product == "fraud"
 
 

@@ -11,10 +11,10 @@ SECRET = "of-a-test"
 
 def test_credentials_of_gitea_show_who_and_no_password() -> None:
     gitea = {"spec": {"giteaAdminUser": "ada"}, "status": {"adminPassword": SECRET}}
-    found = read_credentials(gitea)
-    assert isinstance(found, GiteaCredentials) and found.password == SECRET
-    assert "ada" in repr(found)
-    assert SECRET not in f"{found!r} {found} {[found]}"
+    credentials = read_credentials(gitea)
+    assert isinstance(credentials, GiteaCredentials) and credentials.password == SECRET
+    assert "ada" in repr(credentials)
+    assert SECRET not in f"{credentials!r} {credentials} {[credentials]}"
 
 
 def test_a_request_shows_no_value_of_the_repositorys_secret() -> None:

@@ -22,8 +22,8 @@ def owned(live: Manifest, **managers: Any) -> Manifest:
     return {**live, "metadata": {**live["metadata"], "managedFields": entries}}
 
 
-def told(desired: Manifest, live: Manifest) -> list[tuple[str, Any, str]]:
-    return [(each.pointer, each.live, each.manager) for each in list_foreign_fields(pair(desired, live))]
+def list_added_fields(desired: Manifest, live: Manifest) -> list[tuple[str, Any, str]]:
+    return [(field.pointer, field.live, field.manager) for field in list_foreign_fields(pair(desired, live))]
 
 
 def test_what_a_webhook_set_is_told_with_its_name_and_value() -> None:
@@ -33,18 +33,21 @@ def test_what_a_webhook_set_is_told_with_its_name_and_value() -> None:
         argocd_controller={"f:spec": {"f:model": {"f:cpu": {}}}},
         kserve_webhook={"f:spec": {"f:model": {"f:name": {}}, "f:mount": {}}},
     )
-    assert told(desired, live) == [("/spec/model/name", "", "kserve-webhook"), ("/spec/mount", False, "kserve-webhook")]
+    assert list_added_fields(desired, live) == [
+        ("/spec/model/name", "", "kserve-webhook"),
+        ("/spec/mount", False, "kserve-webhook"),
+    ]
     one = list_foreign_fields(pair(desired, live))[0]
     assert (one.has_desired, one.since) == (False, "2026-01-01T00:00:00Z")
 
 
 def test_defaults_of_whoever_applied_are_not_told() -> None:
     live = owned(widget({"a": 2, "b": 1}), argocd_controller={"f:spec": {"f:a": {}, "f:b": {}}})
-    assert told(widget({"a": 1}), live) == []
+    assert list_added_fields(widget({"a": 1}), live) == []
 
 
 def test_what_nobody_owns_is_not_told() -> None:
-    assert told(widget({"a": 1}), widget({"a": 2, "b": 1})) == []
+    assert list_added_fields(widget({"a": 1}), widget({"a": 2, "b": 1})) == []
 
 
 def test_metadata_and_status_are_not_told() -> None:
@@ -53,16 +56,16 @@ def test_metadata_and_status_are_not_told() -> None:
         argocd_controller={"f:spec": {"f:a": {}}},
         other={"f:metadata": {"f:annotations": {"f:x": {}}}, "f:status": {"f:ready": {}}},
     )
-    assert told(widget({"a": 1}), live) == []
+    assert list_added_fields(widget({"a": 1}), live) == []
 
 
 @pytest.mark.parametrize("kind", ["Secret"])
 def test_nothing_of_a_secret_is_told(kind: str) -> None:
     live = owned(manifest(kind, data={"a": "Mg==", "b": "Mg=="}), other={"f:data": {"f:b": {}}})
-    assert told(manifest(kind, data={"a": "MQ=="}), live) == []
+    assert list_added_fields(manifest(kind, data={"a": "MQ=="}), live) == []
 
 
 def test_managed_fields_that_cannot_be_read_tell_nothing() -> None:
     live = owned(widget({"a": 2, "b": 1}), other={"f:spec": {"f:b": {}}})
     live["metadata"]["managedFields"][0]["fieldsV1"] = {"x": 1}
-    assert told(widget({"a": 1}), live) == []
+    assert list_added_fields(widget({"a": 1}), live) == []

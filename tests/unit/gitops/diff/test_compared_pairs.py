@@ -22,38 +22,38 @@ def config_map(name: str = "settings", annotations: dict[str, str] | None = None
 
 
 def compared(desired: list[Manifest], live: list[Manifest], **options: Any) -> Any:
-    return compare_manifests(desired, {key_of(each): each for each in live}, DiffOptions(), **options)
+    return compare_manifests(desired, {key_of(manifest): manifest for manifest in live}, DiffOptions(), **options)
 
 
 def test_equal_manifests_are_synced() -> None:
-    found = compared([config_map(a="1")], [config_map(a="1", b="2")])
-    assert found.status is SyncStatus.SYNCED
-    assert [pair.differs for pair in found.pairs] == [False]
+    comparison = compared([config_map(a="1")], [config_map(a="1", b="2")])
+    assert comparison.status is SyncStatus.SYNCED
+    assert [pair.differs for pair in comparison.pairs] == [False]
 
 
 def test_what_does_not_live_yet_is_out_of_sync() -> None:
-    found = compared([config_map(a="1")], [])
-    assert found.status is SyncStatus.OUT_OF_SYNC
-    assert found.pairs[0].differs
-    assert found.pairs[0].live is None
+    comparison = compared([config_map(a="1")], [])
+    assert comparison.status is SyncStatus.OUT_OF_SYNC
+    assert comparison.pairs[0].differs
+    assert comparison.pairs[0].live is None
 
 
 def test_what_nobody_asks_for_is_out_of_sync() -> None:
-    found = compared([], [config_map(a="1")])
-    assert found.status is SyncStatus.OUT_OF_SYNC
-    assert found.pairs[0].desired is None
+    comparison = compared([], [config_map(a="1")])
+    assert comparison.status is SyncStatus.OUT_OF_SYNC
+    assert comparison.pairs[0].desired is None
 
 
 def test_an_extra_that_asks_not_to_be_counted_leaves_the_application_synced_and_is_still_a_pair() -> None:
-    found = compared([], [config_map(annotations={OPTIONS: "IgnoreExtraneous"})])
-    assert found.status is SyncStatus.SYNCED
-    assert [pair.desired for pair in found.pairs] == [None]
+    comparison = compared([], [config_map(annotations={OPTIONS: "IgnoreExtraneous"})])
+    assert comparison.status is SyncStatus.SYNCED
+    assert [pair.desired for pair in comparison.pairs] == [None]
 
 
 def test_a_copy_that_a_controller_made_of_our_marks_is_in_no_pair() -> None:
-    found = compared([], [config_map()], is_own=lambda live: False)
-    assert found.pairs == []
-    assert found.status is SyncStatus.SYNCED
+    comparison = compared([], [config_map()], is_own=lambda live: False)
+    assert comparison.pairs == []
+    assert comparison.status is SyncStatus.SYNCED
 
 
 @pytest.mark.parametrize("annotations", [{HOOK: "PreSync"}, {"helm.sh/hook": "test"}])
@@ -61,32 +61,32 @@ def test_hooks_are_apart_and_no_pair_on_either_side(annotations: dict[str, str])
     hook = config_map("hook", annotations)
     assert compared([hook], []).hooks == [hook]
     for desired in ([hook], []):
-        found = compared(desired, [hook])
-        assert found.pairs == []
-        assert found.status is SyncStatus.SYNCED
+        comparison = compared(desired, [hook])
+        assert comparison.pairs == []
+        assert comparison.status is SyncStatus.SYNCED
 
 
 def test_what_is_skipped_is_neither_applied_nor_pruned() -> None:
     skipped = config_map("skipped", {HOOK: "Skip"})
     for live in ([], [config_map("skipped", a="1")]):
-        found = compared([skipped], live)
-        assert found.pairs == []
-        assert found.hooks == []
+        comparison = compared([skipped], live)
+        assert comparison.pairs == []
+        assert comparison.hooks == []
 
 
 def test_a_manifest_that_does_not_fit_its_kind_makes_the_status_unknown_and_is_named() -> None:
     wrong = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": "three"}}
     right = wrong | {"spec": {"replicas": 3}}
-    found = compared([wrong], [right])
-    assert found.status is SyncStatus.UNKNOWN
-    assert found.pairs[0].differs
-    (fault,) = found.faults
+    comparison = compared([wrong], [right])
+    assert comparison.status is SyncStatus.UNKNOWN
+    assert comparison.pairs[0].differs
+    (fault,) = comparison.faults
     assert fault.startswith("apps/Deployment/web: comparison failed")
 
 
 def living(version: str, **data: Any) -> Manifest:
-    made = config_map(**data)
-    return made | {"metadata": made["metadata"] | {"uid": "u1", "resourceVersion": version}}
+    manifest = config_map(**data)
+    return manifest | {"metadata": manifest["metadata"] | {"uid": "u1", "resourceVersion": version}}
 
 
 def test_a_memory_answers_for_what_did_not_change_and_for_nothing_else() -> None:
@@ -129,9 +129,9 @@ def test_a_custom_kind_that_lives_in_another_version_is_compared_by_its_fields()
 def autoscaler(version: str, **spec: Any) -> Manifest:
     target = {"kind": "Deployment", "name": "web"}
     metadata = {"name": "web", "namespace": "default"}
-    made = {"scaleTargetRef": target, "maxReplicas": 3} | spec
+    autoscaler_spec = {"scaleTargetRef": target, "maxReplicas": 3} | spec
     head = {"apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler"}
-    return {**head, "metadata": metadata, "spec": made}
+    return {**head, "metadata": metadata, "spec": autoscaler_spec}
 
 
 def test_an_autoscaler_of_the_first_version_is_compared_with_how_it_lives_in_the_second() -> None:
@@ -148,6 +148,6 @@ def test_an_autoscaler_of_the_first_version_is_compared_with_how_it_lives_in_the
 
 def test_what_only_says_how_its_name_begins_is_a_pair_without_a_live_side() -> None:
     named = config_map()
-    made = named | {"metadata": {"generateName": "run-", "namespace": "default"}}
-    found = compared([made], [])
-    assert [(pair.key.name, pair.live) for pair in found.pairs] == [("run-", None)]
+    generated = named | {"metadata": {"generateName": "run-", "namespace": "default"}}
+    comparison = compared([generated], [])
+    assert [(pair.key.name, pair.live) for pair in comparison.pairs] == [("run-", None)]

@@ -25,13 +25,13 @@ DISKS = {
 
 def definition(schema: Any = None, version: str = "v1") -> Manifest:
     spec = {"type": "object", "properties": {"disks": DISKS, "size": {"type": "string", "default": "small"}}}
-    made = schema if schema is not None else {"type": "object", "properties": {"spec": spec}}
+    openapi_schema = schema if schema is not None else {"type": "object", "properties": {"spec": spec}}
     return {
         "metadata": {"name": "widgets.example.io", "uid": "u", "resourceVersion": "1"},
         "spec": {
             "group": "example.io",
             "names": {"kind": "Widget"},
-            "versions": [{"name": version, "schema": {"openAPIV3Schema": made}}],
+            "versions": [{"name": version, "schema": {"openAPIV3Schema": openapi_schema}}],
         },
     }
 
@@ -43,8 +43,10 @@ OWNED = {"f:spec": {"f:disks": {'k:{"id":"a"}': {".": {}, "f:id": {}}}}}
 def test_elements_are_told_apart_by_the_keys_of_the_definition() -> None:
     desired = widget({"disks": [{"id": "a", "x": 1}, {"id": "b", "x": 2}]})
     live = widget({"disks": [{"id": "b", "x": 5, "mode": "rw"}, {"id": "a", "x": 1, "mode": "rw"}]})
-    found = list_differences(pair(desired, live, find_shape=SHAPES), find_shape=SHAPES)
-    assert ("/spec/disks/0/x", 2, 5) in [(each.pointer, each.desired, each.live) for each in found]
+    differences = list_differences(pair(desired, live, find_shape=SHAPES), find_shape=SHAPES)
+    assert ("/spec/disks/0/x", 2, 5) in [
+        (difference.pointer, difference.desired, difference.live) for difference in differences
+    ]
 
 
 def test_defaults_of_a_definition_are_no_drift_where_the_server_applies() -> None:
@@ -55,13 +57,13 @@ def test_defaults_of_a_definition_are_no_drift_where_the_server_applies() -> Non
 
 
 def test_a_definition_is_read_once_until_it_changes() -> None:
-    found = [definition()]
-    shapes = CrdShapes(lambda: found)
+    definitions = [definition()]
+    shapes = CrdShapes(lambda: definitions)
     first = shapes("example.io/v1", "Widget")
     assert first is not None
     assert shapes("example.io/v1", "Widget") is first
-    found[0] = definition()
-    found[0]["metadata"]["resourceVersion"] = "2"
+    definitions[0] = definition()
+    definitions[0]["metadata"]["resourceVersion"] = "2"
     assert shapes("example.io/v1", "Widget") is not first
 
 

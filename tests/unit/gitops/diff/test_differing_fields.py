@@ -13,14 +13,17 @@ from argosy.kube.objects import Manifest, key_of
 from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, pair, widget
 
 
-def found(desired: Manifest, live: Manifest, **options: Any) -> list[tuple[str, Any, Any]]:
-    return [(each.pointer, each.desired, each.live) for each in list_differences(pair(desired, live), **options)]
+def list_differing_fields(desired: Manifest, live: Manifest, **options: Any) -> list[tuple[str, Any, Any]]:
+    return [
+        (difference.pointer, difference.desired, difference.live)
+        for difference in list_differences(pair(desired, live), **options)
+    ]
 
 
 def test_each_differing_field_is_named_once_in_order() -> None:
     desired = widget({"b": 1, "a": {"x": 1, "y": 2}, "same": 1})
     live = widget({"b": 2, "a": {"x": 3, "y": 4}, "same": 1, "only": 1})
-    assert found(desired, live) == [("/spec/a/x", 1, 3), ("/spec/a/y", 2, 4), ("/spec/b", 1, 2)]
+    assert list_differing_fields(desired, live) == [("/spec/a/x", 1, 3), ("/spec/a/y", 2, 4), ("/spec/b", 1, 2)]
 
 
 def test_a_field_that_live_lacks_is_told_from_a_null() -> None:
@@ -35,7 +38,7 @@ def test_an_element_is_found_by_its_key_and_named_by_its_place_in_live() -> None
     template = deployment()["spec"]["template"]
     others = [{"name": "sidecar", "image": "s"}, {"name": "web", "image": "web:2"}]
     live = deployment(template=template | {"spec": {"containers": others}})
-    (one,) = found(deployment(), live)
+    (one,) = list_differing_fields(deployment(), live)
     assert one == ("/spec/template/spec/containers/1/image", "web:1", "web:2")
 
 
@@ -50,25 +53,27 @@ def test_a_new_element_stands_behind_those_of_live() -> None:
 def test_elements_of_custom_kinds_are_paired_by_name_or_else_by_place() -> None:
     desired = widget({"steps": [{"name": "a", "x": 1}, {"name": "b", "x": 2}], "plain": [{"x": 1}]})
     live = widget({"steps": [{"name": "a", "x": 1}, {"name": "b", "x": 3}], "plain": [{"x": 2}]})
-    assert found(desired, live) == [("/spec/plain/0/x", 1, 2), ("/spec/steps/1/x", 2, 3)]
+    assert list_differing_fields(desired, live) == [("/spec/plain/0/x", 1, 2), ("/spec/steps/1/x", 2, 3)]
 
 
 def test_scalars_in_a_list_and_another_order_differ_as_a_whole() -> None:
-    assert found(widget({"a": [1, 2]}), widget({"a": [1, 3]})) == [("/spec/a", [1, 2], [1, 3])]
+    assert list_differing_fields(widget({"a": [1, 2]}), widget({"a": [1, 3]})) == [("/spec/a", [1, 2], [1, 3])]
     one, other = {"name": "a"}, {"name": "b"}
-    assert found(widget({"a": [one, other]}), widget({"a": [other, one]})) == [("/spec/a", [one, other], [other, one])]
+    assert list_differing_fields(widget({"a": [one, other]}), widget({"a": [other, one]})) == [
+        ("/spec/a", [one, other], [other, one])
+    ]
 
 
 def test_names_with_slashes_are_escaped() -> None:
     desired = manifest("ConfigMap", meta={"labels": {"a.io/b~c": "1"}})
     live = manifest("ConfigMap", meta={"labels": {"a.io/b~c": "2"}})
-    assert found(desired, live) == [("/metadata/labels/a.io~1b~0c", "1", "2")]
+    assert list_differing_fields(desired, live) == [("/metadata/labels/a.io~1b~0c", "1", "2")]
 
 
 def test_a_side_that_is_missing_is_one_difference() -> None:
     desired = widget({"a": 1})
-    (made,) = compare_manifests([desired], {}, DiffOptions()).pairs
-    assert list_differences(made) == [FieldDifference("", desired, None, has_live=False)]
+    (missing_pair,) = compare_manifests([desired], {}, DiffOptions()).pairs
+    assert list_differences(missing_pair) == [FieldDifference("", desired, None, has_live=False)]
     (extra,) = compare_manifests([], {key_of(desired): desired}, DiffOptions()).pairs
     assert list_differences(extra) == [FieldDifference("", None, desired, has_desired=False)]
 
@@ -112,29 +117,29 @@ def test_equal_values_of_a_secret_have_equal_marks_and_others_longer_ones() -> N
     desired = manifest("Secret", stringData={"a": "same", "b": "new"})
     live = manifest("Secret", data={"a": "c2FtZQ==", "b": "b2xk"})
     live = applied(live, manifest("Secret", data={"b": "b2xkZXI="}))
-    shown, lived = mask_secrets([desired, live])
-    assert shown is not None
+    masked, lived = mask_secrets([desired, live])
+    assert masked is not None
     assert lived is not None
-    assert shown["data"] == {"a": "+" * 8, "b": "+" * 8}
-    assert "stringData" not in shown
+    assert masked["data"] == {"a": "+" * 8, "b": "+" * 8}
+    assert "stringData" not in masked
     assert lived["data"] == {"a": "+" * 8, "b": "+" * 12}
     assert json.loads(lived["metadata"]["annotations"][LAST_APPLIED])["data"] == {"b": "+" * 16}
 
 
 def test_other_kinds_are_shown_as_they_are() -> None:
-    made = manifest("ConfigMap", data={"a": "b"})
-    assert mask_secrets([made, None]) == [made, None]
+    config_map = manifest("ConfigMap", data={"a": "b"})
+    assert mask_secrets([config_map, None]) == [config_map, None]
 
 
 def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
-    made = manifest("Secret", meta={"annotations": {"token": "t0p", "plain": "p"}})
-    (shown,) = mask_secrets([made], ["token"])
-    assert shown is not None
-    assert shown["metadata"]["annotations"] == {"token": "+" * 8, "plain": "p"}
+    secret = manifest("Secret", meta={"annotations": {"token": "t0p", "plain": "p"}})
+    (masked,) = mask_secrets([secret], ["token"])
+    assert masked is not None
+    assert masked["metadata"]["annotations"] == {"token": "+" * 8, "plain": "p"}
 
 
 @pytest.mark.parametrize(
-    "made",
+    "secret",
     [
         manifest("Secret", data="t0p-secret"),
         manifest("Secret", data=["t0p-secret"]),
@@ -146,12 +151,12 @@ def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
         applied(manifest("Secret"), manifest("Secret", stringData={"a": "t0p-secret"})),
     ],
 )
-def test_no_shape_of_a_secret_lets_a_value_through(made: Manifest) -> None:
-    assert "t0p" not in json.dumps(mask_secrets([made]))
+def test_no_shape_of_a_secret_lets_a_value_through(secret: Manifest) -> None:
+    assert "t0p" not in json.dumps(mask_secrets([secret]))
 
 
 def test_differences_of_a_secret_show_marks() -> None:
     desired, live = manifest("Secret", stringData={"a": "new"}), manifest("Secret", data={"a": "b2xk"})
-    assert found(desired, live) == [("/data/a", "+" * 8, "+" * 12)]
-    (made,) = compare_manifests([desired], {}, DiffOptions()).pairs
-    assert "new" not in json.dumps(list_differences(made))
+    assert list_differing_fields(desired, live) == [("/data/a", "+" * 8, "+" * 12)]
+    (missing_pair,) = compare_manifests([desired], {}, DiffOptions()).pairs
+    assert "new" not in json.dumps(list_differences(missing_pair))

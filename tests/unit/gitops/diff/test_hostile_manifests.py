@@ -67,21 +67,21 @@ RULES = [
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [at] if at else []
+    paths = [at] if at else []
     if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            found += places(item, (*at, key))
-    return found
+            paths += places(item, (*at, key))
+    return paths
 
 
 @st.composite
 def damaged(draw: Any) -> tuple[Any, Any]:
-    made = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+    base = copy.deepcopy(draw(st.sampled_from(SEEDS)))
     if draw(st.booleans()):
-        made["metadata"]["annotations"] = dict(draw(st.sets(st.sampled_from(sorted(MARKS.items())))))
+        base["metadata"]["annotations"] = dict(draw(st.sets(st.sampled_from(sorted(MARKS.items())))))
     if draw(st.booleans()):
-        made["metadata"]["managedFields"] = copy.deepcopy(MANAGED)
-    both = made, copy.deepcopy(made)
+        base["metadata"]["managedFields"] = copy.deepcopy(MANAGED)
+    both = base, copy.deepcopy(base)
     for side in both:
         for _ in range(draw(st.integers(0, 2))):
             *way, last = draw(st.sampled_from(places(side)))
@@ -99,10 +99,10 @@ def damaged(draw: Any) -> tuple[Any, Any]:
 def test_any_pair_is_compared(both: tuple[Any, Any], rules: DiffOptions) -> None:
     desired, live = both
     before = json.dumps(both)
-    found = compare_manifests([desired], {key_of(desired): live}, rules)
-    for pair in found.pairs:
+    comparison = compare_manifests([desired], {key_of(desired): live}, rules)
+    for pair in comparison.pairs:
         list_differences(pair)
-    assert all("; " in fault for fault in found.faults)
+    assert all("; " in fault for fault in comparison.faults)
     keep_ignored_live_values(desired, live, rules)
     mask_secrets([desired, live], ["a"])
     assert json.dumps(both) == before, "what was given was changed"
@@ -111,14 +111,14 @@ def test_any_pair_is_compared(both: tuple[Any, Any], rules: DiffOptions) -> None
 @settings(max_examples=examples(300), deadline=None)
 @given(damaged(), st.booleans())
 def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied: bool) -> None:
-    live, desired = (roundtrip_by_type(each) for each in both)
+    live, desired = (roundtrip_by_type(side) for side in both)
     type_ = find_manifest_type(desired)
     if type_ is None:
         return
     original = desired if was_applied else roundtrip_by_type(copy.deepcopy(live))
     try:
-        found = three_way_diff.predict_three_way(original, desired, live, type_)
-        if found[0] is found[1]:
+        prediction = three_way_diff.predict_three_way(original, desired, live, type_)
+        if prediction[0] is prediction[1]:
             thorough = three_way_diff.predict_builtin(original, desired, live, type_)
             assert is_same_json(*thorough)
     except (ManifestError, PatchError):
@@ -128,7 +128,7 @@ def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied
 @settings(max_examples=examples(200), deadline=None)
 @given(damaged())
 def test_a_manifest_does_not_differ_from_itself(both: tuple[Any, Any]) -> None:
-    for each in both:
-        each["metadata"].pop("annotations", None)
-        found = compare_manifests([each], {key_of(each): each}, DiffOptions(ignore_status="none"))
-        assert found.faults or not found.pairs[0].differs
+    for side in both:
+        side["metadata"].pop("annotations", None)
+        comparison = compare_manifests([side], {key_of(side): side}, DiffOptions(ignore_status="none"))
+        assert comparison.faults or not comparison.pairs[0].differs

@@ -50,9 +50,9 @@ def test_a_pointer_to_nothing_does_nothing(pointer: str) -> None:
 
 
 def test_what_is_no_pointer_is_told_and_does_nothing() -> None:
-    found = comparison(DESIRED, DESIRED, DiffOptions(ignore_rules=(ignoring("spec/a"),)))
-    assert not found.pairs[0].differs
-    (fault,) = found.faults
+    result = comparison(DESIRED, DESIRED, DiffOptions(ignore_rules=(ignoring("spec/a"),)))
+    assert not result.pairs[0].differs
+    (fault,) = result.faults
     assert fault == "ignoreDifferences of Widget: 'spec/a' is not a JSON pointer; start it with a slash"
 
 
@@ -80,9 +80,9 @@ def test_a_rule_for_one_object_is_not_for_its_neighbours() -> None:
     rules = DiffOptions(ignore_rules=(ignoring("/spec/a", name="it"),))
     one, other = widget({"a": 1}), manifest("Widget", api="example.io/v1", name="other", spec={"a": 1})
     for first, second in ((one, other), (other, one)):
-        for each in (first, second):
-            live = each | {"spec": {"a": 2}}
-            assert pair(each, live, rules).differs is (each is other)
+        for desired in (first, second):
+            live = desired | {"spec": {"a": 2}}
+            assert pair(desired, live, rules).differs is (desired is other)
 
 
 def test_a_jq_path_takes_its_fields_out_of_the_comparison() -> None:
@@ -97,9 +97,9 @@ def test_a_jq_expression_that_is_more_than_a_path_is_asked_and_its_answer_is_use
     rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]", ".spec.a")),))
     assert needs_real_jq(rules)
     desired, live = widget({"list": [1, 2], "a": 1}), widget({"list": [1, 3], "a": 2})
-    asked = list(list_jq_questions([desired], {key_of(desired): live}, rules))
-    assert [question.expressions for question in asked] == [(".spec.list[1:]", ".spec.a")] * 2
-    answers = {question: widget({"list": [1]}) for question in asked}
+    questions = list(list_jq_questions([desired], {key_of(desired): live}, rules))
+    assert [question.expressions for question in questions] == [(".spec.list[1:]", ".spec.a")] * 2
+    answers = {question: widget({"list": [1]}) for question in questions}
     assert pair(desired, live, rules).differs
     assert not pair(desired, live, rules, jq_results=JqResults(answers)).differs
 
@@ -151,8 +151,11 @@ def test_a_route_with_a_generated_host_is_drift_unless_its_rule_says_so() -> Non
     was = route(host="web.apps", tls={"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"})
     live = applied(was, was) | {"status": {"ingress": [{"host": "web.apps"}]}}
     assert not differs(desired, live, ROUTE)
-    found = list_differences(pair(desired, live))
-    assert [each.pointer for each in found] == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
+    differences = list_differences(pair(desired, live))
+    assert [difference.pointer for difference in differences] == [
+        "/spec/host",
+        "/spec/tls/insecureEdgeTerminationPolicy",
+    ]
 
 
 def test_a_route_whose_host_nobody_ever_wrote_is_no_drift() -> None:
@@ -233,9 +236,9 @@ def test_a_memory_keeps_what_the_real_jq_did_and_forgets_what_it_could_not_do() 
     live = {key_of(desired): widget({"list": [1, 3]}, uid="u", resourceVersion="1")}
     for faults, is_kept in (((), True), (("jq: it failed; try again",), False)):
         memory = DiffCache()
-        asked = list(list_jq_questions([desired], live, rules, cache=memory))
-        removed = JqResults({each: widget({"list": [1]}) for each in asked}, faults)
-        found = compare_manifests([desired], live, rules, jq_results=removed, cache=memory)
-        assert not found.pairs[0].differs
-        assert list(found.faults) == list(faults)
+        questions = list(list_jq_questions([desired], live, rules, cache=memory))
+        removed = JqResults({question: widget({"list": [1]}) for question in questions}, faults)
+        result = compare_manifests([desired], live, rules, jq_results=removed, cache=memory)
+        assert not result.pairs[0].differs
+        assert list(result.faults) == list(faults)
         assert (list(list_jq_questions([desired], live, rules, cache=memory)) == []) is is_kept

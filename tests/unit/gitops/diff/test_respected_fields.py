@@ -17,8 +17,8 @@ def respected(desired: Manifest, live: Manifest | None, *pointers: str, **more: 
 
 
 def test_an_ignored_field_takes_its_live_value_and_others_stay_as_desired() -> None:
-    made = respected(deployment(replicas=2), deployment({"image": "x"}, replicas=5), "/spec/replicas")
-    assert made == deployment(replicas=5)
+    result = respected(deployment(replicas=2), deployment({"image": "x"}, replicas=5), "/spec/replicas")
+    assert result == deployment(replicas=5)
 
 
 def test_an_ignored_field_that_live_does_not_have_is_left_out() -> None:
@@ -31,8 +31,8 @@ def test_an_ignored_field_that_only_live_has_is_taken() -> None:
 
 def test_an_ignored_field_in_an_element_is_restored_by_the_elements_key() -> None:
     def containers(*images: str) -> Manifest:
-        found = [{"name": name, "image": image} for name, image in zip("abc", images)]
-        return manifest("Deployment", api="apps/v1", spec={"template": {"spec": {"containers": found}}})
+        container_list = [{"name": name, "image": image} for name, image in zip("abc", images)]
+        return manifest("Deployment", api="apps/v1", spec={"template": {"spec": {"containers": container_list}}})
 
     desired, live = containers("1", "2", "3"), containers("7", "8")
     expression = '.spec.template.spec.containers[] | select(.name == "b") | .image'
@@ -42,25 +42,25 @@ def test_an_ignored_field_in_an_element_is_restored_by_the_elements_key() -> Non
 def test_lists_of_custom_kinds_keep_what_is_desired_of_them() -> None:
     desired = widget({"steps": [{"name": "a", "x": 1, "y": 1}, {"name": "b", "x": 1}]})
     live = widget({"steps": [{"name": "a", "x": 9, "y": 9}]})
-    made = respected(desired, live, jq_paths=(".spec.steps[].x",))
-    assert made == widget({"steps": [{"name": "a", "x": 9, "y": 1}, {"name": "b"}]})
+    result = respected(desired, live, jq_paths=(".spec.steps[].x",))
+    assert result == widget({"steps": [{"name": "a", "x": 9, "y": 1}, {"name": "b"}]})
 
 
 def test_an_ignored_element_is_kept_as_it_lives() -> None:
     desired = widget({"steps": [{"name": "a"}]})
     live = widget({"steps": [{"name": "a"}, {"name": "injected", "x": 1}]})
-    made = respected(desired, live, jq_paths=('.spec.steps[] | select(.name == "injected")',))
-    assert made == live
+    result = respected(desired, live, jq_paths=('.spec.steps[] | select(.name == "injected")',))
+    assert result == live
 
 
 def test_what_only_a_server_writes_is_never_applied() -> None:
     desired = widget({"a": 1})
     live = applied(widget({"a": 2}, resourceVersion="7", generation=3, uid="u"), desired) | {"status": {"x": 1}}
     metadata = [f"/metadata/{name}" for name in ("resourceVersion", "generation", "uid", "annotations")]
-    made = respected(desired, live, *metadata, "/status")
-    assert made["metadata"] == desired["metadata"] | {"annotations": {}}
-    assert "status" not in made
-    assert LAST_APPLIED not in made["metadata"]["annotations"]
+    result = respected(desired, live, *metadata, "/status")
+    assert result["metadata"] == desired["metadata"] | {"annotations": {}}
+    assert "status" not in result
+    assert LAST_APPLIED not in result["metadata"]["annotations"]
 
 
 def test_what_a_trusted_manager_changed_is_kept() -> None:
@@ -75,8 +75,8 @@ def test_what_does_not_live_yet_is_applied_as_desired() -> None:
 def test_the_real_jq_is_asked_where_an_expression_needs_it() -> None:
     rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
     desired, live = widget({"list": [1, 2]}), widget({"list": [1, 3]})
-    asked = list_respect_questions(desired, live, rules)
-    assert [question.expressions for question in asked] == [(".spec.list[1:]",)] * 2
-    answers = {question: widget({"list": [1]}) for question in asked}
+    questions = list_respect_questions(desired, live, rules)
+    assert [question.expressions for question in questions] == [(".spec.list[1:]",)] * 2
+    answers = {question: widget({"list": [1]}) for question in questions}
     assert keep_ignored_live_values(desired, live, rules, jq_results=JqResults(answers)) == live
     assert keep_ignored_live_values(desired, live, rules) == desired

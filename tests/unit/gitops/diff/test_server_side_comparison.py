@@ -14,13 +14,15 @@ SPEC = {"f:spec": {"f:a": {}, "f:b": {}}}
 
 
 def applied_by_us(live: Manifest, fields: dict[str, Any]) -> Manifest:
-    made = managed(live, US, fields)
-    made["metadata"]["managedFields"][-1]["operation"] = "Apply"
-    return made
+    applied = managed(live, US, fields)
+    applied["metadata"]["managedFields"][-1]["operation"] = "Apply"
+    return applied
 
 
 def structured(desired: Manifest, live: Manifest) -> list[str]:
-    return [each.pointer for each in list_differences(pair(desired, live, DiffOptions(server_side_apply=True)))]
+    return [
+        difference.pointer for difference in list_differences(pair(desired, live, DiffOptions(server_side_apply=True)))
+    ]
 
 
 def test_a_field_that_we_owned_and_do_not_ask_for_any_more_is_drift() -> None:
@@ -51,8 +53,8 @@ def test_defaults_of_a_server_are_no_drift() -> None:
 
 
 def server_side(desired: Manifest, live: Manifest, dry_run: Manifest, **rules: Any) -> list[str]:
-    found = pair(desired, live, DiffOptions(server_side=True, **rules), predicted={key_of(desired): dry_run})
-    return [each.pointer for each in list_differences(found)]
+    compared = pair(desired, live, DiffOptions(server_side=True, **rules), predicted={key_of(desired): dry_run})
+    return [difference.pointer for difference in list_differences(compared)]
 
 
 def test_what_a_dry_run_changes_of_our_fields_is_drift() -> None:

@@ -21,9 +21,9 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 )
 def test_a_key_of_a_kind_is_a_rule_for_it(key: str, kind: tuple[str, str]) -> None:
     text = "jsonPointers: [/spec/a]\njqPathExpressions: ['.spec.b[]?']\nmanagedFieldsManagers: [hpa]\n"
-    found = read_diff_settings({PREFIX + key: text})
-    assert found.ignore_rules == (IgnoreDifference(*kind, "", "", ("/spec/a",), (".spec.b[]?",), ("hpa",)),)
-    assert not found.faults
+    settings = read_diff_settings({PREFIX + key: text})
+    assert settings.ignore_rules == (IgnoreDifference(*kind, "", "", ("/spec/a",), (".spec.b[]?",), ("hpa",)),)
+    assert not settings.faults
 
 
 def test_the_older_map_takes_wildcards_and_texts_within_texts() -> None:
@@ -37,13 +37,13 @@ def test_the_older_map_takes_wildcards_and_texts_within_texts() -> None:
       ignoreDifferences: {jsonPointers: [/spec/b]}
       knownTypeFields: [{field: spec.c, type: core/v1/PodSpec}]
     """
-    found = read_diff_settings({"resource.customizations": text})
-    assert found.ignore_rules == (
+    settings = read_diff_settings({"resource.customizations": text})
+    assert settings.ignore_rules == (
         IgnoreDifference("*.example.io", "*", pointers=("/spec/a",)),
         IgnoreDifference("apps", "Deployment", pointers=("/spec/b",)),
     )
-    assert KnownField("apps", "Deployment", ("spec", "c"), "core/v1/PodSpec") in found.known_fields
-    assert not found.faults
+    assert KnownField("apps", "Deployment", ("spec", "c"), "core/v1/PodSpec") in settings.known_fields
+    assert not settings.faults
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_the_older_map_takes_wildcards_and_texts_within_texts() -> None:
     [("all", "all"), ("crd", "crd"), ("none", "none"), ("'off'", "none"), ("false", "none"), ("", "all")],
 )
 def test_whose_status_is_ignored_can_be_said(word: str, status: str) -> None:
-    found = read_diff_settings({"resource.compareoptions": f"ignoreResourceStatusField: {word}\n"})
-    assert found.ignore_status == status
-    assert not found.faults
+    settings = read_diff_settings({"resource.compareoptions": f"ignoreResourceStatusField: {word}\n"})
+    assert settings.ignore_status == status
+    assert not settings.faults
 
 
 def test_options_are_read_and_have_the_usual_values_where_they_are_not_said() -> None:
@@ -64,8 +64,8 @@ def test_options_are_read_and_have_the_usual_values_where_they_are_not_said() ->
         True,
     )
     text = "ignoreAggregatedRoles: true\nignoreDifferencesOnResourceUpdates: false\n"
-    found = read_diff_settings({"resource.compareoptions": text})
-    assert (found.ignore_aggregated_roles, found.ignore_rules_apply_to_updates) == (True, False)
+    settings = read_diff_settings({"resource.compareoptions": text})
+    assert (settings.ignore_aggregated_roles, settings.ignore_rules_apply_to_updates) == (True, False)
     masked = read_diff_settings({"resource.sensitive.mask.annotations": "a, b ,"}).masked_annotations
     assert masked == {"a", "b"}
 
@@ -101,11 +101,11 @@ BAD = {
 def test_a_bad_setting_is_one_sentence_that_says_where_and_what_to_do_and_the_rest_holds(
     settings: dict[str, str],
 ) -> None:
-    found = read_diff_settings(settings)
-    (fault,) = found.faults
+    diff_settings = read_diff_settings(settings)
+    (fault,) = diff_settings.faults
     assert fault.startswith("resource.")
     assert "; " in fault
-    assert IgnoreDifference("", "Service", pointers=("/a",)) in found.ignore_rules
+    assert IgnoreDifference("", "Service", pointers=("/a",)) in diff_settings.ignore_rules
 
 
 def application(options: str = "", *sync_options: str) -> Application:
@@ -145,10 +145,10 @@ def rollout(cpu: Any) -> Manifest:
 def test_a_known_field_is_compared_as_its_type() -> None:
     assert not differs(rollout("1500m"), rollout("1.5"))
     assert differs(rollout("1500m"), rollout("1.5"), known_fields=())
-    known = (KnownField("example.io", "Widget", ("amounts",), "core/Quantity"),)
+    known_fields = (KnownField("example.io", "Widget", ("amounts",), "core/Quantity"),)
     desired, live = widget({}) | {"amounts": ["1000m"]}, widget({}) | {"amounts": ["1"]}
     assert differs(desired, live)
-    assert not pair(desired, live, DiffOptions(known_fields=known)).differs
+    assert not pair(desired, live, DiffOptions(known_fields=known_fields)).differs
 
 
 @pytest.mark.parametrize(
@@ -162,5 +162,5 @@ def test_a_duration_is_compared_as_go_prints_it(desired: str, live: str, same: b
 
 @pytest.mark.parametrize("value", [7, "text", None, [], {"containers": 5}])
 def test_a_known_field_with_another_value_is_compared_as_it_is(value: Any) -> None:
-    made = manifest("Rollout", api="argoproj.io/v1alpha1", spec={"template": {"spec": value}})
-    assert not differs(made, made)
+    rollout_manifest = manifest("Rollout", api="argoproj.io/v1alpha1", spec={"template": {"spec": value}})
+    assert not differs(rollout_manifest, rollout_manifest)

@@ -48,8 +48,8 @@ def endpoints(*subsets: dict[str, Any]) -> Manifest:
     return manifest("Endpoints", subsets=list(subsets))
 
 
-def with_status(made: Manifest, **status: Any) -> Manifest:
-    return made | {"status": status}
+def with_status(base: Manifest, **status: Any) -> Manifest:
+    return base | {"status": status}
 
 
 SAME = {
@@ -179,10 +179,10 @@ def test_status_counts_where_it_is_not_ignored() -> None:
 
 
 def test_with_crd_only_the_status_of_definitions_is_ignored() -> None:
-    made = manifest("CustomResourceDefinition", api="apiextensions.k8s.io/v1", spec={})
+    definition = manifest("CustomResourceDefinition", api="apiextensions.k8s.io/v1", spec={})
     desired, live = (
-        made | {"status": {"storedVersions": ["v1"]}},
-        made | {"status": {"storedVersions": ["v2"]}},
+        definition | {"status": {"storedVersions": ["v1"]}},
+        definition | {"status": {"storedVersions": ["v2"]}},
     )
     assert not differs(desired, live, ignore_status="crd")
     assert differs(desired, live, ignore_status="none")
@@ -194,5 +194,5 @@ def test_rules_of_aggregated_roles_are_ignored_where_the_installation_says_so(ig
         selector = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
         return manifest("ClusterRole", api=RBAC, aggregationRule=selector, rules=rules)
 
-    found = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
-    assert differs(cluster_role([]), cluster_role(found), ignore_aggregated_roles=ignores) is is_drift
+    aggregated_rules = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
+    assert differs(cluster_role([]), cluster_role(aggregated_rules), ignore_aggregated_roles=ignores) is is_drift

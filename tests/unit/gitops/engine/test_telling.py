@@ -70,9 +70,9 @@ async def test_what_one_task_is_about_is_nothing_to_another(kept: Kept) -> None:
             LOG.info("of %s", name)
 
     await asyncio.gather(*(at_work(name) for name in "abc"))
-    for each in kept.data:
-        name = each["msg"][-1]
-        assert each["application"] == f"argocd/{name}" and each.get("revision", name) == name
+    for entry in kept.data:
+        name = entry["msg"][-1]
+        assert entry["application"] == f"argocd/{name}" and entry.get("revision", name) == name
     assert len(kept.data) == 6 and not get_log_fields()
 
 
@@ -111,8 +111,10 @@ def test_a_line_about_an_application_is_masked_with_its_own_secrets_alone(kept: 
         "spec": {"project": "ml", "destination": {"name": "east", "namespace": "web"}},
         "status": {"sync": {"revision": "own-commit-of-web"}},
     }  # fmt: skip
-    known = {APP: app, ResourceKey("argoproj.io", "AppProject", "argocd", "ml"): PROJECT}
-    quotable = QuotableSecrets("argocd", lambda manifest: "tracked" in manifest["metadata"]["annotations"], known.get)
+    manifests = {APP: app, ResourceKey("argoproj.io", "AppProject", "argocd", "ml"): PROJECT}
+    quotable = QuotableSecrets(
+        "argocd", lambda manifest: "tracked" in manifest["metadata"]["annotations"], manifests.get
+    )
     with mask_log_output(quotable.mask):
         quotable.on_change(None, secret("other", COMMIT, tracked="yes"))
         quotable.on_change(None, secret("argocd", "of-the-settings-1"))

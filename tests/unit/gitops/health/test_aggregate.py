@@ -36,26 +36,26 @@ def managed(
 ) -> ResourceWithHealth:
     """Annotations are written HOOK="PreSync"."""
     names = {"HOOK": HOOK, "HELM_HOOK": HELM_HOOK, "IGNORE": IGNORE_HEALTHCHECK}
-    written = {names[each]: text for each, text in annotations.items()}
+    written = {names[keyword]: text for keyword, text in annotations.items()}
     manifest: dict[str, Any] = {"metadata": {"name": name, "annotations": written}}
     key = ResourceKey("example.com", kind, "shop", name)
     return ResourceWithHealth(key, manifest, manifest if is_live else None, Assessment(health) if is_live else None)
 
 
-def said(*resources: ResourceWithHealth) -> tuple[HealthStatus, str]:
-    found = aggregate_health(APP, resources)
-    return found.health, found.message
+def aggregate_resources(*resources: ResourceWithHealth) -> tuple[HealthStatus, str]:
+    aggregate = aggregate_health(APP, resources)
+    return aggregate.health, aggregate.message
 
 
 def test_an_application_without_resources_is_healthy() -> None:
-    assert said() == (HealthStatus.HEALTHY, "")
+    assert aggregate_resources() == (HealthStatus.HEALTHY, "")
 
 
 @pytest.mark.parametrize("better", list(HealthStatus))
 @pytest.mark.parametrize("worse", list(HealthStatus))
 def test_the_worst_health_is_the_applications(better: HealthStatus, worse: HealthStatus) -> None:
     worst = max(better, worse, key=list(HealthStatus).index)
-    assert said(managed("a", better), managed("b", worse))[0] is worst
+    assert aggregate_resources(managed("a", better), managed("b", worse))[0] is worst
 
 
 def test_only_those_who_share_the_worst_health_are_named_in_their_order() -> None:
@@ -66,7 +66,7 @@ def test_only_those_who_share_the_worst_health_are_named_in_their_order() -> Non
         managed("d", HealthStatus.PROGRESSING),
         managed("e", HealthStatus.DEGRADED),
     ]
-    assert said(*resources) == (
+    assert aggregate_resources(*resources) == (
         HealthStatus.DEGRADED,
         "Caused by example.com/Widget:shop/b, example.com/Widget:shop/e",
     )
@@ -103,7 +103,7 @@ def test_a_cause_is_named_without_the_group_or_namespace_that_it_lacks(key: Reso
     ],
 )
 def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: ResourceWithHealth) -> None:
-    assert said(left_out, managed("b")) == (HealthStatus.HEALTHY, "")
+    assert aggregate_resources(left_out, managed("b")) == (HealthStatus.HEALTHY, "")
     assert find_resource_health(APP, left_out) is None
 
 
@@ -116,35 +116,37 @@ def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: ResourceWithHe
     ],
 )
 def test_what_only_looks_like_them_counts(counted: ResourceWithHealth) -> None:
-    assert said(counted)[0] is HealthStatus.DEGRADED
+    assert aggregate_resources(counted)[0] is HealthStatus.DEGRADED
 
 
 def test_a_live_manifest_that_became_skip_counts_until_git_says_so_too() -> None:
     live = managed("a", HealthStatus.DEGRADED, HOOK="Skip")
-    assert said(ResourceWithHealth(live.key, None, live.live, live.assessment))[0] is HealthStatus.DEGRADED
+    assert (
+        aggregate_resources(ResourceWithHealth(live.key, None, live.live, live.assessment))[0] is HealthStatus.DEGRADED
+    )
 
 
 def test_what_is_missing_is_missing_itself_but_does_not_worsen_the_application() -> None:
     absent = managed("a", is_live=False)
     assert find_resource_health(APP, absent) == Assessment(HealthStatus.MISSING)
-    assert said(absent, managed("b")) == (HealthStatus.HEALTHY, "")
+    assert aggregate_resources(absent, managed("b")) == (HealthStatus.HEALTHY, "")
 
 
 def test_an_application_of_which_nothing_is_live_is_missing_and_names_nobody() -> None:
-    assert said(managed("a", is_live=False), managed("b", is_live=False)) == (HealthStatus.MISSING, "")
-    assert said(managed("a", is_live=False), managed("b", HealthStatus.HEALTHY, HOOK="Sync")) == (
+    assert aggregate_resources(managed("a", is_live=False), managed("b", is_live=False)) == (HealthStatus.MISSING, "")
+    assert aggregate_resources(managed("a", is_live=False), managed("b", HealthStatus.HEALTHY, HOOK="Sync")) == (
         HealthStatus.MISSING,
         "",
     )
 
 
 def test_a_hook_that_is_not_live_yet_counts_as_a_resource_that_is_missing() -> None:
-    assert said(managed("a", is_live=False, HOOK="PreSync")) == (HealthStatus.MISSING, "")
-    assert said(managed("a", is_live=False, HOOK="Skip")) == (HealthStatus.HEALTHY, "")
+    assert aggregate_resources(managed("a", is_live=False, HOOK="PreSync")) == (HealthStatus.MISSING, "")
+    assert aggregate_resources(managed("a", is_live=False, HOOK="Skip")) == (HealthStatus.HEALTHY, "")
 
 
 def test_what_is_ignored_is_still_there() -> None:
-    assert said(managed("a", is_live=False), managed("b", HealthStatus.DEGRADED, IGNORE="true")) == (
+    assert aggregate_resources(managed("a", is_live=False), managed("b", HealthStatus.DEGRADED, IGNORE="true")) == (
         HealthStatus.HEALTHY,
         "",
     )
@@ -153,7 +155,7 @@ def test_what_is_ignored_is_still_there() -> None:
 def test_kinds_without_health_and_empty_health_add_nothing() -> None:
     nothing = managed("a")
     without = ResourceWithHealth(nothing.key, nothing.desired, nothing.live, None)
-    assert said(without, managed("b", None)) == (HealthStatus.HEALTHY, "")
+    assert aggregate_resources(without, managed("b", None)) == (HealthStatus.HEALTHY, "")
     assert find_resource_health(APP, without) is None
     assert find_resource_health(APP, managed("b", None)) == Assessment(None)
 
@@ -175,19 +177,22 @@ def child(name: str, health: HealthStatus, *, uid: str = "") -> ResourceWithHeal
 def test_a_child_application_that_says_nothing_does_not_worsen_its_parent(
     health: HealthStatus, parent: HealthStatus
 ) -> None:
-    assert said(child("pay", health))[0] is parent
+    assert aggregate_resources(child("pay", health))[0] is parent
 
 
 def test_an_application_does_not_worsen_itself() -> None:
     itself = child("shop", HealthStatus.DEGRADED, uid="1")
-    assert said(itself) == (HealthStatus.HEALTHY, "")
+    assert aggregate_resources(itself) == (HealthStatus.HEALTHY, "")
     assert aggregate_health(APP, [itself], uid="1").health is HealthStatus.HEALTHY
     assert find_resource_health(APP, itself) is None
     assert aggregate_health(APP, [itself], uid="2").health is HealthStatus.DEGRADED
 
 
 def test_a_live_manifest_of_another_kind_that_is_judged_missing_worsens_the_application() -> None:
-    assert said(managed("a", HealthStatus.MISSING)) == (HealthStatus.MISSING, "Caused by example.com/Widget:shop/a")
+    assert aggregate_resources(managed("a", HealthStatus.MISSING)) == (
+        HealthStatus.MISSING,
+        "Caused by example.com/Widget:shop/a",
+    )
 
 
 RULE = "argocd-cm resource.customizations.health.example.com_Widget"
@@ -199,33 +204,33 @@ def broken(name: str, rule: str = RULE, text: str = "line 3: no such field", **a
 
 
 def test_a_broken_rule_is_told_once_with_all_that_it_hit() -> None:
-    found = aggregate_health(
+    aggregate = aggregate_health(
         APP, [broken("a"), managed("b"), broken("c", text="other"), broken("d", "bundled x/Y", "odd")]
     )
-    assert found.health is HealthStatus.UNKNOWN
-    assert [(fault.rule, fault.error, [key.name for key in fault.keys]) for fault in found.faults] == [
+    assert aggregate.health is HealthStatus.UNKNOWN
+    assert [(fault.rule, fault.error, [key.name for key in fault.keys]) for fault in aggregate.faults] == [
         (RULE, "line 3: no such field", ["a", "c"]),
         ("bundled x/Y", "odd", ["d"]),
     ]
-    assert render_fault_conditions(found.faults) == [
+    assert render_fault_conditions(aggregate.faults) == [
         f"health check {RULE} failed on 2 objects: line 3: no such field",
         "health check bundled x/Y failed on example.com/Widget:shop/d: odd",
     ]
 
 
 def test_a_rule_that_breaks_on_what_nobody_counts_is_not_told() -> None:
-    found = aggregate_health(APP, [broken("a", IGNORE="true"), broken("b", HOOK="Sync"), managed("c")])
-    assert found == ApplicationHealth(HealthStatus.HEALTHY)
-    assert render_fault_conditions(found.faults) == []
+    aggregate = aggregate_health(APP, [broken("a", IGNORE="true"), broken("b", HOOK="Sync"), managed("c")])
+    assert aggregate == ApplicationHealth(HealthStatus.HEALTHY)
+    assert render_fault_conditions(aggregate.faults) == []
 
 
 def test_a_broken_rule_of_a_child_application_is_told_though_it_does_not_worsen() -> None:
     key = ResourceKey("argoproj.io", "Application", "argocd", "pay")
     live = {"metadata": {"name": "pay"}}
-    found = aggregate_health(
+    aggregate = aggregate_health(
         APP, [ResourceWithHealth(key, live, live, Assessment(HealthStatus.UNKNOWN, "no", "r", "no"))]
     )
-    assert found == ApplicationHealth(HealthStatus.HEALTHY, "", (FailedHealthRule("r", "no", (key,)),))
+    assert aggregate == ApplicationHealth(HealthStatus.HEALTHY, "", (FailedHealthRule("r", "no", (key,)),))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +258,7 @@ def test_a_hook_is_told_by_its_annotations(annotations: Any, hook: bool, skipped
 @settings(max_examples=examples())
 @given(st.lists(st.tuples(st.sampled_from(HealthStatus), st.booleans()), max_size=8))
 def test_the_application_is_never_better_than_a_live_resource(rows: list[tuple[HealthStatus, bool]]) -> None:
-    resources = [managed(str(place), health, is_live=live) for place, (health, live) in enumerate(rows)]
-    found = aggregate_health(APP, resources)
-    assert not any(live and health.is_worse_than(found.health) for health, live in rows)
-    assert (found.message == "") == (found.health is HealthStatus.HEALTHY or not any(live for _, live in rows))
+    resources = [managed(str(index), health, is_live=live) for index, (health, live) in enumerate(rows)]
+    aggregate = aggregate_health(APP, resources)
+    assert not any(live and health.is_worse_than(aggregate.health) for health, live in rows)
+    assert (aggregate.message == "") == (aggregate.health is HealthStatus.HEALTHY or not any(live for _, live in rows))

@@ -73,7 +73,9 @@ def script(of: GroupKind, profile: str = "") -> str:
     return (load_profile_rules(profile) if profile else load_bundled_rules())[of].script
 
 
-def judged(of: GroupKind, profile: str, manifest: dict[str, Any], facts: Any = None) -> tuple[HealthStatus | None, str]:
+def evaluate_rule(
+    of: GroupKind, profile: str, manifest: dict[str, Any], facts: Any = None
+) -> tuple[HealthStatus | None, str]:
     """What a rule says; it must say the same in a check of argocd-cm, which has no libraries."""
     text = script(of, profile)
     opened, closed = (run_health_script(text, manifest, facts=facts, open_libs=is_open) for is_open in (True, False))
@@ -89,17 +91,17 @@ def rows() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("of", "profile", "row"), list(rows()))
 def test_a_rule_says_what_was_promised(of: GroupKind, profile: str, row: Row) -> None:
-    assert judged(of, profile, row.manifest) == (row.health, row.message)
+    assert evaluate_rule(of, profile, row.manifest) == (row.health, row.message)
 
 
 def test_a_service_that_somebody_stopped_is_suspended_and_not_degraded() -> None:
     for profile in ("strict", "argocd"):
-        assert judged(SERVICE, profile, STOPPED) == (HealthStatus.SUSPENDED, "InferenceService is Stopped")
+        assert evaluate_rule(SERVICE, profile, STOPPED) == (HealthStatus.SUSPENDED, "InferenceService is Stopped")
 
 
 def test_an_empty_message_counts_as_none() -> None:
     for status, message in (("False", "InferenceService is not ready"), ("Unknown", "InferenceService is progressing")):
-        assert judged(SERVICE, "strict", service(Condition("Ready", status, "")))[1] == message
+        assert evaluate_rule(SERVICE, "strict", service(Condition("Ready", status, "")))[1] == message
 
 
 @pytest.mark.parametrize(
@@ -112,9 +114,9 @@ def test_an_empty_message_counts_as_none() -> None:
 )
 def test_a_language_model_that_still_starts_has_not_failed(reason: str) -> None:
     manifest = runtime("LLMInferenceService", {"conditions": [{"type": "Ready", "status": "False", "reason": reason}]})
-    assert judged(serving("LLMInferenceService"), "", manifest) == (HealthStatus.PROGRESSING, reason)
+    assert evaluate_rule(serving("LLMInferenceService"), "", manifest) == (HealthStatus.PROGRESSING, reason)
     manifest["status"]["conditions"][0]["reason"] = "RefsInvalid"
-    assert judged(serving("LLMInferenceService"), "", manifest) == (HealthStatus.DEGRADED, "RefsInvalid")
+    assert evaluate_rule(serving("LLMInferenceService"), "", manifest) == (HealthStatus.DEGRADED, "RefsInvalid")
 
 
 # Claims and their StorageClasses
@@ -139,7 +141,7 @@ def test_a_pending_claim_is_well_only_if_its_class_may_wait_for_a_consumer(
     storage_class: str | None, facts: Any, health: str, message: str
 ) -> None:
     manifest = claim({"phase": "Pending"}, storage_class)
-    assert judged(CLAIMS, "wait-for-consumer", manifest, facts) == (health, message)
+    assert evaluate_rule(CLAIMS, "wait-for-consumer", manifest, facts) == (health, message)
 
 
 def test_a_pending_claim_holds_up_its_wave_unless_the_profile_is_chosen() -> None:
@@ -156,8 +158,10 @@ def test_a_check_of_claims_has_the_kind_alone_as_its_key_and_an_empty_group_in_t
     by_key = read_config_maps({"resource.customizations.health.PersistentVolumeClaim": check})
     entry = {"group": "", "kind": "PersistentVolumeClaim", "check": check}
     by_resource = read_manifests([operators_resource(entry)])
-    for found in (by_key, by_resource):
-        assert [(each.pattern, each.script) for each in found.checks] == [("PersistentVolumeClaim", check)]
+    for settings in (by_key, by_resource):
+        assert [(health_check.pattern, health_check.script) for health_check in settings.checks] == [
+            ("PersistentVolumeClaim", check)
+        ]
 
 
 # One kind, several rules
@@ -187,9 +191,9 @@ def test_where_nobody_chose_services_are_judged_as_in_argo_cd_and_notebooks_by_p
 def test_two_checks_for_one_kind_are_told_apart_and_reported() -> None:
     checks = [script(SERVICE, profile) for profile in ("strict", "lenient")]
     entries = ({"group": SERVICE.group, "kind": SERVICE.kind, "check": check} for check in checks)
-    found = read_manifests([operators_resource(*entries)])
-    assert len(found.checks) == 1
-    assert [fault for fault in found.faults if "InferenceService" in fault and "keep one" in fault]
+    settings = read_manifests([operators_resource(*entries)])
+    assert len(settings.checks) == 1
+    assert [fault for fault in settings.faults if "InferenceService" in fault and "keep one" in fault]
 
 
 # Secrets
@@ -214,7 +218,7 @@ def test_two_checks_for_one_kind_are_told_apart_and_reported() -> None:
     ],
 )
 def test_words_in_a_message_are_found_without_a_string_library(message: str, is_waiting: bool) -> None:
-    health, _ = judged(SECRETS, "", secret(Condition("Ready", "False", message)))
+    health, _ = evaluate_rule(SECRETS, "", secret(Condition("Ready", "False", message)))
     assert health is (HealthStatus.PROGRESSING if is_waiting else HealthStatus.DEGRADED)
 
 
@@ -224,16 +228,16 @@ def test_words_in_a_message_are_found_without_a_string_library(message: str, is_
 @pytest.mark.parametrize(("limit", "shown"), [({"maxRetries": 5}, "5"), ({"maxRetries": 0}, "0"), ({}, "3")])
 def test_the_limit_of_retries_is_that_of_the_job(limit: dict[str, int], shown: str) -> None:
     job = notebook({"phase": "Failed", "retryCount": 2}, spec={"retryPolicy": limit})
-    assert judged(JOB, "basic", job) == (HealthStatus.DEGRADED, f"Notebook validation failed (retry 2/{shown})")
+    assert evaluate_rule(JOB, "basic", job) == (HealthStatus.DEGRADED, f"Notebook validation failed (retry 2/{shown})")
 
 
 @pytest.mark.parametrize("profile", ["basic", "cells"])
 def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_saw_it(profile: str) -> None:
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
     awaited = "Waiting for the controller to observe generation 2"
-    assert judged(JOB, profile, stale) == (HealthStatus.PROGRESSING, awaited)
+    assert evaluate_rule(JOB, profile, stale) == (HealthStatus.PROGRESSING, awaited)
     for status in ({"phase": "Succeeded", "observedGeneration": 2}, {"phase": "Succeeded"}):
-        assert judged(JOB, profile, notebook(status, generation=2)) == (
+        assert evaluate_rule(JOB, profile, notebook(status, generation=2)) == (
             HealthStatus.HEALTHY,
             "Notebook validation succeeded",
         )
@@ -241,7 +245,7 @@ def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_s
 
 @pytest.mark.parametrize("word", ["error", "Failure", "failure"])
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("error_fields", "shown"),
     [
         ({"errorType": "ValueError"}, "ValueError"),
         ({"errorType": "ValueError", "errorMessage": "KeyError: 'x'"}, "ValueError"),
@@ -256,15 +260,17 @@ def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_s
         ({}, "Error"),
     ],
 )
-def test_a_failing_cell_is_named_with_its_error_in_either_spelling(word: str, told: dict[str, str], shown: str) -> None:
-    job = notebook({"phase": "Failed", "results": [cell(0, "Success"), cell(3, word, **told)]})
-    assert judged(JOB, "cells", job) == (HealthStatus.DEGRADED, f"Failed at cell 3: {shown}")
+def test_a_failing_cell_is_named_with_its_error_in_either_spelling(
+    word: str, error_fields: dict[str, str], shown: str
+) -> None:
+    job = notebook({"phase": "Failed", "results": [cell(0, "Success"), cell(3, word, **error_fields)]})
+    assert evaluate_rule(JOB, "cells", job) == (HealthStatus.DEGRADED, f"Failed at cell 3: {shown}")
 
 
 def test_cells_that_ended_well_are_counted_in_either_spelling() -> None:
     results = [cell(0, "success"), cell(1, "Success"), cell(2, "Skipped"), cell(3, "Failure")]
     running = notebook({"phase": "ValidationRunning", "results": results})
-    assert judged(JOB, "cells", running) == (HealthStatus.PROGRESSING, "Executing notebook (2 cells completed)")
+    assert evaluate_rule(JOB, "cells", running) == (HealthStatus.PROGRESSING, "Executing notebook (2 cells completed)")
 
 
 # The cases that lie beside each rule
@@ -294,11 +300,11 @@ def test_a_rule_passes_the_cases_beside_it_with_and_without_libraries(file: Path
 @pytest.mark.parametrize("file", list(folders()))
 def test_every_object_beside_a_rule_is_judged_by_a_case(file: Path) -> None:
     named = {case["inputPath"] for case in read_yaml(file.read_text())["tests"]}
-    assert {f"testdata/{each.name}" for each in file.parent.glob("testdata/*.yaml")} == named
+    assert {f"testdata/{path.name}" for path in file.parent.glob("testdata/*.yaml")} == named
 
 
 @pytest.mark.parametrize("file", list(folders()))
 def test_a_rule_can_be_pasted_into_argocd_cm_without_a_finding(file: Path) -> None:
-    found = {finding.rule for finding in lint_script((file.parent / "health.lua").read_text(), open_libs=False)}
+    rules = {finding.rule for finding in lint_script((file.parent / "health.lua").read_text(), open_libs=False)}
     is_always_healthy = file.parent.name.endswith("ServingRuntime") or "lenient" in file.parts
-    assert found == ({"AGY402"} if is_always_healthy else set())
+    assert rules == ({"AGY402"} if is_always_healthy else set())

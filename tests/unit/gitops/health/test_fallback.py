@@ -15,20 +15,22 @@ from support.examples import examples
 H, S, P, D = HealthStatus.HEALTHY, HealthStatus.SUSPENDED, HealthStatus.PROGRESSING, HealthStatus.DEGRADED
 
 
-def said(status: Any, generation: Any = 2, api_version: str = "example.com/v1") -> tuple[HealthStatus | None, str]:
+def assess_status(
+    status: Any, generation: Any = 2, api_version: str = "example.com/v1"
+) -> tuple[HealthStatus | None, str]:
     manifest = {"apiVersion": api_version, "kind": "Widget", "metadata": {"generation": generation}, "status": status}
-    found = assess_custom_resource(manifest)
-    assert found is not None
-    assert found.fault == ""
-    assert found.rule == "fallback example.com/Widget"
-    assert found.message.startswith("fallback: ")
-    return found.health, found.message.removeprefix("fallback: ")
+    assessment = assess_custom_resource(manifest)
+    assert assessment is not None
+    assert assessment.fault == ""
+    assert assessment.rule == "fallback example.com/Widget"
+    assert assessment.message.startswith("fallback: ")
+    return assessment.health, assessment.message.removeprefix("fallback: ")
 
 
-def conditions(**given: str) -> dict[str, Any]:
+def conditions(**status_by_type: str) -> dict[str, Any]:
     """`Ready="False Pending"` is a condition with its status and reason."""
     rows = []
-    for kind, text in given.items():
+    for kind, text in status_by_type.items():
         status, _, reason = text.partition(" ")
         rows.append({"type": kind, "status": status, "reason": reason})
     return {"conditions": rows}
@@ -36,17 +38,17 @@ def conditions(**given: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("status", [None, {}, "odd", [], 3])
 def test_what_has_no_status_is_healthy(status: Any) -> None:
-    assert said(status) == (H, "no status")
+    assert assess_status(status) == (H, "no status")
 
 
 def test_a_controller_that_is_behind_is_waited_for_whatever_the_rest_says() -> None:
     status = {"observedGeneration": 1, **conditions(Ready="True", Stalled="True"), "phase": "Failed"}
-    assert said(status) == (P, "waiting for the controller to observe generation 2")
+    assert assess_status(status) == (P, "waiting for the controller to observe generation 2")
 
 
-@pytest.mark.parametrize("seen", [2, 3, None, "1", True, []])
-def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(seen: Any) -> None:
-    assert said({"observedGeneration": seen, **conditions(Ready="True")}) == (H, "Ready=True")
+@pytest.mark.parametrize("observed_generation", [2, 3, None, "1", True, []])
+def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(observed_generation: Any) -> None:
+    assert assess_status({"observedGeneration": observed_generation, **conditions(Ready="True")}) == (H, "Ready=True")
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,12 @@ def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(seen: A
     ],
 )
 def test_the_known_conditions_decide_in_their_order(status: dict[str, Any], health: HealthStatus, message: str) -> None:
-    assert said(status) == (health, message)
+    assert assess_status(status) == (health, message)
 
 
 @pytest.mark.parametrize("generation", [None, "2", True, 1.5, []])
 def test_a_generation_that_is_no_number_was_observed(generation: Any) -> None:
-    assert said({"observedGeneration": 0, "phase": "Running"}, generation) == (H, "phase is Running")
+    assert assess_status({"observedGeneration": 0, "phase": "Running"}, generation) == (H, "phase is Running")
 
 
 FAILURES = [
@@ -96,16 +98,16 @@ FAILURES = [
 
 @pytest.mark.parametrize("reason", FAILURES)
 def test_not_ready_for_a_reason_of_failure_is_degraded(reason: str) -> None:
-    assert said(conditions(Ready=f"False {reason}")) == (D, f"Ready=False ({reason})")
+    assert assess_status(conditions(Ready=f"False {reason}")) == (D, f"Ready=False ({reason})")
 
 
 @pytest.mark.parametrize("reason", ["", "Pending", "SecretNotFound", "Progressing", "Interrupted"])
 def test_not_ready_for_any_other_reason_is_still_on_its_way(reason: str) -> None:
-    assert said(conditions(Ready=f"False {reason}"))[0] is P
+    assert assess_status(conditions(Ready=f"False {reason}"))[0] is P
 
 
 def test_not_known_to_be_ready_is_never_a_failure() -> None:
-    assert said(conditions(Ready="Unknown ProbeFailed"))[0] is P
+    assert assess_status(conditions(Ready="Unknown ProbeFailed"))[0] is P
 
 
 @pytest.mark.parametrize(
@@ -121,23 +123,23 @@ def test_a_phase_of_failure_or_pause_explains_why_it_is_not_ready(
     phase: str, health: HealthStatus, message: str
 ) -> None:
     status = {**conditions(Ready="False Pending"), "phase": phase, "message": "disk full"}
-    assert said(status) == (health, message)
+    assert assess_status(status) == (health, message)
 
 
 @pytest.mark.parametrize("kind", ["Ready", "Succeeded"])
 def test_a_condition_of_an_older_generation_is_not_believed(kind: str) -> None:
     status = {"conditions": [{"type": kind, "status": "True", "observedGeneration": 1}]}
-    assert said(status) == (P, f"waiting for generation 2; before that, {kind}=True")
+    assert assess_status(status) == (P, f"waiting for generation 2; before that, {kind}=True")
 
 
 def test_a_condition_is_told_with_reason_and_message() -> None:
     row = {"type": "Ready", "status": "False", "reason": "Pending", "message": "waiting for a volume"}
-    assert said({"conditions": [row]}) == (P, "Ready=False (Pending): waiting for a volume")
+    assert assess_status({"conditions": [row]}) == (P, "Ready=False (Pending): waiting for a volume")
 
 
 def test_the_first_condition_of_a_type_counts() -> None:
     rows = [{"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}]
-    assert said({"conditions": rows})[0] is H
+    assert assess_status({"conditions": rows})[0] is H
 
 
 @pytest.mark.parametrize("field", ["phase", "state"])
@@ -162,11 +164,11 @@ def test_the_first_condition_of_a_type_counts() -> None:
     ],
 )
 def test_a_word_decides_where_no_condition_does(field: str, word: str, health: HealthStatus) -> None:
-    assert said({field: word, **conditions(Odd="True")}) == (health, f"{field} is {word}")
+    assert assess_status({field: word, **conditions(Odd="True")}) == (health, f"{field} is {word}")
 
 
 def test_phase_goes_before_state() -> None:
-    assert said({"phase": "Running", "state": "Failed"}) == (H, "phase is Running")
+    assert assess_status({"phase": "Running", "state": "Failed"}) == (H, "phase is Running")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_phase_goes_before_state() -> None:
     ],
 )
 def test_a_status_that_says_nothing_known_is_healthy_and_says_so(status: dict[str, Any], message: str) -> None:
-    assert said(status) == (H, message)
+    assert assess_status(status) == (H, message)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ WORDS = st.sampled_from(
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
-    lambda each: st.lists(each, max_size=4) | st.dictionaries(WORDS, each, max_size=5),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(WORDS, children, max_size=5),
     max_leaves=25,
 )
 

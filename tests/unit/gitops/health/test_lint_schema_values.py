@@ -59,8 +59,8 @@ return hs
 """
 
 
-def found(script: str) -> list[tuple[int, str, str]]:
-    return [(each.line, each.message, each.advice) for each in check_schema_values(script, SCHEMA, "Job")]
+def list_findings(script: str) -> list[tuple[int, str, str]]:
+    return [(finding.line, finding.message, finding.advice) for finding in check_schema_values(script, SCHEMA, "Job")]
 
 
 def test_a_word_in_other_letters_comes_with_the_allowed_one() -> None:
@@ -68,11 +68,11 @@ def test_a_word_in_other_letters_comes_with_the_allowed_one() -> None:
     message = (
         'obj.status.results[].status is compared with "success": never equal, Job allows Success, Failure, Skipped'
     )
-    assert found(script) == [(1, message, 'write "Success"')]
+    assert list_findings(script) == [(1, message, 'write "Success"')]
 
 
 def test_another_word_comes_with_all_that_are_allowed() -> None:
-    [(_, message, advice)] = found('if "Done" ~= obj.status.phase then return {} end')
+    [(_, message, advice)] = list_findings('if "Done" ~= obj.status.phase then return {} end')
     assert message == 'obj.status.phase is compared with "Done": always different, Job allows Succeeded, Failed'
     assert advice == "use one of Succeeded, Failed"
 
@@ -88,7 +88,7 @@ def test_another_word_comes_with_all_that_are_allowed() -> None:
     ids=["by way of locals", "an entry by its number", "an entry of a map", "in a function"],
 )
 def test_a_field_is_followed_to_the_object(script: str) -> None:
-    assert len(found(script)) == 1
+    assert len(list_findings(script)) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_field_is_followed_to_the_object(script: str) -> None:
     ],
 )
 def test_what_is_allowed_or_unknown_is_not_reported(script: str) -> None:
-    assert found(script) == []
+    assert list_findings(script) == []
 
 
 def settings(tmp_path: Path, script: str) -> Path:
@@ -121,8 +121,12 @@ def settings(tmp_path: Path, script: str) -> Path:
 
 
 def test_the_guides_check_is_told_which_words_never_match_and_which_profile_has_the_right_ones(tmp_path: Path) -> None:
-    found = lint_paths([settings(tmp_path, GUIDE)], open_libs=False)
-    remarks = [(each.line, each.severity, each.message, each.advice) for each in found.remarks if each.rule == "AGY408"]
+    report = lint_paths([settings(tmp_path, GUIDE)], open_libs=False)
+    remarks = [
+        (remark.line, remark.severity, remark.message, remark.advice)
+        for remark in report.remarks
+        if remark.rule == "AGY408"
+    ]
     offered = "argosy health show NotebookValidationJob --profile cells prints a script that does"
     about = "NotebookValidationJob allows Success, Failure, Skipped"
     assert remarks == [
@@ -145,15 +149,15 @@ def test_a_rule_in_argo_cds_folder_layout_is_linted_for_the_kind_of_its_folder(t
     folder = tmp_path / "mlops.mlops.dev" / "NotebookValidationJob"
     folder.mkdir(parents=True)
     (folder / "health.lua").write_text(GUIDE)
-    found = lint_paths([tmp_path], open_libs=False)
-    assert [each.line for each in found.remarks if each.rule == "AGY408"] == [13, 23]
+    report = lint_paths([tmp_path], open_libs=False)
+    assert [remark.line for remark in report.remarks if remark.rule == "AGY408"] == [13, 23]
 
 
 def test_no_bundled_rule_compares_with_a_value_that_its_kind_excludes() -> None:
-    found = [
+    findings = [
         (rule.name, finding.message)
         for rules in (load_bundled_rules(), *map(load_profile_rules, list_profiles()))
         for kind, rule in rules.items()
         for finding in lint_schema_values(rule.script, kind)
     ]
-    assert found == []
+    assert findings == []

@@ -20,9 +20,9 @@ def config_map(name: str, **data: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def only(problems: tuple[SettingFault, ...]) -> SettingFault:
-    [found] = problems
-    return found
+def get_only_problem(problems: tuple[SettingFault, ...]) -> SettingFault:
+    [problem] = problems
+    return problem
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def only(problems: tuple[SettingFault, ...]) -> SettingFault:
     ],
 )
 def test_a_key_that_is_almost_one_of_argocd_cm_is_told_the_right_one(key: str, right: str) -> None:
-    fault = only(read_config_maps({key: "return {}"}).problems)
+    fault = get_only_problem(read_config_maps({key: "return {}"}).problems)
     assert fault.severity == "warning"
     assert str(fault) == f"{key}: is not read; did you mean {right}? (AGY406)"
 
@@ -68,7 +68,7 @@ def test_other_keys_of_argocd_cm_are_nobody_s_mistake(key: str) -> None:
     ],
 )
 def test_a_field_that_is_almost_one_of_an_argocd_resource_is_told_the_right_one(field: str, right: str) -> None:
-    fault = only(read_manifests([argocd(**{field: []})]).problems)
+    fault = get_only_problem(read_manifests([argocd(**{field: []})]).problems)
     assert (fault.severity, fault.location) == ("warning", SettingLocation(0, ("spec", field)))
     assert f"did you mean {right}?" in str(fault)
 
@@ -91,31 +91,35 @@ def test_other_fields_of_an_argocd_resource_are_nobody_s_mistake() -> None:
     ],
 )
 def test_a_key_that_is_almost_one_of_argosy_cm_is_told_the_right_one(key: str, right: str) -> None:
-    fault = only(read_config_maps({}, {key: "true"}).problems)
+    fault = get_only_problem(read_config_maps({}, {key: "true"}).problems)
     assert fault.severity == "warning"
     assert right in str(fault)
 
 
 def test_our_own_settings_in_argocd_cm_are_sent_to_argosy_cm() -> None:
-    assert "move it into ConfigMap argosy-cm" in str(only(read_config_maps({"health.fallback": "true"}).problems))
+    assert "move it into ConfigMap argosy-cm" in str(
+        get_only_problem(read_config_maps({"health.fallback": "true"}).problems)
+    )
 
 
-@pytest.mark.parametrize(("profile", "told"), [("stric", "did you mean strict?"), ("zzz", "it has argocd, lenient")])
-def test_a_profile_that_is_not_there_is_told_which_there_are(profile: str, told: str) -> None:
-    found = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
-    assert told in str(only(found.problems))
-    assert only(found.problems).severity == "warning"
+@pytest.mark.parametrize(("profile", "hint"), [("stric", "did you mean strict?"), ("zzz", "it has argocd, lenient")])
+def test_a_profile_that_is_not_there_is_told_which_there_are(profile: str, hint: str) -> None:
+    settings = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
+    assert hint in str(get_only_problem(settings.problems))
+    assert get_only_problem(settings.problems).severity == "warning"
 
 
 def test_a_word_that_is_not_read_in_the_old_map_or_in_actions_is_told_the_right_one() -> None:
     in_map = read_config_maps({"resource.customizations": "Pod: {health_lua: x}"})
-    assert "health_lua is not read; did you mean health.lua?" in str(only(in_map.problems))
+    assert "health_lua is not read; did you mean health.lua?" in str(get_only_problem(in_map.problems))
     in_actions = read_config_maps({"resource.customizations.actions.Pod": "definition: []"})
-    assert "definition is not read; did you mean definitions?" in str(only(in_actions.problems))
+    assert "definition is not read; did you mean definitions?" in str(get_only_problem(in_actions.problems))
 
 
 def test_a_key_of_ours_is_not_said_to_be_argo_cd_s() -> None:
-    assert "Argo CD" not in str(only(read_config_maps({}, {"health.profile.apps/Deployment": "x"}).problems))
+    assert "Argo CD" not in str(
+        get_only_problem(read_config_maps({}, {"health.profile.apps/Deployment": "x"}).problems)
+    )
 
 
 def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
@@ -129,10 +133,10 @@ def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
         },
     )
     resource = argocd(resourceHealthChecks=[{"kind": "A", "check": "x"}, {"group": "b.c", "kind": "D", "check": 1}])
-    found = {
+    faults = {
         fault.location: (fault.pattern, fault.severity, fault.line) for fault in read_manifests([resource, cm]).problems
     }
-    assert found == {
+    assert faults == {
         SettingLocation(0, ("spec", "resourceHealthChecks", 1)): ("b.c/D", "error", 0),
         SettingLocation(1, ("data", "resource.customizations", "Pod", "health.lua")): ("Pod", "error", 0),
         SettingLocation(1, ("data", "resource.customizations", "foo_Bar")): ("foo/Bar", "error", 0),
@@ -142,6 +146,6 @@ def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
 
 
 def test_a_pattern_that_means_nothing_is_told() -> None:
-    found = read_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
-    assert "has an unbalanced brace" in str(only(found.problems))
-    assert found.checks == ()
+    settings = read_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
+    assert "has an unbalanced brace" in str(get_only_problem(settings.problems))
+    assert settings.checks == ()

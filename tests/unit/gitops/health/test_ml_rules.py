@@ -70,14 +70,14 @@ def named(folder: Path) -> str:
 @pytest.mark.parametrize("folder", FOLDERS, ids=named)
 def test_the_cases_of_a_rule_reach_every_line_of_it(folder: Path) -> None:
     runtime = luajit21.LuaRuntime(unpack_returned_tuples=True)
-    watch, seen, possible = runtime.execute(_WATCH)
+    watch, reached, possible = runtime.execute(_WATCH)
     script = script_of(folder)
     for case in (folder / "testdata").iterdir():
         manifest = lua_value(runtime, yaml.safe_load(case.read_text()))
         watch(script, manifest, (folder / "health.yaml").exists())
     lines = script.splitlines()
-    assert seen[len(lines)], "the last line is the last answer"
-    missed = sorted(set(possible) - set(seen))
+    assert reached[len(lines)], "the last line is the last answer"
+    missed = sorted(set(possible) - set(reached))
     # An `end` is where a function would go on after its last return, and a `for` ends there.
     assert [lines[line - 1] for line in missed if lines[line - 1].strip() != "end"] == []
 

@@ -13,8 +13,8 @@ SCRIPT = 'return {status = "Healthy"}'
 OTHER = 'return {status = "Degraded"}'
 
 
-def scripts(found: Customizations) -> dict[str, str]:
-    return {check.pattern: check.script for check in found.checks}
+def scripts(customizations: Customizations) -> dict[str, str]:
+    return {check.pattern: check.script for check in customizations.checks}
 
 
 def config_map(name: str = "argocd-cm", **data: Any) -> dict[str, Any]:
@@ -26,23 +26,23 @@ def argocd(version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
 
 
 def test_keys_of_single_kinds_give_patterns_with_and_without_a_group() -> None:
-    found = read_config_maps({HEALTH + "serving.kserve.io_InferenceService": SCRIPT, HEALTH + "Pod": OTHER})
-    assert scripts(found) == {"serving.kserve.io/InferenceService": SCRIPT, "Pod": OTHER}
-    assert found.checks[1].where == HEALTH + "Pod"
-    assert found.faults == ()
+    settings = read_config_maps({HEALTH + "serving.kserve.io_InferenceService": SCRIPT, HEALTH + "Pod": OTHER})
+    assert scripts(settings) == {"serving.kserve.io/InferenceService": SCRIPT, "Pod": OTHER}
+    assert settings.checks[1].where == HEALTH + "Pod"
+    assert settings.faults == ()
 
 
 def test_all_stands_for_every_kind_with_a_group_and_comes_after_exact_names() -> None:
-    found = read_config_maps({HEALTH + "all": SCRIPT, HEALTH + "apps_Deployment": OTHER})
-    assert [check.pattern for check in found.checks] == ["apps/Deployment", "*/*"]
+    settings = read_config_maps({HEALTH + "all": SCRIPT, HEALTH + "apps_Deployment": OTHER})
+    assert [check.pattern for check in settings.checks] == ["apps/Deployment", "*/*"]
 
 
 def test_open_libraries_are_granted_by_a_key_of_their_own() -> None:
     grant = "resource.customizations.useOpenLibs."
-    found = read_config_maps(
+    settings = read_config_maps(
         {HEALTH + "Pod": SCRIPT, HEALTH + "Node": SCRIPT, grant + "Pod": "true", grant + "Node": "F"}
     )
-    assert {check.pattern: check.open_libs for check in found.checks} == {"Pod": True, "Node": False}
+    assert {check.pattern: check.open_libs for check in settings.checks} == {"Pod": True, "Node": False}
 
 
 def test_the_map_takes_wildcards_and_keeps_their_order() -> None:
@@ -53,19 +53,19 @@ def test_the_map_takes_wildcards_and_keeps_their_order() -> None:
 "*.upbound.io/*": {health.lua: two}
 apps/Deployment: {health.lua: three}
 """
-    found = read_config_maps({"resource.customizations": text})
-    assert [(check.pattern, check.script, check.open_libs) for check in found.checks] == [
+    settings = read_config_maps({"resource.customizations": text})
+    assert [(check.pattern, check.script, check.open_libs) for check in settings.checks] == [
         ("apps/Deployment", "three", False),
         ("*.crossplane.io/*", "one", True),
         ("*.upbound.io/*", "two", False),
     ]
-    assert found.faults == ()
+    assert settings.faults == ()
 
 
 def test_a_key_of_a_kind_wins_over_the_map_and_the_loser_is_named() -> None:
-    found = read_config_maps({HEALTH + "Pod": SCRIPT, "resource.customizations": "Pod: {health.lua: old}"})
-    assert scripts(found) == {"Pod": SCRIPT}
-    assert found.faults == (f"{HEALTH}Pod: Pod has another check in resource.customizations[Pod]; "
+    settings = read_config_maps({HEALTH + "Pod": SCRIPT, "resource.customizations": "Pod: {health.lua: old}"})
+    assert scripts(settings) == {"Pod": SCRIPT}
+    assert settings.faults == (f"{HEALTH}Pod: Pod has another check in resource.customizations[Pod]; "
                             "this one wins, remove the other (AGY406)",)  # fmt: skip
 
 
@@ -88,18 +88,18 @@ def test_an_empty_check_is_none() -> None:
     ],
 )
 def test_a_wrong_key_is_not_used_and_its_fault_tells_the_right_one(name: str, right: str) -> None:
-    found = read_config_maps({HEALTH + name: SCRIPT, HEALTH + "Pod": SCRIPT})
-    assert scripts(found) == {"Pod": SCRIPT}
-    [fault] = found.faults
+    settings = read_config_maps({HEALTH + name: SCRIPT, HEALTH + "Pod": SCRIPT})
+    assert scripts(settings) == {"Pod": SCRIPT}
+    [fault] = settings.faults
     assert fault.startswith(HEALTH + name)
     assert f"write {HEALTH}{right} (AGY406)" in fault
 
 
 @pytest.mark.parametrize("name", ["serving.kserve.io_inferenceservice", "", "a_b_c", "pods"])
 def test_a_key_from_which_no_kind_can_be_guessed_is_a_fault_as_well(name: str) -> None:
-    found = read_config_maps({HEALTH + name: SCRIPT})
-    assert found.checks == ()
-    assert "AGY406" in found.faults[0]
+    settings = read_config_maps({HEALTH + name: SCRIPT})
+    assert settings.checks == ()
+    assert "AGY406" in settings.faults[0]
 
 
 def test_wildcards_in_a_key_are_sent_to_the_map() -> None:
@@ -136,11 +136,11 @@ definitions:
 
 
 def test_actions_are_read_with_their_definitions() -> None:
-    found = read_config_maps({"resource.customizations.actions.apps_Deployment": ACTIONS})
-    [actions] = found.actions
+    settings = read_config_maps({"resource.customizations.actions.apps_Deployment": ACTIONS})
+    [actions] = settings.actions
     assert (actions.pattern, actions.discovery) == ("apps/Deployment", "return {restart = {}}\n")
     assert (dict(actions.definitions), actions.merge_builtin) == ({"restart": "return obj"}, True)
-    assert found.faults == ()
+    assert settings.faults == ()
 
 
 def test_actions_of_the_map_are_read_too() -> None:
@@ -168,9 +168,9 @@ def test_malformed_actions_are_faults_and_never_errors(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a: [", "[1]", "3", "Pod: 3", "Pod: {health.lua: {}}", "Pod: {useOpenLibs: true}"])
 def test_a_malformed_map_is_a_fault_and_the_keys_still_hold(text: str) -> None:
-    found = read_config_maps({"resource.customizations": text, HEALTH + "Node": SCRIPT})
-    assert scripts(found) == {"Node": SCRIPT}
-    assert len(found.faults) == 1
+    settings = read_config_maps({"resource.customizations": text, HEALTH + "Node": SCRIPT})
+    assert scripts(settings) == {"Node": SCRIPT}
+    assert len(settings.faults) == 1
 
 
 def test_own_settings_choose_profiles_and_the_fallback() -> None:
@@ -179,10 +179,10 @@ def test_own_settings_choose_profiles_and_the_fallback() -> None:
         "health.profile.serving.kserve.io_InferenceService": "strict",
         "sync.waveDelay": "2",
     }
-    found = read_config_maps({}, own)
-    assert found.fallback
-    assert found.profiles == {"serving.kserve.io/InferenceService": "strict"}
-    assert found.faults == ()
+    settings = read_config_maps({}, own)
+    assert settings.fallback
+    assert settings.profiles == {"serving.kserve.io/InferenceService": "strict"}
+    assert settings.faults == ()
 
 
 @pytest.mark.parametrize(
@@ -195,10 +195,10 @@ def test_own_settings_choose_profiles_and_the_fallback() -> None:
     ],
 )
 def test_a_bad_setting_of_ours_is_a_fault(key: str, value: str) -> None:
-    found = read_config_maps({}, {key: value})
-    assert len(found.faults) == 1
-    assert found.faults[0].startswith(key)
-    assert not found.fallback and not found.profiles
+    settings = read_config_maps({}, {key: value})
+    assert len(settings.faults) == 1
+    assert settings.faults[0].startswith(key)
+    assert not settings.fallback and not settings.profiles
 
 
 # -- manifests -----------------------------------------------------------------------------------------------------
@@ -211,20 +211,20 @@ def check_of(kind: str, script: object, group: str = "serving.kserve.io") -> dic
 def test_config_maps_are_found_among_other_manifests() -> None:
     other = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "argocd-cm"}}
     own = config_map("argosy-cm", **{"health.fallback": "true"})
-    found = read_manifests(
+    settings = read_manifests(
         [other, config_map(**{HEALTH + "Pod": SCRIPT}), own, config_map("mine", **{HEALTH + "Node": "x"})]
     )
-    assert (scripts(found), found.fallback, found.faults) == ({"Pod": SCRIPT}, True, ())
-    assert found.checks[0].where == f"{HEALTH}Pod"
+    assert (scripts(settings), settings.fallback, settings.faults) == ({"Pod": SCRIPT}, True, ())
+    assert settings.checks[0].where == f"{HEALTH}Pod"
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
 def test_the_checks_of_an_argocd_resource_are_read(version: str) -> None:
     checks = [check_of("InferenceService", SCRIPT), check_of("PersistentVolumeClaim", OTHER, "")]
-    found = read_manifests([argocd(version, resourceHealthChecks=checks)])
-    assert scripts(found) == {"serving.kserve.io/InferenceService": SCRIPT, "PersistentVolumeClaim": OTHER}
-    assert found.checks[0].where == "ArgoCD/gitops spec.resourceHealthChecks[0]"
-    assert found.faults == ()
+    settings = read_manifests([argocd(version, resourceHealthChecks=checks)])
+    assert scripts(settings) == {"serving.kserve.io/InferenceService": SCRIPT, "PersistentVolumeClaim": OTHER}
+    assert settings.checks[0].where == "ArgoCD/gitops spec.resourceHealthChecks[0]"
+    assert settings.faults == ()
 
 
 def test_the_actions_of_an_argocd_resource_are_read() -> None:
@@ -234,11 +234,11 @@ def test_the_actions_of_an_argocd_resource_are_read() -> None:
 
 
 def test_a_kind_that_is_listed_twice_is_a_fault_and_the_last_check_wins() -> None:
-    found = read_manifests(
+    settings = read_manifests(
         [argocd(resourceHealthChecks=[check_of("InferenceService", SCRIPT), check_of("InferenceService", OTHER)])]
     )
-    assert scripts(found) == {"serving.kserve.io/InferenceService": OTHER}
-    [fault] = found.faults
+    assert scripts(settings) == {"serving.kserve.io/InferenceService": OTHER}
+    [fault] = settings.faults
     assert "already in ArgoCD/gitops spec.resourceHealthChecks[0]" in fault
     assert "the last one wins" in fault
 
@@ -255,7 +255,7 @@ def test_two_argocd_resources_that_disagree_are_a_fault() -> None:
 
 def test_extra_configuration_wins_over_the_list() -> None:
     key = HEALTH + "serving.kserve.io_InferenceService"
-    found = read_manifests(
+    settings = read_manifests(
         [
             argocd(
                 resourceHealthChecks=[check_of("InferenceService", SCRIPT)],
@@ -263,25 +263,25 @@ def test_extra_configuration_wins_over_the_list() -> None:
             )
         ]
     )
-    assert scripts(found) == {"serving.kserve.io/InferenceService": OTHER}
-    assert len(found.faults) == 1
+    assert scripts(settings) == {"serving.kserve.io/InferenceService": OTHER}
+    assert len(settings.faults) == 1
 
 
 def test_the_argocd_resource_wins_over_the_config_map_that_its_operator_writes() -> None:
     key = HEALTH + "serving.kserve.io_InferenceService"
     resource = argocd(resourceHealthChecks=[check_of("InferenceService", SCRIPT)])
-    found = read_manifests([resource, config_map(**{key: OTHER, HEALTH + "Pod": OTHER})])
-    assert scripts(found) == {"serving.kserve.io/InferenceService": SCRIPT, "Pod": OTHER}
-    [fault] = found.faults
+    settings = read_manifests([resource, config_map(**{key: OTHER, HEALTH + "Pod": OTHER})])
+    assert scripts(settings) == {"serving.kserve.io/InferenceService": SCRIPT, "Pod": OTHER}
+    [fault] = settings.faults
     assert "AGY405" in fault and "change the ArgoCD resource only" in fault
 
 
 def test_the_old_text_of_customizations_is_read_and_its_loss_in_later_versions_is_told() -> None:
     text = "apps/Deployment: {health.lua: x}"
     assert read_manifests([argocd("v1alpha1", resourceCustomizations=text)]).faults == ()
-    found = read_manifests([argocd("v1beta1", resourceCustomizations=text)])
-    assert scripts(found) == {"apps/Deployment": "x"}
-    assert "use resourceHealthChecks" in found.faults[0]
+    settings = read_manifests([argocd("v1beta1", resourceCustomizations=text)])
+    assert scripts(settings) == {"apps/Deployment": "x"}
+    assert "use resourceHealthChecks" in settings.faults[0]
 
 
 def test_ignored_differences_in_an_argocd_resource_are_told_where_they_belong() -> None:

@@ -64,8 +64,8 @@ ALL = "- apiGroups: ['*']\n"
 def test_exclusions_beat_inclusions_and_an_inclusion_leaves_the_rest_out(
     exclusions: str, inclusions: str, config_map_is_out: bool, ingress_is_out: bool
 ) -> None:
-    found = reading(exclusions, inclusions)
-    assert (found.excludes(CONFIG_MAP), found.excludes(INGRESS)) == (config_map_is_out, ingress_is_out)
+    rules = reading(exclusions, inclusions)
+    assert (rules.excludes(CONFIG_MAP), rules.excludes(INGRESS)) == (config_map_is_out, ingress_is_out)
 
 
 def test_no_inclusion_brings_back_what_is_always_out() -> None:
@@ -107,13 +107,13 @@ def test_a_setting_that_cannot_be_read_is_a_fault_that_names_it(setting: str, te
 
 
 def test_a_bad_setting_leaves_the_other_in_force() -> None:
-    found = reading("- [", NETWORK)
-    assert found.excludes(CONFIG_MAP) and not found.excludes(INGRESS)
+    rules = reading("- [", NETWORK)
+    assert rules.excludes(CONFIG_MAP) and not rules.excludes(INGRESS)
 
 
 @settings(deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_makes_it_raise(text: str) -> None:
-    found = reading(text, text)
-    assert found.excludes(GroupKind("", "Event"))
-    found.excludes(CONFIG_MAP)
+    rules = reading(text, text)
+    assert rules.excludes(GroupKind("", "Event"))
+    rules.excludes(CONFIG_MAP)

@@ -28,34 +28,38 @@ def keeping() -> ApplicationCachePolicy:
 
 
 def test_who_wrote_what_is_left_out_of_what_nobody_tracks(keeping: ApplicationCachePolicy) -> None:
-    given = manifest()
-    kept = keeping.trim(given)
-    assert is_trimmed(kept) and not is_trimmed(given)
-    assert kept == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ml", "uid": "x"}}
-    assert keeping.trim(kept) is kept
-    assert not keeping.requires_full_kind(given) and not keeping.is_trimmed_too_much(kept)
+    original = manifest()
+    trimmed = keeping.trim(original)
+    assert is_trimmed(trimmed) and not is_trimmed(original)
+    assert trimmed == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "namespace": "ml", "uid": "x"},
+    }
+    assert keeping.trim(trimmed) is trimmed
+    assert not keeping.requires_full_kind(original) and not keeping.is_trimmed_too_much(trimmed)
 
 
 def test_data_is_kept_where_settings_are_and_of_what_is_tracked(keeping: ApplicationCachePolicy) -> None:
     for kind in ("ConfigMap", "Secret"):
-        given = {**manifest(kind), "type": "helm.sh/release.v1", "binaryData": {"x": "eA=="}}
-        assert keeping.trim(given).keys() == {"apiVersion", "kind", "metadata", "type"}
-        assert {"data", "binaryData"} <= keeping.trim(add_tracking(given, APP, TRACKING)).keys()
-        given["metadata"]["namespace"] = "argocd"
-        assert {"data", "binaryData"} <= keeping.trim(given).keys()
+        original = {**manifest(kind), "type": "helm.sh/release.v1", "binaryData": {"x": "eA=="}}
+        assert keeping.trim(original).keys() == {"apiVersion", "kind", "metadata", "type"}
+        assert {"data", "binaryData"} <= keeping.trim(add_tracking(original, APP, TRACKING)).keys()
+        original["metadata"]["namespace"] = "argocd"
+        assert {"data", "binaryData"} <= keeping.trim(original).keys()
     other = manifest("ConfigMap", "elsewhere.example/v1")
     assert "data" in keeping.trim(other)
 
 
 def test_of_a_pod_that_a_workload_made_images_and_phase_are_kept(keeping: ApplicationCachePolicy) -> None:
     server = {"name": "server", "image": "registry.example/server:1", "env": [{"name": "A", "value": "b"}]}
-    given = {**manifest("Pod"), "spec": {"containers": [server], "nodeName": "one", "volumes": []}}
-    del given["data"]
-    given["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    kept = keeping.trim(given)
-    assert kept["spec"] == {"containers": [{"name": "server", "image": "registry.example/server:1"}]}
-    assert kept["status"] == {"phase": "Running"}
-    assert keeping.trim(add_tracking(given, APP, TRACKING))["spec"] == given["spec"]
+    pod = {**manifest("Pod"), "spec": {"containers": [server], "nodeName": "one", "volumes": []}}
+    del pod["data"]
+    pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    trimmed = keeping.trim(pod)
+    assert trimmed["spec"] == {"containers": [{"name": "server", "image": "registry.example/server:1"}]}
+    assert trimmed["status"] == {"phase": "Running"}
+    assert keeping.trim(add_tracking(pod, APP, TRACKING))["spec"] == pod["spec"]
     assert keeping.trim({**manifest("Pod"), "spec": None})["status"] == {}
 
 
@@ -70,20 +74,20 @@ def test_of_a_pod_that_nobody_tracks_containers_without_an_image_are_kept(
     state = {"waiting": {"reason": reason, "message": "no such image"}}
     container = {"name": "main", "image": "web:1", "ready": False, "state": state}
     running = {"name": "other", "image": "web:1", "state": {"running": {}}}
-    kept = keeping.trim({**manifest("Pod"), "spec": {}, "status": {"phase": "Pending", field: [running, container]}})
-    assert kept["status"].get(field, []) == ([{"name": "main", "state": state}] if is_kept else [])
-    assert kept["status"]["phase"] == "Pending"
+    trimmed = keeping.trim({**manifest("Pod"), "spec": {}, "status": {"phase": "Pending", field: [running, container]}})
+    assert trimmed["status"].get(field, []) == ([{"name": "main", "state": state}] if is_kept else [])
+    assert trimmed["status"]["phase"] == "Pending"
 
 
 def test_all_of_what_an_application_tracks_is_kept(keeping: ApplicationCachePolicy) -> None:
-    given = add_tracking(manifest(), APP, TRACKING)
-    assert keeping.requires_full_kind(given)
-    assert keeping.trim(given) == given
+    tracked = add_tracking(manifest(), APP, TRACKING)
+    assert keeping.requires_full_kind(tracked)
+    assert keeping.trim(tracked) == tracked
 
 
 def test_all_of_an_application_is_kept_for_its_writers_are_read(keeping: ApplicationCachePolicy) -> None:
-    given = manifest("Application", "argoproj.io/v1alpha1")
-    assert keeping.trim(given) == given
+    application = manifest("Application", "argoproj.io/v1alpha1")
+    assert keeping.trim(application) == application
     assert is_trimmed(keeping.trim(manifest("Application", "elsewhere.example/v1")))
 
 
@@ -91,8 +95,8 @@ def test_fields_that_are_written_alike_are_kept_once(
     keeping: ApplicationCachePolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fields() -> Any:
-        kept = keeping.trim(add_tracking(manifest(), APP, TRACKING))
-        return kept["metadata"]["managedFields"][0]["fieldsV1"]
+        trimmed = keeping.trim(add_tracking(manifest(), APP, TRACKING))
+        return trimmed["metadata"]["managedFields"][0]["fieldsV1"]
 
     first = fields()
     assert fields() is first
@@ -106,11 +110,11 @@ def test_tracking_may_change(keeping: ApplicationCachePolicy) -> None:
     keeping = ApplicationCachePolicy(lambda: tracking[0])
     labelled = manifest()
     labelled["metadata"]["labels"] = {"app.kubernetes.io/instance": "models"}
-    kept = keeping.trim(labelled)
-    assert not keeping.requires_full_kind(labelled) and not keeping.is_trimmed_too_much(kept)
+    trimmed = keeping.trim(labelled)
+    assert not keeping.requires_full_kind(labelled) and not keeping.is_trimmed_too_much(trimmed)
     tracking[0] = TrackingSettings(control_namespace="argocd", method="label")
     assert keeping.requires_full_kind(labelled)
-    assert keeping.is_trimmed_too_much(kept) and not keeping.is_trimmed_too_much(labelled)
+    assert keeping.is_trimmed_too_much(trimmed) and not keeping.is_trimmed_too_much(labelled)
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ def test_the_status_of_a_pod_is_one_word(
     spec = {"nodeName": "n1", "containers": [{"name": "a"}, {"name": "b"}]}
     if "initContainerStatuses" in status:
         spec["initContainers"] = [{"name": "i"}]
-    said = dict(build_pod_info({"metadata": {"name": "p"}, "spec": spec, "status": status}))
-    wanted = {"Status Reason": reason, "Node": "n1", "Containers": containers}
-    assert said == (wanted | {"Restart Count": restarts} if restarts else wanted)
+    info = dict(build_pod_info({"metadata": {"name": "p"}, "spec": spec, "status": status}))
+    expected = {"Status Reason": reason, "Node": "n1", "Containers": containers}
+    assert info == (expected | {"Restart Count": restarts} if restarts else expected)
 
 
 def test_a_sidecar_counts_as_a_container() -> None:

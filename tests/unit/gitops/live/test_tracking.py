@@ -33,8 +33,8 @@ BOTH = TrackingSettings("annotation+label", control_namespace="argocd")
 
 
 def config(name: str = "web", namespace: str = "prod", **metadata: Any) -> Manifest:
-    place = {"namespace": namespace} if namespace else {}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **place, **metadata}}
+    namespace_field = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **namespace_field, **metadata}}
 
 
 def tracked(text: str, **metadata: Any) -> Manifest:
@@ -92,9 +92,9 @@ def test_what_else_is_written_on_a_manifest_stays() -> None:
     ],
 )
 def test_the_id_names_group_kind_namespace_and_name(manifest: Manifest, written: str) -> None:
-    found = add_tracking(manifest, APP, ANNOTATION)
-    assert found["metadata"]["annotations"][TRACKING_ID] == written
-    assert read_instance_name(found, ANNOTATION) == "shop"
+    tracked_manifest = add_tracking(manifest, APP, ANNOTATION)
+    assert tracked_manifest["metadata"]["annotations"][TRACKING_ID] == written
+    assert read_instance_name(tracked_manifest, ANNOTATION) == "shop"
 
 
 def test_a_definition_is_given_no_tracking() -> None:
@@ -107,8 +107,8 @@ def test_a_definition_is_given_no_tracking() -> None:
 
 
 def test_without_an_installation_id_that_of_another_installation_is_taken_off() -> None:
-    found = add_tracking(config(annotations={INSTALLATION_ID: "west"}), APP, ANNOTATION)
-    assert INSTALLATION_ID not in found["metadata"]["annotations"]
+    tracked_manifest = add_tracking(config(annotations={INSTALLATION_ID: "west"}), APP, ANNOTATION)
+    assert INSTALLATION_ID not in tracked_manifest["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_without_an_installation_id_that_of_another_installation_is_taken_off() 
 )
 def test_beside_the_annotation_a_long_label_is_cut_where_a_label_may_end(name: str, label: str) -> None:
     app = Application(name=name, namespace="argocd")
-    found = add_tracking(config(), app, BOTH)
-    assert found["metadata"]["labels"][INSTANCE_LABEL] == label
-    assert read_instance_name(found, BOTH) == name
+    tracked_manifest = add_tracking(config(), app, BOTH)
+    assert tracked_manifest["metadata"]["labels"][INSTANCE_LABEL] == label
+    assert read_instance_name(tracked_manifest, BOTH) == name
 
 
 def test_a_label_that_decides_is_never_cut() -> None:
@@ -171,7 +171,7 @@ def test_what_is_no_tracking_id_belongs_to_nobody(text: str) -> None:
     ],
 )
 def test_a_manifest_of_any_shape_can_be_asked_for_its_owner(manifest: Manifest) -> None:
-    assert [read_instance_name(manifest, each) for each in (ANNOTATION, LABEL, BOTH)] == ["", "", ""]
+    assert [read_instance_name(manifest, method) for method in (ANNOTATION, LABEL, BOTH)] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_the_annotation_decides_but_for_tracking_by_label(tracking: TrackingSett
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "name"),
+    ("ours", "recorded_id", "name"),
     [("", "", "shop"), ("east", "east", "shop"), ("east", "west", ""), ("east", "", ""), ("", "west", "")],
 )
-def test_only_the_installation_that_wrote_it_reads_an_id(ours: str, theirs: str, name: str) -> None:
+def test_only_the_installation_that_wrote_it_reads_an_id(ours: str, recorded_id: str, name: str) -> None:
     live = tracked("shop:/ConfigMap:prod/web")
-    if theirs:
-        live["metadata"]["annotations"][INSTALLATION_ID] = theirs
+    if recorded_id:
+        live["metadata"]["annotations"][INSTALLATION_ID] = recorded_id
     assert read_instance_name(live, TrackingSettings(installation_id=ours)) == name
 
 
@@ -304,11 +304,11 @@ def test_what_is_tracked_is_found_again_and_the_given_manifest_is_untouched(
 ) -> None:
     manifest = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name, "namespace": namespace}}
     before = copy.deepcopy(manifest)
-    found = add_tracking(manifest, app, tracking)
+    tracked_manifest = add_tracking(manifest, app, tracking)
     assert manifest == before
-    assert read_instance_name(found, tracking) == build_instance_name(app, tracking)
-    assert is_self_referenced(found, tracking)
-    assert add_tracking(found, app, tracking) == found
+    assert read_instance_name(tracked_manifest, tracking) == build_instance_name(app, tracking)
+    assert is_self_referenced(tracked_manifest, tracking)
+    assert add_tracking(tracked_manifest, app, tracking) == tracked_manifest
 
 
 @settings(max_examples=examples(), deadline=None)
@@ -330,5 +330,5 @@ def test_no_change_of_the_method_is_drift_where_annotations_decide_now(
 @settings(max_examples=examples(), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_as_an_id_is_read_or_ignored(text: str) -> None:
-    found = parse_tracking_id(text)
-    assert found is None or str(found) == text
+    tracking_id = parse_tracking_id(text)
+    assert tracking_id is None or str(tracking_id) == text

@@ -38,9 +38,9 @@ UIDS = itertools.count(1)
 
 def live(kind: str, name: str, *parents: Manifest, namespace: str = "prod", group: str = "", **rest: Any) -> Manifest:
     references = [
-        {"apiVersion": each["apiVersion"], "kind": each["kind"], "name": each["metadata"]["name"],
-         "uid": each["metadata"]["uid"], "controller": place == 0}
-        for place, each in enumerate(parents)
+        {"apiVersion": parent["apiVersion"], "kind": parent["kind"], "name": parent["metadata"]["name"],
+         "uid": parent["metadata"]["uid"], "controller": index == 0}
+        for index, parent in enumerate(parents)
     ]  # fmt: skip
     metadata: dict[str, Any] = {"name": name, "uid": f"u{next(UIDS)}", "resourceVersion": "7"}
     metadata |= {"namespace": namespace} if namespace else {}
@@ -62,8 +62,8 @@ def cache_of(*manifests: Manifest, tracking: TrackingSettings = TRACKING) -> Inf
     return cache
 
 
-def names(found: Any) -> list[str]:
-    return sorted(key.name for key in found)
+def names(keys: Any) -> list[str]:
+    return sorted(key.name for key in keys)
 
 
 def everything(key: ResourceKey) -> bool:
@@ -113,8 +113,8 @@ def test_claims_of_a_stateful_set_with_its_labels_are_not_managed() -> None:
 
 def test_what_a_project_does_not_allow_is_not_shown() -> None:
     cache = cache_of(of_shop(live("ConfigMap", "a")), of_shop(live("Secret", "b")))
-    found = find_managed_resources(cache, "shop", [key_of(live("Secret", "b"))], lambda key: key.kind != "Secret")
-    assert names(found) == ["a"]
+    managed = find_managed_resources(cache, "shop", [key_of(live("Secret", "b"))], lambda key: key.kind != "Secret")
+    assert names(managed) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_what_a_project_does_not_allow_is_not_shown() -> None:
 def test_one_object_that_is_served_twice_counts_once_as_it_is_desired(desired: str, group: str) -> None:
     one = live("Ingress", "web", group="extensions", metadata={"uid": "same"})
     two = live("Ingress", "web", group="networking.k8s.io", metadata={"uid": "same"})
-    wanted = [key_of(live("Ingress", "web", group=desired))] if desired else []
-    found = find_managed_resources(cache_of(of_shop(one), of_shop(two)), "shop", wanted, everything)
-    assert [key.group for key in found] == [group]
+    desired_keys = [key_of(live("Ingress", "web", group=desired))] if desired else []
+    managed = find_managed_resources(cache_of(of_shop(one), of_shop(two)), "shop", desired_keys, everything)
+    assert [key.group for key in managed] == [group]
 
 
 def test_only_the_applications_own_manifests_are_looked_at() -> None:
@@ -134,9 +134,9 @@ def test_only_the_applications_own_manifests_are_looked_at() -> None:
         looked = 0
 
         def find(self, index: str, value: Hashable) -> list[Manifest]:
-            found = super().find(index, value)
-            self.looked += len(found)
-            return found
+            matches = super().find(index, value)
+            self.looked += len(matches)
+            return matches
 
     cache = Counting()
     for name, index in build_indexes(TRACKING).items():
@@ -157,8 +157,10 @@ def test_a_change_of_tracking_is_a_new_index() -> None:
 
 def test_another_version_than_the_cached_one_is_told() -> None:
     lives = live("HorizontalPodAutoscaler", "web", group="autoscaling")
-    asked = {**lives, "apiVersion": "autoscaling/v2"}
-    assert list(find_version_mismatches([asked, live("ConfigMap", "a")], {key_of(lives): lives})) == [(asked, lives)]
+    desired = {**lives, "apiVersion": "autoscaling/v2"}
+    assert list(find_version_mismatches([desired, live("ConfigMap", "a")], {key_of(lives): lives})) == [
+        (desired, lives)
+    ]
     assert list(find_version_mismatches([lives], {key_of(lives): lives})) == []
 
 
@@ -207,17 +209,17 @@ def test_parents_in_a_circle_are_asked_once() -> None:
 # -- the tree
 
 
-def below(cache: CacheReader, *roots: Manifest) -> list[tuple[str, str]]:
-    return [(node.key.kind, node.key.name) for node in build_tree(cache, {key_of(each): each for each in roots})]
+def list_tree(cache: CacheReader, *roots: Manifest) -> list[tuple[str, str]]:
+    return [(node.key.kind, node.key.name) for node in build_tree(cache, {key_of(root): root for root in roots})]
 
 
 def test_a_tree_has_parents_before_children_in_the_order_of_their_keys() -> None:
     deployment = live("Deployment", "web", group="apps")
     sets = [live("ReplicaSet", name, deployment, group="apps") for name in ("web-2", "web-1")]
-    pods = [live("Pod", f"{each['metadata']['name']}-x", each) for each in sets]
+    pods = [live("Pod", f"{replica_set['metadata']['name']}-x", replica_set) for replica_set in sets]
     service = live("Service", "web")
     cache = cache_of(deployment, *sets, *pods, service, live("Endpoints", "web"), live("Endpoints", "other"))
-    assert below(cache, service, deployment) == [
+    assert list_tree(cache, service, deployment) == [
         ("Service", "web"), ("Endpoints", "web"), ("Deployment", "web"), ("ReplicaSet", "web-1"),
         ("Pod", "web-1-x"), ("ReplicaSet", "web-2"), ("Pod", "web-2-x"),
     ]  # fmt: skip
@@ -241,7 +243,7 @@ def test_children_that_no_reference_tells_of_are_found() -> None:
         live("PersistentVolumeClaim", "data-db-0"),
         live("PersistentVolumeClaim", "data-db-0", namespace="other"),
     )  # fmt: skip
-    assert below(cache, account, group, base) == [
+    assert list_tree(cache, account, group, base) == [
         ("ServiceAccount", "robot"), ("Secret", "robot-token"), ("OperatorGroup", "global"),
         ("ClusterServiceVersion", "op"), ("StatefulSet", "db"), ("PersistentVolumeClaim", "data-db-0"),
     ]  # fmt: skip
@@ -251,8 +253,8 @@ def test_with_controller_references_only_other_owners_do_not_count() -> None:
     controller, other = live("Boat", "a", group="sea.dev"), live("Boat", "b", group="sea.dev")
     option = {"metadata": {"annotations": {SYNC_OPTIONS: "ControllerReferencesOnly=true"}}}
     cache = cache_of(controller, other, live("Pod", "x", controller, other, **option))
-    assert below(cache, other) == [("Boat", "b")]
-    assert below(cache, controller) == [("Boat", "a"), ("Pod", "x")]
+    assert list_tree(cache, other) == [("Boat", "b")]
+    assert list_tree(cache, controller) == [("Boat", "a"), ("Pod", "x")]
 
 
 def test_with_controller_references_only_nothing_is_guessed() -> None:
@@ -260,7 +262,7 @@ def test_with_controller_references_only_nothing_is_guessed() -> None:
     service, templates = live("Service", "web"), {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
     base = live("StatefulSet", "db", group="apps", spec=templates, **option)
     cache = cache_of(service, base, live("Endpoints", "web", **option), live("PersistentVolumeClaim", "data-db-0"))
-    assert below(cache, service, base) == [("Service", "web"), ("StatefulSet", "db")]
+    assert list_tree(cache, service, base) == [("Service", "web"), ("StatefulSet", "db")]
 
 
 def test_below_what_is_not_permitted_nothing_is_looked_for() -> None:
@@ -283,7 +285,7 @@ def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
     node = build_tree(cache_of(replica_set, pod), {key_of(pod): pod})[0]
     assert (node.uid, node.version, node.resource_version) == (pod["metadata"]["uid"], "v1", "7")
     assert node.created == "2030-01-01T00:00:00Z"
-    assert [(each.key.name, each.uid, each.version) for each in node.parents] == [
+    assert [(parent.key.name, parent.uid, parent.version) for parent in node.parents] == [
         ("web-1", replica_set["metadata"]["uid"], "v1")
     ]
     assert node.images == ("a:1", "b:1")
@@ -292,7 +294,7 @@ def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "found"),
+    ("spec", "expected"),
     [
         ({"containers": [{"image": "a"}]}, ("a",)),
         ({"template": {"spec": {"containers": [{"image": "a"}]}}}, ("a",)),
@@ -301,8 +303,8 @@ def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
         ({}, ()),
     ],
 )
-def test_images_are_found_wherever_pods_are_described(spec: dict[str, Any], found: tuple[str, ...]) -> None:
-    assert list_images(live("Anything", "x", spec=spec)) == found
+def test_images_are_found_wherever_pods_are_described(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert list_images(live("Anything", "x", spec=spec)) == expected
 
 
 # -- orphans

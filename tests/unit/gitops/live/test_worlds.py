@@ -40,11 +40,11 @@ def worlds(draw: st.DrawFn) -> list[Manifest]:
     for number in range(draw(st.integers(0, 15))):
         api_version, kind = draw(st.sampled_from(KINDS))
         metadata: dict[str, Any] = {"name": draw(st.sampled_from(NAMES)), "uid": f"u{number}"}
-        if place := draw(st.sampled_from(PLACES)):
-            metadata["namespace"] = place
+        if namespace := draw(st.sampled_from(PLACES)):
+            metadata["namespace"] = namespace
         if draw(st.booleans()):
-            app, said = draw(st.sampled_from(APPS)), draw(st.sampled_from(["/ConfigMap:prod/a", "nonsense"]))
-            metadata["annotations"] = {TRACKING_ID: f"{app}:{said}"}
+            app, suffix = draw(st.sampled_from(APPS)), draw(st.sampled_from(["/ConfigMap:prod/a", "nonsense"]))
+            metadata["annotations"] = {TRACKING_ID: f"{app}:{suffix}"}
             if draw(st.booleans()):
                 metadata["annotations"][INSTALLATION_ID] = "east"
         if draw(st.booleans()):
@@ -56,7 +56,7 @@ def worlds(draw: st.DrawFn) -> list[Manifest]:
                                             "name": parent["metadata"]["name"], "uid": uid}]  # fmt: skip
         spec = {"spec": {"volumeClaimTemplates": [{"metadata": {"name": "d"}}]}} if kind == "StatefulSet" else {}
         world.append({"apiVersion": api_version, "kind": kind, "metadata": metadata, **spec})
-    return list({key_of(each): each for each in world}.values())
+    return list({key_of(manifest): manifest for manifest in world}.values())
 
 
 def cache_of(world: list[Manifest], tracking: TrackingSettings) -> InformerCache:
@@ -84,38 +84,38 @@ def is_claim_of_a_set(manifest: Manifest, world: list[Manifest]) -> bool:
 @settings(max_examples=examples(150), deadline=None)
 @given(worlds(), TRACKINGS, st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(NAMES)), max_size=3))
 def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desired(
-    world: list[Manifest], tracking: TrackingSettings, wanted: list[tuple[tuple[str, str], str]]
+    world: list[Manifest], tracking: TrackingSettings, desired_ids: list[tuple[tuple[str, str], str]]
 ) -> None:
     desired = [
         {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "prod"}}
-        for (api_version, kind), name in wanted
+        for (api_version, kind), name in desired_ids
     ]
-    keys = {key_of(each) for each in desired}
+    keys = {key_of(manifest) for manifest in desired}
     expected = {
-        key_of(each)
-        for each in world
-        if key_of(each) in keys
+        key_of(manifest)
+        for manifest in world
+        if key_of(manifest) in keys
         or (
-            read_instance_name(each, tracking) == "shop"
-            and not each["metadata"].get("ownerReferences")
-            and each["kind"] != "Endpoints"
-            and not (is_claim_of_a_set(each, world) and each["metadata"].get("namespace"))
+            read_instance_name(manifest, tracking) == "shop"
+            and not manifest["metadata"].get("ownerReferences")
+            and manifest["kind"] != "Endpoints"
+            and not (is_claim_of_a_set(manifest, world) and manifest["metadata"].get("namespace"))
         )
     }
-    found = find_managed_resources(cache_of(world, tracking), "shop", [*map(key_of, desired)], everything)
-    assert found.keys() == expected
-    assert all(found[key_of(each)] is each for each in world if key_of(each) in found)
+    managed = find_managed_resources(cache_of(world, tracking), "shop", [*map(key_of, desired)], everything)
+    assert managed.keys() == expected
+    assert all(managed[key_of(manifest)] is manifest for manifest in world if key_of(manifest) in managed)
 
 
 @settings(max_examples=examples(), deadline=None)
 @given(worlds(), TRACKINGS)
 def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking: TrackingSettings) -> None:
     cache = cache_of(world, tracking)
-    keys = [node.key for node in build_tree(cache, {key_of(each): each for each in world})]
+    keys = [node.key for node in build_tree(cache, {key_of(manifest): manifest for manifest in world})]
     assert len(keys) == len(set(keys)) == len(world)
-    for each in world:
-        nodes = build_tree(cache, {key_of(each): each})
-        assert nodes[0].key == key_of(each)
+    for manifest in world:
+        nodes = build_tree(cache, {key_of(manifest): manifest})
+        assert nodes[0].key == key_of(manifest)
         for node in nodes[1:]:
             above = {parent.key for parent in node.parents}
             assert (above | {key._replace(namespace="") for key in above}) & {other.key for other in nodes}

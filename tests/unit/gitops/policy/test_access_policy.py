@@ -16,7 +16,7 @@ g, ann@example.com, role:developer
 
 
 def test_grants_and_members_are_read_in_the_order_of_their_files() -> None:
-    found = read_access_policy(
+    policy = read_access_policy(
         {
             "policy.csv": POLICY,
             "policy.b.csv": "g, team, role:b",
@@ -26,7 +26,7 @@ def test_grants_and_members_are_read_in_the_order_of_their_files() -> None:
             "scopes": "[groups, email]",
         }
     )
-    assert found == AccessPolicy(
+    assert policy == AccessPolicy(
         grants=(
             RbacGrant("role:developer", "applications", "sync", "ml/*", "allow"),
             RbacGrant("role:developer", "applications", "action/apps/Deployment/*", "ml/*", "deny"),

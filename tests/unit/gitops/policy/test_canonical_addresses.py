@@ -61,17 +61,20 @@ def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> No
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
     for scheme, host, segments in REPOSITORIES:
         plain = plain_address(scheme, host, segments)
-        expected = [permits_source(each, plain) for each in projects]
+        expected = [permits_source(app_project, plain) for app_project in projects]
         for _ in range(SPELLINGS // len(REPOSITORIES) + 1):
             text = respell_repository(scheme, host, segments, rng)
             assert parse_url(text).identity == parse_url(plain).identity, text
-            assert [permits_source(each, text) for each in projects] == expected, text
+            assert [permits_source(app_project, text) for app_project in projects] == expected, text
 
 
 def test_the_expected_verdicts_are_the_right_ones() -> None:
     """So that the property above does not hold because everything is refused."""
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
-    verdicts = [[permits_source(each, plain_address(*repository)) for each in projects] for repository in REPOSITORIES]
+    verdicts = [
+        [permits_source(app_project, plain_address(*repository)) for app_project in projects]
+        for repository in REPOSITORIES
+    ]
     assert verdicts == [
         [False, False, True, False, True, True, False, True, False, False],
         [True, True, True, False, True, False, True, True, False, False],
@@ -146,19 +149,19 @@ def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
     entries = [[{"server": "*", "namespace": "*"}, {"server": f"!{HERE.upper()}:443/", "namespace": "*"}],
                [{"server": f"{HERE}/", "namespace": "prod"}], [{"server": "https://PROD.*/**", "namespace": "*"}],
                [{"server": "*", "namespace": "*"}, {"server": HERE, "namespace": "!prod"}]]  # fmt: skip
-    projects = [project(destinations=each) for each in entries]
+    projects = [project(destinations=destinations) for destinations in entries]
     windows = project(
         syncWindows=[{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [f"{HERE}:443/"]}]
     ).windows
-    known = DestinationClusters(
+    clusters = DestinationClusters(
         (KnownCluster("prod", parse_cluster_address("https://prod.example:443/k8s/clusters/c-1"), "s"),)
     )
     now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def verdicts(server: str) -> list[object]:
         app = application(server)
-        decisions = [permits_destination(each, app.destination) for each in projects]
-        cluster = known.find(app.destination)
+        decisions = [permits_destination(app_project, app.destination) for app_project in projects]
+        cluster = clusters.find(app.destination)
         return [
             *decisions,
             evaluate_sync_windows(windows, app, now, is_manual=True).is_allowed,

@@ -51,7 +51,11 @@ def test_who_delivers(engines: DeliveryEngines, annotations: dict[str, str], exp
 
 def test_there_is_nothing_to_say_where_it_can_be_nobody_else() -> None:
     assert ALONE.is_argosy_only(NOTHING, "argocd") and UNSEEN.is_argosy_only(NOTHING, "argocd")
-    assert not any(each.is_argosy_only(found, "argocd") for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
+    assert not any(
+        engines.is_argosy_only(app_annotations, "argocd")
+        for engines in (ALONE, BESIDE)
+        for app_annotations in (OURS, THEIRS, PAUSED)
+    )
     assert not BESIDE.is_argosy_only(NOTHING, "argocd")
     assert BESIDE.is_argosy_only(NOTHING, "argosy")
 
@@ -103,7 +107,7 @@ def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("manifest", "expected"),
     [
         (workload(), True),
         (workload(replicas=None), True),  # k8s: one, where nothing is said
@@ -118,8 +122,8 @@ def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[
         (workload("Pod", None, metadata={"annotations": {"sandbox.argosy.dev/simulated": "by argosy"}}), False),
     ],
 )
-def test_which_of_them_run(found: dict[str, Any], expected: bool) -> None:
-    assert is_running(found) is expected
+def test_which_of_them_run(manifest: dict[str, Any], expected: bool) -> None:
+    assert is_running(manifest) is expected
 
 
 def test_controllers_are_known_by_their_labels() -> None:

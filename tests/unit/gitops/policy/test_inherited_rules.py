@@ -37,16 +37,16 @@ HOUSE = project(
 
 def test_a_project_with_the_label_gets_lists_and_windows_beside_its_own() -> None:
     shop = project("shop", "prod", sourceRepos=["https://git.example/shop"])
-    found = apply_global_projects(
+    projects = apply_global_projects(
         {"house": HOUSE, "shop": shop, "lab": project("lab", "dev")}, {"globalProjects": SETTING}
     )
-    assert permits_source(found["shop"], "https://git.example/shop")
-    assert permits_source(found["shop"], "https://git.example/house")
-    assert not permits_kind(found["shop"], SECRET, is_namespaced=True)
-    assert permits_kind(found["shop"], GroupKind("", "Namespace"), is_namespaced=False)
-    assert len(found["shop"].windows) == 1
-    assert permits_kind(found["lab"], SECRET, is_namespaced=True) and not found["lab"].windows
-    assert found["house"] == HOUSE
+    assert permits_source(projects["shop"], "https://git.example/shop")
+    assert permits_source(projects["shop"], "https://git.example/house")
+    assert not permits_kind(projects["shop"], SECRET, is_namespaced=True)
+    assert permits_kind(projects["shop"], GroupKind("", "Namespace"), is_namespaced=False)
+    assert len(projects["shop"].windows) == 1
+    assert permits_kind(projects["lab"], SECRET, is_namespaced=True) and not projects["lab"].windows
+    assert projects["house"] == HOUSE
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_project_with_the_label_gets_lists_and_windows_beside_its_own() -> Non
     ["", "[]", "- {projectName: house}", "- {labelSelector: {matchLabels: {stage: prod}}, projectName: gone}"],
 )
 def test_nothing_is_inherited_where_nothing_is_said(text: str) -> None:
-    given = {"house": HOUSE, "shop": project("shop", "prod")}
-    assert apply_global_projects(given, {"globalProjects": text}) == given
+    projects = {"house": HOUSE, "shop": project("shop", "prod")}
+    assert apply_global_projects(projects, {"globalProjects": text}) == projects
 
 
 @pytest.mark.parametrize(

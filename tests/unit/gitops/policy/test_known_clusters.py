@@ -60,22 +60,22 @@ CLUSTERS = read_clusters(
     ],
 )
 def test_a_destination_is_a_known_cluster_or_is_refused_in_words(destination: Destination, words: str) -> None:
-    said = CLUSTERS.find_destination_error(destination)
-    assert words in said
-    assert bool(said) is bool(words)
+    error = CLUSTERS.find_destination_error(destination)
+    assert words in error
+    assert bool(error) is bool(words)
 
 
-def placed(clusters: DestinationClusters, **destination: str) -> Destination:
+def resolve_destination(clusters: DestinationClusters, **destination: str) -> Destination:
     spec: dict[str, Any] = {"destination": destination}
     return clusters.resolve_destination(read_application({"metadata": {"name": "a"}, "spec": spec})).destination
 
 
 def test_a_name_that_a_secret_gives_to_a_cluster_is_known_by_its_address_too() -> None:
-    assert placed(CLUSTERS, name="near", namespace="a") == Destination(IN_CLUSTER_SERVER, "near", "a")
-    assert placed(CLUSTERS, name="far") == Destination("https://far.example", "far", "")
-    assert placed(CLUSTERS, server="https://far.example") == Destination("https://far.example", "far", "")
-    assert placed(CLUSTERS, name="unheard") == Destination("", "unheard", "")
-    assert placed(CLUSTERS, name="in-cluster") == Destination("", "in-cluster", "")
+    assert resolve_destination(CLUSTERS, name="near", namespace="a") == Destination(IN_CLUSTER_SERVER, "near", "a")
+    assert resolve_destination(CLUSTERS, name="far") == Destination("https://far.example", "far", "")
+    assert resolve_destination(CLUSTERS, server="https://far.example") == Destination("https://far.example", "far", "")
+    assert resolve_destination(CLUSTERS, name="unheard") == Destination("", "unheard", "")
+    assert resolve_destination(CLUSTERS, name="in-cluster") == Destination("", "in-cluster", "")
 
 
 def test_nothing_that_lets_somebody_in_is_kept() -> None:
@@ -84,14 +84,16 @@ def test_nothing_that_lets_somebody_in_is_kept() -> None:
 
 def test_a_cluster_is_paused_by_its_secret() -> None:
     paused = {"argocd.argoproj.io/skip-reconcile": "true"}
-    found = read_clusters([secret("near", annotations=paused, name="near", server=IN_CLUSTER_SERVER)])
-    assert found.is_paused(Destination(IN_CLUSTER_SERVER, "", "a")) and found.is_paused(Destination("", "near", "a"))
+    clusters = read_clusters([secret("near", annotations=paused, name="near", server=IN_CLUSTER_SERVER)])
+    assert clusters.is_paused(Destination(IN_CLUSTER_SERVER, "", "a")) and clusters.is_paused(
+        Destination("", "near", "a")
+    )
     assert not CLUSTERS.is_paused(Destination(IN_CLUSTER_SERVER, "", "a"))
 
 
 def test_the_own_cluster_can_be_switched_off() -> None:
-    found = read_clusters([], {"cluster.inClusterEnabled": "false"})
-    assert "disabled by cluster.inClusterEnabled" in found.find_destination_error(
+    clusters = read_clusters([], {"cluster.inClusterEnabled": "false"})
+    assert "disabled by cluster.inClusterEnabled" in clusters.find_destination_error(
         Destination(IN_CLUSTER_SERVER, "", "a")
     )
 
@@ -114,9 +116,9 @@ def test_a_secret_of_any_shape_does_no_harm() -> None:
     ],
 )
 def test_a_secret_says_which_namespaces_are_managed(limits: dict[str, str], namespace: str, words: str) -> None:
-    found = read_clusters([secret("near", name="near", server=IN_CLUSTER_SERVER, **limits)]).find(
+    cluster = read_clusters([secret("near", name="near", server=IN_CLUSTER_SERVER, **limits)]).find(
         Destination(IN_CLUSTER_SERVER, "", "a")
     )
     key = ResourceKey("", "Role", namespace, "r")
-    assert found is not None
-    assert found.find_scope_error(key, is_namespaced=bool(namespace)) == words
+    assert cluster is not None
+    assert cluster.find_scope_error(key, is_namespaced=bool(namespace)) == words

@@ -61,8 +61,8 @@ HERE = "https://kubernetes.default.svc"
     ],
 )
 def test_destinations_fit_by_place_and_namespace(entries: list[dict[str, str]], namespace: str, expected: bool) -> None:
-    place = Destination(HERE, "in-cluster", namespace)
-    assert permits_destination(project(destinations=entries), place) is expected
+    destination = Destination(HERE, "in-cluster", namespace)
+    assert permits_destination(project(destinations=entries), destination) is expected
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_kinds_in_namespaces_are_free_and_others_must_be_listed(
 def test_a_manifest_in_a_namespace_that_is_not_allowed_is_refused_by_name() -> None:
     rules = project(destinations=[{"server": HERE, "namespace": "prod"}])
     key = ResourceKey("apps", "Deployment", "kube-system", "web")
-    said = find_permission_error(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
-    assert said == "namespace kube-system is not permitted in project 'ml': destinations does not list it"
+    error = find_permission_error(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
+    assert error == "namespace kube-system is not permitted in project 'ml': destinations does not list it"
 
 
 def test_every_rule_that_an_application_breaks_is_named() -> None:
@@ -111,22 +111,24 @@ def test_every_rule_that_an_application_breaks_is_named() -> None:
             },
         }
     )
-    said = list_violations(project(), app, control_namespace="argocd")
-    assert len(said) == 3
-    assert "namespace 'elsewhere' is not permitted to use project 'ml'" in said[0]
-    assert said[0].endswith("sourceNamespaces does not list it")
-    assert said[1] == (
+    violations = list_violations(project(), app, control_namespace="argocd")
+    assert len(violations) == 3
+    assert "namespace 'elsewhere' is not permitted to use project 'ml'" in violations[0]
+    assert violations[0].endswith("sourceNamespaces does not list it")
+    assert violations[1] == (
         "application repo https://git.example/x is not permitted in project 'ml': sourceRepos does not list it"
     )
-    assert "do not match any of the allowed destinations in project 'ml': destinations does not list it" in said[2]
+    assert (
+        "do not match any of the allowed destinations in project 'ml': destinations does not list it" in violations[2]
+    )
     assert list_violations(None, app, control_namespace="argocd") == [
         "application references project ml which does not exist"
     ]
 
 
 def refusals(rules: Project, **spec: Any) -> list[str]:
-    given = {"source": {"repoURL": "https://git.example/x"}, "destination": {"server": HERE, "namespace": "prod"}}
-    app = read_application({"metadata": {"name": "models", "namespace": "argocd"}, "spec": {**given, **spec}})
+    defaults = {"source": {"repoURL": "https://git.example/x"}, "destination": {"server": HERE, "namespace": "prod"}}
+    app = read_application({"metadata": {"name": "models", "namespace": "argocd"}, "spec": {**defaults, **spec}})
     return list_violations(rules, app, control_namespace="argocd")
 
 
@@ -148,11 +150,14 @@ def test_a_project_may_ask_for_clusters_of_its_own() -> None:
             "spec": {"project": "ml", "source": {"repoURL": "x"}, "destination": {"server": HERE, "namespace": "a"}},
         }
     )
-    mine, another = KnownCluster("here", HERE, "s", project="ml"), KnownCluster("here", HERE, "s", project="web")
-    for clusters, is_allowed in (((mine,), True), ((another,), False), ((), False)):
-        said = list_violations(rules, app, control_namespace="argocd", clusters=DestinationClusters(clusters))
-        assert (said == []) is is_allowed
-        assert is_allowed or "permitOnlyProjectScopedClusters" in said[0]
+    own_cluster, other_cluster = (
+        KnownCluster("here", HERE, "s", project="ml"),
+        KnownCluster("here", HERE, "s", project="web"),
+    )
+    for clusters, is_allowed in (((own_cluster,), True), ((other_cluster,), False), ((), False)):
+        violations = list_violations(rules, app, control_namespace="argocd", clusters=DestinationClusters(clusters))
+        assert (violations == []) is is_allowed
+        assert is_allowed or "permitOnlyProjectScopedClusters" in violations[0]
     assert list_violations(rules, app, control_namespace="argocd") == []
 
 
@@ -174,10 +179,10 @@ def test_a_project_may_ask_for_clusters_of_its_own() -> None:
 )
 def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespaced: bool, rule: str) -> None:
     key = ResourceKey("", "Thing", "prod" if is_namespaced else "", "a")
-    said = find_permission_error(
+    error = find_permission_error(
         project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod")
     )
-    assert said == f"resource :Thing is not permitted in project ml: {rule}"
+    assert error == f"resource :Thing is not permitted in project ml: {rule}"
 
 
 @pytest.mark.parametrize(
@@ -197,5 +202,7 @@ def test_source_integrity_is_not_verified_and_refuses_what_it_selects(policies: 
     rules = project(sourceRepos=["*"], sourceIntegrity={"git": {"policies": policies}})
     assert permits_source(rules, "https://git.example/a/b") is not is_refused
     app = read_application({"spec": {"project": "ml", "source": {"repoURL": "https://git.example/a/b"}}})
-    reasons = [each for each in list_violations(rules, app, control_namespace="") if "sourceIntegrity" in each]
+    reasons = [
+        violation for violation in list_violations(rules, app, control_namespace="") if "sourceIntegrity" in violation
+    ]
     assert bool(reasons) is is_refused

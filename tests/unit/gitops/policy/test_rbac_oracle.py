@@ -49,7 +49,7 @@ def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
     groups = {"p": ["team"], "q": ["crew", "ann"]}
     own = {"p": project_lines("p", of_p, groups["p"]), "q": project_lines("q", of_q, groups["q"])}
     projects = [as_project(name, lines, groups[name]) for name, lines in own.items()]
-    answers = [{asked: expected(policy, usual, own, who, asked) for asked in ASKED}]
+    answers = [{question: expected(policy, usual, own, who, question) for question in ASKED}]
     for _ in range(2):
         rng.shuffle(policy)
         rng.shuffle(projects)
@@ -57,7 +57,7 @@ def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
         enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted, "policy.default": usual}), projects)
         questions = [*ASKED, *ASKED]
         rng.shuffle(questions)
-        answers.append({asked: enforcer.get_permissions(who).may(*asked) for asked in questions})
+        answers.append({question: enforcer.get_permissions(who).may(*question) for question in questions})
     assert answers[1] == answers[0]
     assert answers[2] == answers[0]
 
@@ -66,13 +66,13 @@ def test_answers_are_the_same_from_many_threads_at_once() -> None:
     lines = "p, role:a, applications, *, p/*, allow\ng, ann, role:a\ng, team, role:readonly"
     policy = read_access_policy({"policy.csv": lines})
     alone = RbacEnforcer(policy).get_permissions(RbacRequester("ann", ("team",)))
-    answers = [alone.may(*asked) for asked in ASKED]
+    answers = [alone.may(*request) for request in ASKED]
     shared = RbacEnforcer(policy)
     with ThreadPoolExecutor(8) as threads:
-        found = threads.map(
-            lambda asked: shared.get_permissions(RbacRequester("ann", ("team",))).may(*asked), ASKED * 8
+        concurrent_answers = threads.map(
+            lambda question: shared.get_permissions(RbacRequester("ann", ("team",))).may(*question), ASKED * 8
         )
-    assert list(found) == list(chain.from_iterable([answers] * 8))
+    assert list(concurrent_answers) == list(chain.from_iterable([answers] * 8))
 
 
 @given(policies, own_lines, askers, askers)
@@ -85,5 +85,5 @@ def test_permissions_that_cover_others_allow_all_that_those_allow(
     enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted}), projects)
     wide, narrow = enforcer.get_permissions(one), enforcer.get_permissions(other)
     if wide.covers(narrow):
-        assert not [asked for asked in ASKED if narrow.may(*asked) and not wide.may(*asked)]
+        assert not [question for question in ASKED if narrow.may(*question) and not wide.may(*question)]
     assert wide.covers(wide)

@@ -28,9 +28,9 @@ REACHING = [
 
 @pytest.mark.parametrize("pattern", REPOSITORY)
 def test_a_denial_that_matches_no_repository_of_its_host_is_found_with_one_that_does(pattern: str) -> None:
-    (found,) = find_shallow_denials(["*", pattern])
-    assert (found.pattern, found.repository) == (pattern, "")
-    for denial, is_permitted in ((pattern, True), (found.wider, False)):
+    (shallow_denial,) = find_shallow_denials(["*", pattern])
+    assert (shallow_denial.pattern, shallow_denial.repository) == (pattern, "")
+    for denial, is_permitted in ((pattern, True), (shallow_denial.wider, False)):
         project = read_project({"metadata": {"name": "team"}, "spec": {"sourceRepos": ["*", denial]}})
         assert permits_source(project, REPOSITORY[pattern]) is is_permitted, denial
 

@@ -65,7 +65,7 @@ def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("fields", "expected"),
     [
         ({"applications": ("mod*",)}, True),
         ({"applications": ("other",), "namespaces": ("prod",)}, True),
@@ -76,38 +76,38 @@ def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> Non
         ({"applications": ()}, False),
     ],
 )
-def test_a_window_is_for_what_it_selects(given: dict[str, Any], expected: bool) -> None:
-    assert selects_application(window("deny", **given), APP) is expected
+def test_a_window_is_for_what_it_selects(fields: dict[str, Any], expected: bool) -> None:
+    assert selects_application(window("deny", **fields), APP) is expected
 
 
 def test_a_refusal_names_the_window_and_its_end() -> None:
-    said = evaluate_sync_windows([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
-    assert "a deny window is open until 2026-01-03 06:00 UTC" in said.reason
-    assert "nightly jobs" in said.reason
+    decision = evaluate_sync_windows([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
+    assert "a deny window is open until 2026-01-03 06:00 UTC" in decision.reason
+    assert "nightly jobs" in decision.reason
 
 
 MORNING = "0 5 * * *"  # for three hours
 
 
-def at(day: int, hour: int, minute: int = 0) -> datetime:
+def make_time(day: int, hour: int, minute: int = 0) -> datetime:
     return datetime(2026, 1, day, hour, minute, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     ("windows", "is_manual", "ends"),
     [
-        ([window("deny")], True, at(3, 6)),
-        ([window("deny"), window("deny", MORNING, "3h")], True, at(3, 8)),
-        ([window("deny", MORNING, "3h"), window("deny")], True, at(3, 8)),
-        ([window("deny"), window("deny", "0 6 * * *", "1h")], True, at(3, 7)),
-        ([window("deny"), window("deny", "1 6 * * *", "1h")], True, at(3, 6)),
-        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], True, at(3, 6)),
-        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], False, at(3, 8)),
-        ([window("deny", "0,30 22-23 * * *", "45m")], True, at(3, 0, 15)),
-        ([window("deny", "*/10 20-23 * * *", "1h")], True, at(3, 0, 50)),
-        ([window("deny"), window("allow", "0 12 * * *", "1h")], True, at(3, 12)),
-        ([window("allow", "0 12 * * *", "1h"), window("allow", "0 9 * * *", "1h")], True, at(3, 9)),
-        ([window("allow", "0 5 * * *", "2h"), window("deny")], True, at(3, 6)),
+        ([window("deny")], True, make_time(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h")], True, make_time(3, 8)),
+        ([window("deny", MORNING, "3h"), window("deny")], True, make_time(3, 8)),
+        ([window("deny"), window("deny", "0 6 * * *", "1h")], True, make_time(3, 7)),
+        ([window("deny"), window("deny", "1 6 * * *", "1h")], True, make_time(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], True, make_time(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], False, make_time(3, 8)),
+        ([window("deny", "0,30 22-23 * * *", "45m")], True, make_time(3, 0, 15)),
+        ([window("deny", "*/10 20-23 * * *", "1h")], True, make_time(3, 0, 50)),
+        ([window("deny"), window("allow", "0 12 * * *", "1h")], True, make_time(3, 12)),
+        ([window("allow", "0 12 * * *", "1h"), window("allow", "0 9 * * *", "1h")], True, make_time(3, 9)),
+        ([window("allow", "0 5 * * *", "2h"), window("deny")], True, make_time(3, 6)),
         ([window("deny", "* * * * *", "1h")], True, None),
         ([window("deny", "0 0 * * *", "24h")], True, None),
         ([window("deny"), window("allow", "0 23 * * *", "1h")], True, None),
@@ -121,8 +121,8 @@ def at(day: int, hour: int, minute: int = 0) -> datetime:
 def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
     windows: list[SyncWindow], is_manual: bool, ends: datetime | None
 ) -> None:
-    found = evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=is_manual)
-    assert not found.is_allowed and found.allowed_again_at == ends
+    decision = evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=is_manual)
+    assert not decision.is_allowed and decision.allowed_again_at == ends
     if ends is not None:
         assert evaluate_sync_windows(windows, APP, ends, is_manual=is_manual).is_allowed
         assert not evaluate_sync_windows(windows, APP, ends - timedelta(seconds=1), is_manual=is_manual).is_allowed
@@ -130,8 +130,10 @@ def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
 
 def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_it_is_open() -> None:
     windows = [window("deny", "*/10 20-23 * * *", "1h")]
-    found = {evaluate_sync_windows(windows, APP, at(2, 21, minute), is_manual=True).reason for minute in range(60)}
-    assert found == {"a deny window is open until 2026-01-03 00:50 UTC: */10 20-23 * * * for 1h"}
+    reasons = {
+        evaluate_sync_windows(windows, APP, make_time(2, 21, minute), is_manual=True).reason for minute in range(60)
+    }
+    assert reasons == {"a deny window is open until 2026-01-03 00:50 UTC: */10 20-23 * * * for 1h"}
 
 
 @pytest.mark.parametrize(
@@ -189,8 +191,11 @@ def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
     """k8s: a duration is counted in hours that pass; on that night Berlin's clocks leave one out."""
     windows = [window("deny", time_zone="Europe/Berlin")]
     before = datetime(2026, 3, 28, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
-    found = evaluate_sync_windows(windows, APP, before, is_manual=True)
-    assert found.allowed_again_at == datetime(2026, 3, 29, 5, 0, tzinfo=UTC) and "2026-03-29 07:00 CEST" in found.reason
+    decision = evaluate_sync_windows(windows, APP, before, is_manual=True)
+    assert (
+        decision.allowed_again_at == datetime(2026, 3, 29, 5, 0, tzinfo=UTC)
+        and "2026-03-29 07:00 CEST" in decision.reason
+    )
     assert not evaluate_sync_windows(windows, APP, datetime(2026, 3, 29, 4, 59, tzinfo=UTC), is_manual=True).is_allowed
     assert evaluate_sync_windows(windows, APP, datetime(2026, 3, 29, 5, 0, tzinfo=UTC), is_manual=True).is_allowed
 

@@ -64,8 +64,8 @@ def test_no_earlier_moment_changes_what_is_judged_now(
         now = NOON + jump
         judged.append((now, evaluate_sync_windows(windows, APP, now, is_manual=is_manual, started=NOON)))
     forget()
-    for now, found in reversed(judged):
-        assert evaluate_sync_windows(windows, APP, now, is_manual=is_manual, started=NOON) == found
+    for now, decision in reversed(judged):
+        assert evaluate_sync_windows(windows, APP, now, is_manual=is_manual, started=NOON) == decision
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -74,7 +74,7 @@ def test_the_time_that_is_told_is_one_at_which_a_sync_may_begin(
     windows: list[SyncWindow], jump: timedelta, is_manual: bool
 ) -> None:
     now = NOON + jump
-    found = evaluate_sync_windows(windows, APP, now, is_manual=is_manual)
-    if found.allowed_again_at is not None:
-        assert found.allowed_again_at > now
-        assert evaluate_sync_windows(windows, APP, found.allowed_again_at, is_manual=is_manual).is_allowed
+    decision = evaluate_sync_windows(windows, APP, now, is_manual=is_manual)
+    if decision.allowed_again_at is not None:
+        assert decision.allowed_again_at > now
+        assert evaluate_sync_windows(windows, APP, decision.allowed_again_at, is_manual=is_manual).is_allowed

@@ -9,5 +9,5 @@ from argosy.kube.client import Cluster
 
 @pytest.fixture
 async def namespace(cluster: Cluster) -> str:
-    made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "control-"}})
-    return str(made["metadata"]["name"])
+    created = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "control-"}})
+    return str(created["metadata"]["name"])

@@ -23,25 +23,25 @@ async def test_what_was_written_counts_until_the_cache_has_heard_of_it() -> None
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
         door = ReadYourWritesClient(cluster, cache.get)
-        made = await door.create(CONFIG)
-        assert door.find_newest(KEY, cache.get(KEY)) is made
+        written = await door.create(CONFIG)
+        assert door.find_newest(KEY, cache.get(KEY)) is written
         changed = await door.patch(KEY, {"data": {"x": "1"}})
-        cache.put(made)
+        cache.put(written)
         assert door.find_newest(KEY, cache.get(KEY)) is changed  # the watch is behind
         cache.put(later := await cluster.patch(KEY, {"data": {"x": "2"}}))
         assert door.find_newest(KEY, cache.get(KEY)) is later  # and somebody else was here since
-        assert door.find_newest(KEY, made) is made  # by now only the cache is asked
+        assert door.find_newest(KEY, written) is written  # by now only the cache is asked
 
 
 async def test_an_answer_and_what_a_watch_tells_of_it_are_one() -> None:
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
         door = ReadYourWritesClient(cluster, cache.get)
-        made = await door.create({**CONFIG, "data": {"x": "0"}})
-        told = await cluster.get(KEY)
-        assert told is not None and told is not made and door.reuse_own_write(told) is made
-        cache.put(made)
-        door.on_watch_event(None, made)
+        created = await door.create({**CONFIG, "data": {"x": "0"}})
+        current = await cluster.get(KEY)
+        assert current is not None and current is not created and door.reuse_own_write(current) is created
+        cache.put(created)
+        door.on_watch_event(None, created)
         assert not door.list_written(KEY.group_kind)  # it is in the cache
         later = await cluster.patch(KEY, {"data": {"x": "1"}})
         assert door.reuse_own_write(later) is later
@@ -53,23 +53,23 @@ async def test_what_was_written_as_another_is_known_as_well() -> None:
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
         door = ReadYourWritesClient(cluster, cache.get)
-        made = await door.acting_as(User("ann", ("system:masters",))).create(CONFIG)
-        assert door.find_newest(KEY, cache.get(KEY)) is made
+        written = await door.acting_as(User("ann", ("system:masters",))).create(CONFIG)
+        assert door.find_newest(KEY, cache.get(KEY)) is written
 
 
 class Late(EmbeddedCluster):
     """Answers to patches come later than what watches tell."""
 
     async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
-        made = await super().patch(key, patch, **terms)
-        await self.meanwhile(made)
-        return made
+        patched = await super().patch(key, patch, **terms)
+        await self.meanwhile(patched)
+        return patched
 
     door: ReadYourWritesClient
 
-    async def meanwhile(self, made: Manifest) -> None:
-        await self.delete(key_of(made))
-        self.door.on_watch_event(made, None)
+    async def meanwhile(self, manifest: Manifest) -> None:
+        await self.delete(key_of(manifest))
+        self.door.on_watch_event(manifest, None)
 
 
 async def test_what_went_before_the_answer_to_a_write_came_is_gone() -> None:
@@ -79,15 +79,15 @@ async def test_what_went_before_the_answer_to_a_write_came_is_gone() -> None:
         await door.create(CONFIG)
         await door.patch(KEY, {"data": {"x": "1"}})
         assert door.find_newest(KEY, None) is None
-        made = await door.create(CONFIG)  # another of that name
-        assert door.find_newest(KEY, None) is made
+        recreated = await door.create(CONFIG)  # another of that name
+        assert door.find_newest(KEY, None) is recreated
 
 
 class LateToCreate(Late):
     async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
-        made = await super().create(manifest, **terms)
-        await self.meanwhile(made)
-        return made
+        created = await super().create(manifest, **terms)
+        await self.meanwhile(created)
+        return created
 
 
 async def test_what_went_before_the_answer_to_its_creation_came_is_gone() -> None:
@@ -118,9 +118,9 @@ async def test_what_was_deleted_counts_as_gone_until_the_cache_tells_otherwise()
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
         door = ReadYourWritesClient(cluster, cache.get)
-        cache.put(made := await door.create(CONFIG))
+        cache.put(created := await door.create(CONFIG))
         await door.delete(KEY)
-        assert door.is_deleted(KEY, made)
+        assert door.is_deleted(KEY, created)
         cache.put(again := await cluster.create(CONFIG))
         assert not door.is_deleted(KEY, again)
 
@@ -131,18 +131,18 @@ async def test_what_stays_for_a_while_after_it_was_deleted_is_not_gone(is_held: 
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
         door = ReadYourWritesClient(cluster, cache.get)
-        cache.put(made := await door.create(held if is_held else CONFIG))
+        cache.put(created := await door.create(held if is_held else CONFIG))
         await door.delete(KEY, propagation=Propagation.BACKGROUND if is_held else Propagation.FOREGROUND)
-        assert not door.is_deleted(KEY, made)
+        assert not door.is_deleted(KEY, created)
 
 
 async def test_one_that_a_watch_saw_go_is_not_remembered() -> None:
     async with EmbeddedCluster.open() as cluster:
         cache = InformerCache()
         door = ReadYourWritesClient(cluster, cache.get)
-        made = await door.create(CONFIG)
-        await cluster.delete(key_of(made))
-        door.on_watch_event(made, None)
+        created = await door.create(CONFIG)
+        await cluster.delete(key_of(created))
+        door.on_watch_event(created, None)
         assert door.find_newest(KEY, None) is None
 
 

@@ -55,11 +55,11 @@ class FoundOnce:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    async def build(self, _app: Any, _project: Any, wanted: DesiredStateRequest, *_: Any) -> DesiredState:
-        self.asked.append(wanted.refs)
+    async def build(self, _app: Any, _project: Any, request: DesiredStateRequest, *_: Any) -> DesiredState:
+        self.asked.append(request.refs)
         if len(self.asked) > 1:
             raise UserError("the source was asked for")
-        return DesiredState(wanted.sources, tuple(ref or "9" * 40 for ref in wanted.refs), ())
+        return DesiredState(request.sources, tuple(ref or "9" * 40 for ref in request.refs), ())
 
 
 class MayNotRead:
@@ -81,7 +81,7 @@ def state(started: datetime = EVENING, **more: Any) -> OperationState:
 
 
 async def stepped(
-    given: OperationState,
+    operation_state: OperationState,
     now: datetime,
     *windows: SyncWindow,
     timeout: float = 0.0,
@@ -101,7 +101,7 @@ async def stepped(
         impersonation=ImpersonationPolicy(impersonates),
     )
     project = Project(source_repos=("https://git.example/*",), windows=windows)
-    return await operator.step(app(), given, project, rules, {})
+    return await operator.step(app(), operation_state, project, rules, {})
 
 
 def window(kind: str = "deny", **more: Any) -> SyncWindow:
@@ -125,17 +125,17 @@ def window(kind: str = "deny", **more: Any) -> SyncWindow:
 async def test_a_running_operation_goes_on_only_where_windows_let_it(
     windows: list[SyncWindow], started: datetime, is_automated: bool, goes_on: bool
 ) -> None:
-    found = await stepped(state(started, is_automated=is_automated), NIGHT, *windows)
+    outcome = await stepped(state(started, is_automated=is_automated), NIGHT, *windows)
     if goes_on:
-        assert (found.state.phase, found.state.message) == (OperationPhase.ERROR, REACHED)
+        assert (outcome.state.phase, outcome.state.message) == (OperationPhase.ERROR, REACHED)
     else:
-        assert found.state.phase is OperationPhase.RUNNING and found.wait == MAX_STEP_WAIT_SECONDS
-        assert found.state.message.startswith(f"{BLOCKED_BY_WINDOW}: ")
+        assert outcome.state.phase is OperationPhase.RUNNING and outcome.wait == MAX_STEP_WAIT_SECONDS
+        assert outcome.state.message.startswith(f"{BLOCKED_BY_WINDOW}: ")
 
 
 async def test_an_operation_that_is_terminating_is_ended_whatever_windows_say() -> None:
-    given = replace(state(), phase=OperationPhase.TERMINATING)
-    assert (await stepped(given, NIGHT, window())).state.message == REACHED
+    terminating = replace(state(), phase=OperationPhase.TERMINATING)
+    assert (await stepped(terminating, NIGHT, window())).state.message == REACHED
 
 
 async def test_an_operation_whose_time_is_over_does_not_wait_for_a_window() -> None:
@@ -160,9 +160,9 @@ async def test_an_operation_has_its_time_once_more_when_the_clock_was_set_back_a
             (2, OperationPhase.TERMINATING),
         ):
             passed += seconds
-            found = await operator.step(app(), state(started), project, rules, {})
-            assert found.state.phase is progress
-        assert found.state.message == TIMEOUT_MESSAGE and found.wait == 0
+            outcome = await operator.step(app(), state(started), project, rules, {})
+            assert outcome.state.phase is progress
+        assert outcome.state.message == TIMEOUT_MESSAGE and outcome.wait == 0
 
 
 RESTING = state(finished=EVENING.isoformat(), retries=1, retry=RetryStrategy(limit=2, duration=100.0))
@@ -173,43 +173,46 @@ RESTING = state(finished=EVENING.isoformat(), retries=1, retry=RetryStrategy(lim
     [(0, 0.0, MAX_STEP_WAIT_SECONDS), (90, 0.0, 10.0), (90, 95.0, 10.0)],
 )
 async def test_an_operation_rests_until_its_next_attempt(after: float, timeout: float, wait: float) -> None:
-    found = await stepped(RESTING, EVENING + timedelta(seconds=after), timeout=timeout)
-    assert found.state == RESTING and found.wait == pytest.approx(wait)
+    outcome = await stepped(RESTING, EVENING + timedelta(seconds=after), timeout=timeout)
+    assert outcome.state == RESTING and outcome.wait == pytest.approx(wait)
 
 
 async def test_the_next_attempt_begins_when_the_rest_is_over() -> None:
-    found = await stepped(RESTING, EVENING + timedelta(seconds=101))
-    assert (found.state.finished, found.state.has_result, found.wait) == ("", False, 0.0)
-    assert found.state.started == RESTING.started  # argo: all attempts share the time of the operation
+    outcome = await stepped(RESTING, EVENING + timedelta(seconds=101))
+    assert (outcome.state.finished, outcome.state.has_result, outcome.wait) == ("", False, 0.0)
+    assert outcome.state.started == RESTING.started  # argo: all attempts share the time of the operation
 
 
 async def test_an_operation_whose_time_is_over_does_not_rest() -> None:
-    found = await stepped(RESTING, EVENING + timedelta(seconds=61), timeout=60)
-    assert found.state.message.startswith(REACHED)
+    outcome = await stepped(RESTING, EVENING + timedelta(seconds=61), timeout=60)
+    assert outcome.state.message.startswith(REACHED)
 
 
 async def test_manifests_that_come_with_a_request_are_refused_in_a_sentence() -> None:
-    given = state(sync=SyncRequest(manifests=("kind: ConfigMap",)))
-    found = await stepped(given, EVENING)
-    assert found.state.phase is OperationPhase.ERROR
-    assert found.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
+    operation_state = state(sync=SyncRequest(manifests=("kind: ConfigMap",)))
+    outcome = await stepped(operation_state, EVENING)
+    assert outcome.state.phase is OperationPhase.ERROR
+    assert outcome.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
 
 
 async def test_an_operation_does_not_take_what_its_project_forbids() -> None:
     elsewhere = read_source({"repoURL": "https://elsewhere.example/x", "path": "dev"})
-    found = await stepped(state(sync=SyncRequest(sources=(elsewhere,))), EVENING)
-    assert found.state.phase is OperationPhase.ERROR
-    told = "InvalidSpecError: application repo https://elsewhere.example/x is not permitted in project "
-    assert found.state.message.startswith(told)
+    outcome = await stepped(state(sync=SyncRequest(sources=(elsewhere,))), EVENING)
+    assert outcome.state.phase is OperationPhase.ERROR
+    expected = "InvalidSpecError: application repo https://elsewhere.example/x is not permitted in project "
+    assert outcome.state.message.startswith(expected)
 
 
 @pytest.mark.parametrize("revisions", [("a" * 40,), ("a" * 40, "b" * 40), ("a" * 40, "")])
 async def test_a_rollback_keeps_to_the_revision_of_every_source_of_its_entry(revisions: tuple[str, ...]) -> None:
     sources = tuple(read_source({**SOURCE, "path": f"part-{number}"}) for number in range(len(revisions)))
-    host, begun = FoundOnce(), replace(state(sync=SyncRequest(sources=sources, revisions=revisions)), has_result=False)
-    first = await stepped(begun, EVENING, assembler=host)
+    host, operation_state = (
+        FoundOnce(),
+        replace(state(sync=SyncRequest(sources=sources, revisions=revisions)), has_result=False),
+    )
+    first = await stepped(operation_state, EVENING, assembler=host)
     await stepped(first.state, EVENING, assembler=host)
-    assert host.asked == [revisions, tuple(each or "9" * 40 for each in revisions)]
+    assert host.asked == [revisions, tuple(revision or "9" * 40 for revision in revisions)]
 
 
 async def test_a_right_that_the_engine_itself_lacks_does_not_end_the_operation() -> None:

@@ -48,25 +48,25 @@ class Halved(EmbeddedCluster):
         return await asyncio.Future()
 
 
-def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.RemoteCluster:
-    known, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
+def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.RemoteCluster:
+    cluster, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
     assembler: Any = None
     return remote_cluster.RemoteCluster(
-        known, lambda: Connection(known.server), settings, assembler, InformerCache(), clock, nothing
+        cluster, lambda: Connection(cluster.server), settings, assembler, InformerCache(), clock, nothing
     )
 
 
 async def test_a_cache_that_nobody_fills_any_more_is_no_ground() -> None:
     async with ControlPlane.open() as plane:
         with pytest.raises(KeyError, match="rules"):
-            await asyncio.wait_for(made()._run_connected(EmbeddedCluster(plane)), HANG_SECONDS)
+            await asyncio.wait_for(build_remote_cluster()._run_connected(EmbeddedCluster(plane)), HANG_SECONDS)
 
 
 async def test_a_cluster_without_its_store_does_not_answer() -> None:
     clock = LeapingClock()
     async with ControlPlane.open() as plane:
-        post, cluster = made(clock=clock), Halved(plane)
+        post, cluster = build_remote_cluster(clock=clock), Halved(plane)
         holding = asyncio.create_task(post._run_connected(cluster))
         async with asyncio.timeout(HANG_SECONDS):
             while not post.problem and not holding.done():
@@ -83,7 +83,7 @@ async def test_an_account_that_may_not_read_from_the_store_is_answered_all_the_s
     async with ControlPlane.open() as plane:
         cluster = Halved(plane, cluster_error_from_status({"code": code}))
         with pytest.raises(KeyError, match="rules"):  # it is being filled
-            await asyncio.wait_for(made("ml", "other")._run_connected(cluster), HANG_SECONDS)
+            await asyncio.wait_for(build_remote_cluster("ml", "other")._run_connected(cluster), HANG_SECONDS)
         assert cluster.asked == "ml"
 
 
@@ -92,7 +92,7 @@ async def test_a_cluster_that_nobody_asks_any_more_is_opened_anew(monkeypatch: p
         raise RuntimeError("no clock")
 
     monkeypatch.setattr(LivenessProbe, "run", ends)
-    post = made()
+    post = build_remote_cluster()
     running = asyncio.create_task(post.run())
     async with asyncio.timeout(HANG_SECONDS):
         while not post.problem:

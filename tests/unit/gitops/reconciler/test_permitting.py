@@ -45,5 +45,5 @@ def test_what_is_of_a_kind_that_is_missed_for_a_moment_is_not_pruned(
     (live,), _ = place_and_track(APP, [WRITTEN], rules, KINDS)
     (desired,), _ = place_and_track(APP, [WRITTEN], rules, kinds)
     assert (key_of(live) == key_of(desired)) is bool(kinds)  # without its kind it would count as another
-    said = find_deletion_refusal(live, APP, PROJECT, rules, kinds, options)
-    assert said.startswith(word) and bool(said) is bool(word)
+    refusal = find_deletion_refusal(live, APP, PROJECT, rules, kinds, options)
+    assert refusal.startswith(word) and bool(refusal) is bool(word)

@@ -41,9 +41,11 @@ def app(**metadata: Any) -> Application:
     return read_application({"metadata": {"name": "models", **metadata}, "spec": {"source": source}})
 
 
-def asked(files: dict[str, str], revision: str = "1" * 40, application: Application | None = None) -> RenderRequest:
-    found = application or app()
-    return RenderRequest(found, found.sources[0], Checkout(TextTree(files), revision), BuildSettings())
+def build_render_request(
+    files: dict[str, str], revision: str = "1" * 40, application: Application | None = None
+) -> RenderRequest:
+    chosen_app = application or app()
+    return RenderRequest(chosen_app, chosen_app.sources[0], Checkout(TextTree(files), revision), BuildSettings())
 
 
 @contextmanager
@@ -56,38 +58,38 @@ def rendering(renders: RenderCache, times: int) -> Iterator[None]:
 async def test_a_commit_that_touches_nothing_of_it_renders_nothing() -> None:
     renders = RenderCache(Here())
     with rendering(renders, 1):
-        first = await renders.render(asked(FILES), 0, nothing_remote)
+        first = await renders.render(build_render_request(FILES), 0, nothing_remote)
     changed = {**FILES, "other/x.yaml": "changed: true\n"}
     with rendering(renders, 0):
-        assert await renders.render(asked(changed, "2" * 40), 0, nothing_remote) is first
+        assert await renders.render(build_render_request(changed, "2" * 40), 0, nothing_remote) is first
 
 
 async def test_a_commit_that_touches_it_renders_it_once() -> None:
     renders = RenderCache(Here())
-    await renders.render(asked(FILES), 0, nothing_remote)
+    await renders.render(build_render_request(FILES), 0, nothing_remote)
     changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
     with rendering(renders, 1):
-        again = await renders.render(asked(changed, "2" * 40), 0, nothing_remote)
-        assert await renders.render(asked(changed, "3" * 40), 0, nothing_remote) is again
+        again = await renders.render(build_render_request(changed, "2" * 40), 0, nothing_remote)
+        assert await renders.render(build_render_request(changed, "3" * 40), 0, nothing_remote) is again
     assert again.manifests[0]["data"] == {"a": "two"}
 
 
 async def test_another_name_or_setting_renders_anew_and_a_refresh_does_not() -> None:
     renders = RenderCache(Here())
-    await renders.render(asked(FILES), 0, nothing_remote)
+    await renders.render(build_render_request(FILES), 0, nothing_remote)
     with rendering(renders, 0):
         refreshed = app(annotations={"argocd.argoproj.io/refresh": "normal"})
-        await renders.render(asked(FILES, application=refreshed), 0, nothing_remote)
+        await renders.render(build_render_request(FILES, application=refreshed), 0, nothing_remote)
     with rendering(renders, 1):
-        other = dataclasses.replace(asked(FILES), settings=BuildSettings(kube_version="1.30"))
+        other = dataclasses.replace(build_render_request(FILES), settings=BuildSettings(kube_version="1.30"))
         await renders.render(other, 0, nothing_remote)
 
 
 async def test_whoever_asks_for_it_afresh_gets_it_so() -> None:
     renders = RenderCache(Here())
-    await renders.render(asked(FILES), 0, nothing_remote)
+    await renders.render(build_render_request(FILES), 0, nothing_remote)
     with rendering(renders, 1):
-        await renders.render(asked(FILES), 0, nothing_remote, ignores_cache=True)
+        await renders.render(build_render_request(FILES), 0, nothing_remote, ignores_cache=True)
 
 
 async def test_what_failed_is_not_tried_again_before_something_changes() -> None:
@@ -96,9 +98,9 @@ async def test_what_failed_is_not_tried_again_before_something_changes() -> None
     with rendering(renders, 1):
         for _ in range(3):
             with pytest.raises(RenderError):
-                await renders.render(asked(broken), 0, nothing_remote)
+                await renders.render(build_render_request(broken), 0, nothing_remote)
     with rendering(renders, 1):
-        await renders.render(asked(FILES, "2" * 40), 0, nothing_remote)
+        await renders.render(build_render_request(FILES, "2" * 40), 0, nothing_remote)
 
 
 async def test_what_failed_is_tried_again_after_a_while_for_memory_may_have_been_short() -> None:
@@ -107,15 +109,15 @@ async def test_what_failed_is_tried_again_after_a_while_for_memory_may_have_been
     for later, times in ((0.0, 1), (FAILED_RENDER_RETRY_SECONDS - 1, 0), (1.0, 1), (1.0, 0)):
         now += later
         with rendering(renders, times), pytest.raises(RenderError):
-            await renders.render(asked(broken), 0, nothing_remote)
+            await renders.render(build_render_request(broken), 0, nothing_remote)
 
 
 async def test_an_error_that_is_told_again_keeps_nothing_of_the_time_before() -> None:
     renders, broken, depths = RenderCache(Here()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
     for _ in range(4):
-        with pytest.raises(RenderError) as told:
-            await renders.render(asked(broken), 0, nothing_remote)
-        depths.append((str(told.value), len(told.traceback)))
+        with pytest.raises(RenderError) as error_info:
+            await renders.render(build_render_request(broken), 0, nothing_remote)
+        depths.append((str(error_info.value), len(error_info.traceback)))
     assert len(set(depths[1:])) == 1 and depths[1][0] == depths[0][0]
 
 
@@ -130,23 +132,23 @@ async def test_remote_bases_are_fetched_as_they_are_met_and_looked_at_again() ->
         return Checkout(TextTree(base), "9" * 40)
 
     renders = RenderCache(Here())
-    first = await renders.render(asked(files), 0, fetch)
-    assert [each["metadata"]["name"] for each in first.manifests] == ["dev-settings"]
+    first = await renders.render(build_render_request(files), 0, fetch)
+    assert [manifest["metadata"]["name"] for manifest in first.manifests] == ["dev-settings"]
     assert fetched == [(url, "v1")]
     with rendering(renders, 0):
-        assert await renders.render(asked(files), 0, fetch) is first
+        assert await renders.render(build_render_request(files), 0, fetch) is first
     base["all/x.yaml"] = CONFIG_MAP.replace("one", "two")
-    again = await renders.render(asked(files), 0, fetch)
+    again = await renders.render(build_render_request(files), 0, fetch)
     assert again.manifests[0]["data"] == {"a": "two"}
 
 
 async def test_what_a_render_was_carried_through_is_known_until_something_changes() -> None:
     renders, key = RenderCache(Here()), app().key
     one, two, three = ("1" * 40, "2" * 40, "3" * 40)
-    await renders.render(asked(FILES, one), 0, nothing_remote)
+    await renders.render(build_render_request(FILES, one), 0, nothing_remote)
     assert renders.is_unchanged_since(key, 0, one) and not renders.is_unchanged_since(key, 0, two)
-    await renders.render(asked({**FILES, "other/x.yaml": "changed: true\n"}, two), 0, nothing_remote)
+    await renders.render(build_render_request({**FILES, "other/x.yaml": "changed: true\n"}, two), 0, nothing_remote)
     assert renders.is_unchanged_since(key, 0, one) and renders.is_unchanged_since(key, 0, two)
     changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
-    await renders.render(asked(changed, three), 0, nothing_remote)
+    await renders.render(build_render_request(changed, three), 0, nothing_remote)
     assert renders.is_unchanged_since(key, 0, three) and not renders.is_unchanged_since(key, 0, one)

@@ -40,9 +40,9 @@ class World:
 
     async def render(self, revision: str = "1" * 40, *, afresh: bool = False, **spec: Any) -> str:
         """The error's text."""
-        with pytest.raises(LimitError) as told:
-            await self.renders.render(asked(revision, **spec), 0, nothing_remote, ignores_cache=afresh)
-        return str(told.value)
+        with pytest.raises(LimitError) as error_info:
+            await self.renders.render(build_render_request(revision, **spec), 0, nothing_remote, ignores_cache=afresh)
+        return str(error_info.value)
 
 
 async def nothing_remote(url: str, ref: str) -> Checkout:
@@ -54,9 +54,11 @@ def app(**source: Any) -> Application:
     return read_application({"metadata": {"name": "models"}, "spec": {"source": wire}})
 
 
-def asked(revision: str, **source: Any) -> RenderRequest:
-    found = app(**source)
-    return RenderRequest(found, found.sources[0], Checkout(TextTree({"dev/x.yaml": ""}), revision), BuildSettings())
+def build_render_request(revision: str, **source: Any) -> RenderRequest:
+    application = app(**source)
+    return RenderRequest(
+        application, application.sources[0], Checkout(TextTree({"dev/x.yaml": ""}), revision), BuildSettings()
+    )
 
 
 async def test_each_time_out_in_a_row_doubles_the_wait_up_to_ten_minutes() -> None:
@@ -134,9 +136,11 @@ async def test_the_command_of_an_application_outside_the_control_namespace_names
     source = {"repoURL": "https://git.example/x", "path": "dev"}
     for namespace, name in (("argocd", "models"), ("shops", "shops/models")):
         metadata = {"name": "models", "namespace": namespace}
-        found = read_application({"metadata": metadata, "spec": {"source": source}})
+        application = read_application({"metadata": metadata, "spec": {"source": source}})
         checkout = Checkout(TextTree({"dev/x.yaml": ""}), "1" * 40)
         settings = BuildSettings()
         with pytest.raises(LimitError) as raised:
-            await renders.render(RenderRequest(found, found.sources[0], checkout, settings), 0, nothing_remote)
+            await renders.render(
+                RenderRequest(application, application.sources[0], checkout, settings), 0, nothing_remote
+            )
         assert str(raised.value).endswith(f"retry now: argosy app get {name} --hard-refresh")

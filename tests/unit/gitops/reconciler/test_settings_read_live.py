@@ -25,9 +25,9 @@ from argosy.kube.resource_key import GroupKind
 
 
 def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> Manifest:
-    given = {key.replace("__", "."): text for key, text in data.items()}
+    settings = {key.replace("__", "."): text for key, text in data.items()}
     metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": given}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": settings}
 
 
 class Desk:
@@ -99,10 +99,10 @@ def test_the_timeout_of_jq_is_read_as_argo_cd_reads_it(desk: Desk) -> None:
 def test_the_budget_of_a_project_is_read_and_keeps_its_last_good_value(desk: Desk) -> None:
     tenant = desk.settings.current_settings().build_tenant("team")
     assert (tenant.name, tenant.budget.seconds, tenant.budget.window) == ("team", 60, 300)
-    given = {"fairness__project__budget": "2m", "fairness__project__window": "10m"}
-    desk.write(config("argosy-cm", **given))
+    settings = {"fairness__project__budget": "2m", "fairness__project__window": "10m"}
+    desk.write(config("argosy-cm", **settings))
     assert desk.settings.current_settings().budget == Budget(120, 600) and not desk.settings.current_settings().faults
-    desk.write(config("argosy-cm", **{**given, "fairness__project__window": "0s"}))
+    desk.write(config("argosy-cm", **{**settings, "fairness__project__window": "0s"}))
     rules = desk.settings.current_settings()
     assert rules.budget == Budget(120, 600)
     assert rules.faults == (
@@ -155,9 +155,9 @@ def test_a_restriction_holds_while_its_config_map_is_replaced(desk: Desk, name: 
 def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
     notebooks = ("mlops.mlops.dev/NotebookValidationJob",)
     assert desk.settings.current_settings().sync.observed_kinds == notebooks
-    given = "mlops.mlops.dev/*, apps/{Deployment,StatefulSet}\n  serving.kserve.io/*"
+    patterns = "mlops.mlops.dev/*, apps/{Deployment,StatefulSet}\n  serving.kserve.io/*"
     read = ("mlops.mlops.dev/*", "apps/{Deployment,StatefulSet}", "serving.kserve.io/*")
-    desk.write(config("argosy-cm", sync__observedGeneration=given))
+    desk.write(config("argosy-cm", sync__observedGeneration=patterns))
     assert desk.settings.current_settings().sync.observed_kinds == read
     desk.write(config("argosy-cm", sync__observedGeneration="apps/{Deployment"))
     rules = desk.settings.current_settings()
@@ -170,8 +170,8 @@ def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
 
 
 def test_a_repository_that_is_refused_says_where_it_can_be_allowed(desk: Desk) -> None:
-    said = r"below a folder listed in source\.local\.roots in the ConfigMap argosy-cm of namespace argocd"
-    with pytest.raises(AddressRefused, match=said):
+    pattern = r"below a folder listed in source\.local\.roots in the ConfigMap argosy-cm of namespace argocd"
+    with pytest.raises(AddressRefused, match=pattern):
         desk.settings.current_settings().repositories.settings.locate(parse_url("/srv/git/models"))
 
 
@@ -329,8 +329,8 @@ def test_no_protocol_is_opened_by_a_source_setting_that_cannot_be_read(
 def test_how_long_heals_wait_is_read(desk: Desk) -> None:
     assert [desk.settings.current_settings().heal_backoff.delay_seconds(count) for count in range(4)] == [0, 2, 6, 18]
     backoff = "controller__self__heal__backoff__"
-    given = {f"{backoff}timeout__seconds": "1", f"{backoff}factor": "10", f"{backoff}cap__seconds": "60"}
-    desk.write(config("argocd-cmd-params-cm", **given))
+    settings = {f"{backoff}timeout__seconds": "1", f"{backoff}factor": "10", f"{backoff}cap__seconds": "60"}
+    desk.write(config("argocd-cmd-params-cm", **settings))
     assert [desk.settings.current_settings().heal_backoff.delay_seconds(count) for count in range(4)] == [0, 1, 10, 60]
     flat = {f"{backoff}timeout__seconds": "0", "controller__self__heal__timeout__seconds": "7"}
     desk.write(config("argocd-cmd-params-cm", **flat))

@@ -48,9 +48,9 @@ def application(*sources: dict[str, Any]) -> Application:
 async def failed(hosts: Hosts, *sources: dict[str, Any]) -> UserError:
     app = application(*sources)
     rules = ReconcilerSettings(cast(Repositories, hosts), cast(Any, None))
-    wanted = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources))
+    request = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources))
     with pytest.raises(UserError) as caught:
-        await DesiredStateBuilder(cast(RenderCache, BrokenRenders())).build(app, PROJECT, wanted, rules, {})
+        await DesiredStateBuilder(cast(RenderCache, BrokenRenders())).build(app, PROJECT, request, rules, {})
     return caught.value
 
 
@@ -89,9 +89,9 @@ async def test_a_chart_repository_is_not_asked_and_says_that_it_is_not_supported
     chart = {"repoURL": "https://charts.example.com/stable", "chart": "nginx", "targetRevision": "1.2.3"}
     error = await failed(hosts, chart)
     assert hosts.asked == []
-    said = format_load_error(error)
-    assert "chart nginx is in a chart repository, and chart repositories are not supported" in said
-    assert said.endswith("(targetRevision 1.2.3, chart nginx)") and "credentials" not in said
+    message = format_load_error(error)
+    assert "chart nginx is in a chart repository, and chart repositories are not supported" in message
+    assert message.endswith("(targetRevision 1.2.3, chart nginx)") and "credentials" not in message
 
 
 async def test_an_operation_tells_it_in_the_same_words() -> None:

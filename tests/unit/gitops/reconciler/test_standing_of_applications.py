@@ -33,12 +33,14 @@ async def nothing(manifests: Any) -> list[Any]:
 
 
 def app(status: dict[str, Any] | None = None, **spec: Any) -> Application:
-    given = {
+    full_spec = {
         "source": {"repoURL": "https://git.example/x", "path": "p"},
         "destination": {"server": HERE, "namespace": "a"},
         **spec,
     }
-    return read_application({"metadata": {"name": "a", "namespace": "argocd"}, "spec": given, "status": status or {}})
+    return read_application(
+        {"metadata": {"name": "a", "namespace": "argocd"}, "spec": full_spec, "status": status or {}}
+    )
 
 
 @pytest.fixture
@@ -81,22 +83,22 @@ def test_what_is_known_of_health_stays_where_nothing_can_be_found_out_unless_it_
     ],
 )
 def test_a_missing_field_is_named(rules: ReconcilerSettings, spec: dict[str, Any], words: str) -> None:
-    said = [each.message for each in validate_application(app(**spec), OPEN, rules)]
-    assert [words in text for text in said] == ([True] if words else [])
+    messages = [condition.message for condition in validate_application(app(**spec), OPEN, rules)]
+    assert [words in text for text in messages] == ([True] if words else [])
 
 
 def test_metadata_of_the_namespace_that_was_not_synced_is_out_of_sync() -> None:
-    wanted = {"labels": {"a": "b"}}
-    policy = {"managedNamespaceMetadata": wanted}
+    namespace_metadata = {"labels": {"a": "b"}}
+    policy = {"managedNamespaceMetadata": namespace_metadata}
     state = {"operation": {}, "phase": "Succeeded", "startedAt": "2026-01-01T00:00:00Z"}
     look = replace(
         build_unknown_state(app(), []),
         comparison=replace(build_unknown_state(app(), []).comparison, status=SyncStatus.SYNCED),
     )
-    for synced, expected in ((wanted, SyncStatus.SYNCED), ({}, SyncStatus.OUT_OF_SYNC)):
+    for synced, expected in ((namespace_metadata, SyncStatus.SYNCED), ({}, SyncStatus.OUT_OF_SYNC)):
         result = {"revision": "x", "managedNamespaceMetadata": synced}
-        given = app({"operationState": {**state, "syncResult": result}}, syncPolicy=policy)
-        assert adjust_sync_status(given, look).status is expected
+        application = app({"operationState": {**state, "syncResult": result}}, syncPolicy=policy)
+        assert adjust_sync_status(application, look).status is expected
     assert (
         adjust_sync_status(app(syncPolicy=policy), look).status is SyncStatus.SYNCED
     )  # never synced: nothing to compare with
@@ -104,7 +106,7 @@ def test_metadata_of_the_namespace_that_was_not_synced_is_out_of_sync() -> None:
 
 def test_what_may_have_been_meant_otherwise_is_told_once() -> None:
     rendered = RenderResult((), (), tool="Helm", warnings=("values.yaml is read twice",))
-    found = _build_source_warnings(app(destinaton={"server": "x"}), [rendered, rendered])
-    assert [each.type for each in found] == [ConditionType.SOURCE_WARNING] * 2
-    assert found[0].message == "values.yaml is read twice"
-    assert found[1].message == "spec.destinaton is not a known field and is ignored; did you mean destination?"
+    warnings = _build_source_warnings(app(destinaton={"server": "x"}), [rendered, rendered])
+    assert [warning.type for warning in warnings] == [ConditionType.SOURCE_WARNING] * 2
+    assert warnings[0].message == "values.yaml is read twice"
+    assert warnings[1].message == "spec.destinaton is not a known field and is ignored; did you mean destination?"

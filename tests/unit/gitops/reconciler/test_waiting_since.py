@@ -19,23 +19,23 @@ from support.engine import shared_crew
 pytestmark = pytest.mark.anyio
 
 
-def application(version: int, **asked: Any) -> Manifest:
+def application(version: int, **fields: Any) -> Manifest:
     metadata = {"name": "app", "namespace": "argocd", "resourceVersion": str(version)}
     source = {"repoURL": "https://git.example.com/app.git", "path": "app"}
     spec = {"project": "default", "source": source, "destination": {"name": "in-cluster", "namespace": "default"}}
     marks = {names.REFRESH: "normal", names.ENGINE: "argosy"}
     kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
-    return {**kind, "metadata": {**metadata, "annotations": marks}, "spec": spec, **asked}
+    return {**kind, "metadata": {**metadata, "annotations": marks}, "spec": spec, **fields}
 
 
 async def test_a_sync_that_is_asked_for_during_a_refresh_waits_since_it_was_asked_for(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine(cluster, EngineOptions(tmp_path), "argocd", render_pool=shared_crew())
-    given: list[float | None] = []
+    request_times: list[float | None] = []
 
-    async def reconcile(app: Any, rules: Any, asked: float | None, **_: Any) -> ReconcileResult:
-        given.append(asked)
+    async def reconcile(app: Any, rules: Any, requested_at: float | None, **_: Any) -> ReconcileResult:
+        request_times.append(requested_at)
         return ReconcileResult()
 
     monkeypatch.setattr(engine.reconciler, "reconcile", reconcile)
@@ -45,4 +45,4 @@ async def test_a_sync_that_is_asked_for_during_a_refresh_waits_since_it_was_aske
     engine.controller.find_affected(refreshed, synced)
     engine.cache.put(synced)
     await engine.controller.reconcile(key_of(synced), ControllerContext(cluster, engine.cache, SYSTEM_CLOCK))
-    assert given[0] is not None and given[0] >= pressed
+    assert request_times[0] is not None and request_times[0] >= pressed

@@ -74,13 +74,13 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Counter[str]) -> None:
     mask, taken = SecretMask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
     for guess in (RIGHT, WRONG):
-        given: dict[str, Any] = {"path": "/apps", "path_parameters": {}, "query": QueryParameters([])} | PLACES[place](
+        parts: dict[str, Any] = {"path": "/apps", "path_parameters": {}, "query": QueryParameters([])} | PLACES[place](
             guess
         )
-        asked = RequestContext("GET", headers={}, caller=NOBODY, site=a_site(), **given)
+        request = RequestContext("GET", headers={}, caller=NOBODY, site=a_site(), **parts)
         steps.clear()
-        concealed, made = conceal_request(asked, mask.find_values)
-        assert (concealed is asked, made.is_decoy) == (guess == WRONG, guess == WRONG)
+        concealed, echo = conceal_request(request, mask.find_values)
+        assert (concealed is request, echo.is_decoy) == (guess == WRONG, guess == WRONG)
         taken.append(+steps)
     assert taken[0] == taken[1]
     assert taken[0]["_build_stand_in"] > 0 and taken[0]["_pick_character"] > 0
@@ -88,8 +88,8 @@ def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Co
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 7])
 def test_what_is_too_short_for_a_secret_takes_no_further_step(text: str, steps: Counter[str]) -> None:
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", text)]), {}, NOBODY, a_site())
-    conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", text)]), {}, NOBODY, a_site())
+    conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
     assert steps == {"find": 1}
 
 
@@ -113,16 +113,16 @@ class Scanned(bytes):
 
 def count_scans(text: str, secret: str, lead: str = "") -> int:
     """Return how often a large answer that echoes a question is searched."""
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
     mask = SecretMask(lambda: [{"stringData": {"v": secret}}])
-    concealed, made = conceal_request(asked, mask.find_values)
+    concealed, echo = conceal_request(request, mask.find_values)
     answer, expected = (
         Scanned(f"{'an answer of many words ' * 1_000}{q}, cut {q[:-3]}, again {q}".encode())
-        for q in (concealed.query["q"], asked.query["q"])
+        for q in (concealed.query["q"], request.query["q"])
     )
     Scanned.scans = 0
     mask.search.find_needles(answer)
-    restored = made.restore(answer)
+    restored = echo.restore(answer)
     assert restored == expected
     return Scanned.scans
 
@@ -138,32 +138,32 @@ def test_an_answer_is_searched_as_often_for_a_guess_of_any_length(length: int, l
 LEADS = pytest.mark.parametrize("lead", ["", "x", "xy", "xyz"])  # the guess stands at any place of a word
 
 
-def count_scans_of_parts(known: int, lead: str) -> tuple[int, list[int]]:
+def count_scans_of_parts(right_length: int, lead: str) -> tuple[int, list[int]]:
     """Return how often an answer is searched for a wrong guess, and for those whose first or last bytes are right."""
     value, wrong = "1b3d5f7h9j2l4n6p8r0t", "q0w1e2r4t5y6u8i9o1z3"
-    rest = len(value) - known
-    guesses = (f"{value[:known]}{wrong[known:]}", f"{wrong[:rest]}{value[rest:]}")
+    rest = len(value) - right_length
+    guesses = (f"{value[:right_length]}{wrong[right_length:]}", f"{wrong[:rest]}{value[rest:]}")
     return count_scans(wrong, value, lead), [count_scans(guess, value, lead) for guess in guesses]
 
 
 @LEADS
-@pytest.mark.parametrize("known", [0, 4, 8, 12, 16])
-def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_part(known: int, lead: str) -> None:
-    wrong, partly_right = count_scans_of_parts(known, lead)
+@pytest.mark.parametrize("right_length", [0, 4, 8, 12, 16])
+def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_part(right_length: int, lead: str) -> None:
+    wrong, partly_right = count_scans_of_parts(right_length, lead)
     assert partly_right == [wrong, wrong]
 
 
 @LEADS
-@pytest.mark.parametrize("known", [17, 18, 19])
-def test_a_guess_right_but_for_three_bytes_at_an_end_costs_one_more_pass_at_most(known: int, lead: str) -> None:
-    wrong, partly_right = count_scans_of_parts(known, lead)
+@pytest.mark.parametrize("right_length", [17, 18, 19])
+def test_a_guess_right_but_for_three_bytes_at_an_end_costs_one_more_pass_at_most(right_length: int, lead: str) -> None:
+    wrong, partly_right = count_scans_of_parts(right_length, lead)
     assert set(partly_right) <= {wrong, wrong + 1}
 
 
 def test_a_short_text_beside_a_secret_in_the_path_is_no_fault() -> None:
-    asked = RequestContext("GET", f"/apps/{RIGHT}", {}, QueryParameters([("q", "<&>\"'")]), {}, NOBODY, a_site())
-    concealed, made = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
-    assert RIGHT not in concealed.path and made.restore(concealed.path.encode()).decode() == asked.path
+    request = RequestContext("GET", f"/apps/{RIGHT}", {}, QueryParameters([("q", "<&>\"'")]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
+    assert RIGHT not in concealed.path and echo.restore(concealed.path.encode()).decode() == request.path
 
 
 @pytest.mark.parametrize("text", [b"", b"four", b"sixsix"])
@@ -181,16 +181,16 @@ def test_a_text_of_seven_bytes_is_found_at_any_place_of_a_word(lead: int) -> Non
 
 
 def test_a_decoy_changes_no_answer() -> None:
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", WRONG)]), {}, NOBODY, a_site())
-    concealed, made = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", WRONG)]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
     answer = f"{WRONG} {WRONG.upper()} {WRONG[:8]} {WRONG.encode().hex()} {RIGHT}".encode()
-    assert concealed is asked and made.restore(answer) == answer
+    assert concealed is request and echo.restore(answer) == answer
 
 
 @pytest.mark.anyio
 async def test_a_question_is_permitted_as_often_with_a_right_guess_as_with_a_wrong_one(steps: Counter[str]) -> None:
-    async def answer(asked: RequestContext) -> JsonResponse:
-        return JsonResponse({"q": asked.query["q"]})
+    async def answer(request: RequestContext) -> JsonResponse:
+        return JsonResponse({"q": request.query["q"]})
 
     encoded = base64.b64encode(RIGHT.encode()).decode()
     metadata = {"name": "pin", "namespace": CONTROL}

@@ -46,14 +46,14 @@ def test_a_random_token_is_masked_in_the_header_of_basic_authentication(user: st
 @pytest.mark.parametrize("length", [20, 21, 22, 24])
 def test_each_form_of_a_random_token_is_masked(length: int) -> None:
     token = TOKEN.ljust(length, "7")[:length]
-    told = [form.decode() for form in iter_forms(token)]
-    assert [form for form in told if masked(f"x {form} y", secret(token)) != f"x {MARK} y"] == []
+    forms = [form.decode() for form in iter_forms(token)]
+    assert [form for form in forms if masked(f"x {form} y", secret(token)) != f"x {MARK} y"] == []
 
 
 @pytest.mark.parametrize("value", ["hunter22x", "correct horse battery staple", "hunter22x~~??>>", "a1" * 20])
 def test_no_form_of_a_value_that_can_be_guessed_is_masked(value: str) -> None:
-    told = [form.decode() for form in iter_forms(value)]
-    assert [form for form in told if MARK in masked(f"x {form} y", secret(value))] == []
+    forms = [form.decode() for form in iter_forms(value)]
+    assert [form for form in forms if MARK in masked(f"x {form} y", secret(value))] == []
 
 
 def test_a_credential_that_a_secret_holds_as_base64_counts_as_what_it_encodes() -> None:
@@ -64,8 +64,8 @@ def test_a_credential_that_a_secret_holds_as_base64_counts_as_what_it_encodes() 
 
 
 def test_the_forms_that_can_be_guessed_are_not_printed() -> None:
-    found = find_guessable_forms(secret("hunter22x"))
-    assert b"hunter22x" in found and "hunter" not in repr(found)
+    forms = find_guessable_forms(secret("hunter22x"))
+    assert b"hunter22x" in forms and "hunter" not in repr(forms)
 
 
 def test_the_header_of_a_long_private_key_is_not_masked_and_its_body_is() -> None:

@@ -37,7 +37,7 @@ def secret(name: str = "s", kind: str = "Opaque", **values: str) -> dict[str, An
 
 
 def mask(*values: str) -> SecretMask:
-    return build_mask(StillLookout([APP, *(secret(f"s{number}", v=each) for number, each in enumerate(values))]))
+    return build_mask(StillLookout([APP, *(secret(f"s{number}", v=value) for number, value in enumerate(values))]))
 
 
 def test_names_of_kinds_and_containers_are_public_because_people_choose_by_them() -> None:
@@ -71,10 +71,10 @@ def test_no_secret_breaks_what_everybody_reads(value: str) -> None:
 @settings(max_examples=examples(150), deadline=None)
 def test_whatever_is_hidden_a_document_stays_one(value: str, before: str, after: str) -> None:
     document = {"a": [f"{before}{value}{after}", {f"{value}": before}], "b": after}
-    told = mask(value).mask_json(json.dumps(document, ensure_ascii=False).encode())
-    found = json.loads(told)
-    assert set(found) == {"a", "b"}
-    assert len(found["a"]) == 2
+    masked = mask(value).mask_json(json.dumps(document, ensure_ascii=False).encode())
+    parsed = json.loads(masked)
+    assert set(parsed) == {"a", "b"}
+    assert len(parsed["a"]) == 2
 
 
 ODD = [
@@ -119,19 +119,19 @@ HOW: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_is_found_however_it_is_told(value: str, how: str) -> None:
-    told = f"before {HOW[how](value)} after"
-    shown = mask(value).mask_text(told)
-    assert MARK in shown
-    assert HOW[how](value).strip("'\"") not in shown
+    message = f"before {HOW[how](value)} after"
+    masked = mask(value).mask_text(message)
+    assert MARK in masked
+    assert HOW[how](value).strip("'\"") not in masked
 
 
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_is_found_in_each_kind_of_answer(value: str) -> None:
     hidden, inner = mask(value), json.dumps({"data": {"k": value}})
-    told = hidden.mask_json(json.dumps({"manifest": inner, "plain": value, value: 1}).encode())
-    assert json.loads(told)["plain"] == MARK
-    assert value not in json.loads(told)
-    assert json.loads(json.loads(told)["manifest"])["data"]["k"] == MARK
+    masked = hidden.mask_json(json.dumps({"manifest": inner, "plain": value, value: 1}).encode())
+    assert json.loads(masked)["plain"] == MARK
+    assert value not in json.loads(masked)
+    assert json.loads(json.loads(masked)["manifest"])["data"]["k"] == MARK
     piece = f'<p title="{html.escape(value)}">{html.escape(value)}</p>'
     assert hidden.mask_html(piece.encode()).decode() == f'<p title="{MARK}">{MARK}</p>'
     event = b"event: lines\ndata: " + json.dumps({"html": piece}).encode() + b"\n\n"
@@ -179,13 +179,13 @@ def test_a_password_in_an_address_is_hidden_and_the_address_is_not() -> None:
     declared = secret("d", url="https://bot:pa55-of-repo@git.example.com/b")
     declared["metadata"]["labels"] = {"argocd.argoproj.io/secret-type": "repository"}
     hidden = build_mask(StillLookout([{**APP, "spec": {"source": address}}, declared]))
-    told = "https://bot:pa55-of-app@git.example.com/a https://bot:pa55-of-repo@git.example.com/b"
-    assert hidden.mask_text(told) == f"https://bot:{MARK}@git.example.com/a https://bot:{MARK}@git.example.com/b"
+    message = "https://bot:pa55-of-app@git.example.com/a https://bot:pa55-of-repo@git.example.com/b"
+    assert hidden.mask_text(message) == f"https://bot:{MARK}@git.example.com/a https://bot:{MARK}@git.example.com/b"
 
 
 def test_rulers_and_short_values_are_no_secrets() -> None:
-    told = "-------- ======== 00000000 short ++++++++"
-    assert mask(*told.split()).mask_text(told) == told
+    message = "-------- ======== 00000000 short ++++++++"
+    assert mask(*message.split()).mask_text(message) == message
 
 
 def release(number: int) -> dict[str, Any]:

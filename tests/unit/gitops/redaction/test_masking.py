@@ -28,8 +28,8 @@ def secret(value: str = CANARY, **more: Any) -> dict[str, Any]:
 
 
 def mask(*secrets: dict[str, Any], public: frozenset[str] = frozenset()) -> SecretMask:
-    for number, each in enumerate(secrets):
-        each["metadata"] = {**each["metadata"], "name": f"{each['metadata']['name']}-{number}"}
+    for number, manifest in enumerate(secrets):
+        manifest["metadata"] = {**manifest["metadata"], "name": f"{manifest['metadata']['name']}-{number}"}
     return SecretMask(lambda: secrets, PublicWords(public))
 
 
@@ -80,9 +80,9 @@ def test_equal_values_of_two_sides_have_marks_and_no_values() -> None:
 
 def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
     noted = secret(metadata={"name": "s", "annotations": {"mine": CANARY, "yours": "seen"}})
-    told = serialize_masked(noted, ["mine"])
-    assert is_clean(told)
-    assert b"seen" in told
+    masked = serialize_masked(noted, ["mine"])
+    assert is_clean(masked)
+    assert b"seen" in masked
 
 
 SHOWN = [
@@ -97,9 +97,9 @@ SHOWN = [
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_a_known_value_is_hidden_in_whatever_leaves(shown: str) -> None:
-    told = mask(secret()).mask_text_bytes(shown.encode())
-    assert b"++++++++" in told
-    assert CANARY[:9].encode() not in told
+    masked = mask(secret()).mask_text_bytes(shown.encode())
+    assert b"++++++++" in masked
+    assert CANARY[:9].encode() not in masked
 
 
 @given(st.binary(max_size=64), st.binary(max_size=64))
@@ -115,18 +115,18 @@ def test_a_value_is_found_as_json_and_as_html(value: str) -> None:
     import html
 
     hidden = mask(secret(value))
-    for told in (json.dumps(value, ensure_ascii=False), html.escape(value), value.replace("\n", "\n    ")):
-        assert b"++++++++" in hidden.mask_text_bytes(told.encode())
-        assert value.splitlines()[-1].encode() not in hidden.mask_text_bytes(told.encode())
+    for form in (json.dumps(value, ensure_ascii=False), html.escape(value), value.replace("\n", "\n    ")):
+        assert b"++++++++" in hidden.mask_text_bytes(form.encode())
+        assert value.splitlines()[-1].encode() not in hidden.mask_text_bytes(form.encode())
 
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join(f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmU{n:03}" for n in range(9))
 
 
 def test_each_line_of_a_key_is_hidden_however_it_is_indented() -> None:
-    told = mask(secret(KEY)).mask_text_bytes(KEY.replace("\n", "\n      ").encode())
-    assert b"b3Blbn" not in told
-    assert b"-----BEGIN" in told
+    masked = mask(secret(KEY)).mask_text_bytes(KEY.replace("\n", "\n      ").encode())
+    assert b"b3Blbn" not in masked
+    assert b"-----BEGIN" in masked
 
 
 def declared(kind: str, **fields: str) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def test_addresses_of_declared_repositories_and_clusters_stay_readable() -> None
     config = json.dumps({"bearerToken": CANARY + "-2", "tlsClientConfig": {"serverName": "kube.example.com"}})
     cluster = declared("cluster", server="https://kube.example.com", name="production", config=config)
     text = f"https://git.example.com/a deploy-bot {CANARY} https://kube.example.com production {CANARY}-2"
-    told = mask(repository, cluster).mask_text(text)
-    assert told == "https://git.example.com/a deploy-bot ++++++++ https://kube.example.com production ++++++++"
+    masked = mask(repository, cluster).mask_text(text)
+    assert masked == "https://git.example.com/a deploy-bot ++++++++ https://kube.example.com production ++++++++"
 
 
 def test_short_and_public_words_are_no_secrets() -> None:

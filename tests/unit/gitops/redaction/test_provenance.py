@@ -34,8 +34,8 @@ COMMIT = "4c2e27100f5d4c0fb1c6a4f3b3f0f2a7b9d0c1e2"
 
 
 def project(*destinations: tuple[str, str]) -> dict[str, Any]:
-    places = [{"server": server, "namespace": namespace} for server, namespace in destinations]
-    return {"kind": "AppProject", "metadata": {"name": "ml"}, "spec": {"destinations": places}}
+    entries = [{"server": server, "namespace": namespace} for server, namespace in destinations]
+    return {"kind": "AppProject", "metadata": {"name": "ml"}, "spec": {"destinations": entries}}
 
 
 def app(server: str = HERE, namespace: str = "web", *others: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def app(server: str = HERE, namespace: str = "web", *others: str) -> dict[str, A
     }  # fmt: skip
     spec = {"project": "ml", "source": source, "destination": {"server": server, "namespace": namespace}}
     spec |= {"syncPolicy": {"syncOptions": ["ServerSideApply=true"]}}
-    rows = [{"kind": "Secret", "namespace": each, "name": "s"} for each in others]
+    rows = [{"kind": "Secret", "namespace": other_namespace, "name": "s"} for other_namespace in others]
     status = {"resources": rows, "sync": {"revision": COMMIT}}
     return {"metadata": {"name": "web", "namespace": "argocd"}, "spec": spec, "status": status}
 
@@ -77,15 +77,15 @@ def test_the_namespaces_of_what_a_sync_did_are_in_the_scope() -> None:
 
 
 def test_no_field_that_carries_a_value_is_public() -> None:
-    made = app()
-    made["spec"]["source"] |= {
+    application = app()
+    application["spec"]["source"] |= {
         "kustomize": {"patches": [{"patch": "value: in-a-patch"}], "commonLabels": {"a": "in-a-label"}},
         "plugin": {"name": "p", "parameters": [{"name": "a", "string": "in-a-text", "array": ["in-an-array"]},
                                                {"name": "b", "map": {"k": "in-a-map"}}]},
     }  # fmt: skip
-    made["spec"]["syncPolicy"]["managedNamespaceMetadata"] = {"labels": {"a": "in-metadata"}}
-    made["spec"]["unheard-of"] = "in-a-new-field"
-    words = build_scope(made, None).words
+    application["spec"]["syncPolicy"]["managedNamespaceMetadata"] = {"labels": {"a": "in-metadata"}}
+    application["spec"]["unheard-of"] = "in-a-new-field"
+    words = build_scope(application, None).words
     values = ("in-a-patch", "in-a-label", "in-a-text", "in-an-array", "in-a-map")
     assert [text for text in values if text in words] == []
     assert "in-metadata" not in words and "in-a-new-field" not in words
@@ -154,17 +154,19 @@ def test_a_question_that_has_a_secret_is_answered_with_a_stand_in_and_echoed_as_
     for _ in range(encodings):
         value = quote(value, safe="")
     sent = f"{before}{value}{after}"
-    asked = RequestContext("GET", "/apps", {"name": sent}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(asked, mask.find_values)
-    told = concealed.query["q"]
+    request = RequestContext("GET", "/apps", {"name": sent}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(request, mask.find_values)
+    stand_in = concealed.query["q"]
     assert (
-        len(told) == len(sent) and mask.find_values(told.encode()) == [] and concealed.path_parameters["name"] == told
+        len(stand_in) == len(sent)
+        and mask.find_values(stand_in.encode()) == []
+        and concealed.path_parameters["name"] == stand_in
     )
     for form in (str, html.escape, in_json, lambda text: quote(text, safe="")):
-        assert echo.restore(form(told).encode()).decode() == form(sent)
+        assert echo.restore(form(stand_in).encode()).decode() == form(sent)
 
 
 def test_a_question_without_a_secret_is_answered_as_it_is() -> None:
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", "an ordinary word")]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": "hunter22x"}}]).find_values)
-    assert concealed is asked and not echo
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", "an ordinary word")]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": "hunter22x"}}]).find_values)
+    assert concealed is request and not echo

@@ -52,10 +52,10 @@ def spell(text: str, number: int) -> str:
 @pytest.mark.parametrize("secret", [SECRET, "quite-another-value"], ids=["a right guess", "a wrong guess"])
 def test_many_spellings_of_a_text_cost_a_few_steps_at_each_place(secret: str) -> None:
     spellings = [spell(SECRET, number) for number in range(150)]
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", "&".join(spellings))]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": secret}}]).find_values)
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", "&".join(spellings))]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": secret}}]).find_values)
     copies = 40
-    answer, expected = (Counted("\n".join([q] * copies).encode()) for q in (concealed.query["q"], asked.query["q"]))
+    answer, expected = (Counted("\n".join([q] * copies).encode()) for q in (concealed.query["q"], request.query["q"]))
     Counted.clear()
     assert echo.restore(answer) == expected
     assert Counted.reads <= 10 * 150 * copies
@@ -67,25 +67,25 @@ def test_a_text_that_repeats_itself_is_found_at_places_that_do_not_overlap(perio
     text, other = (period * 16)[:16], "0123456789abcdef"
     data = Counted((period * 200_000)[:200_000].encode())
     for pair in (TextReplacement(text, text), TextReplacement(other, text), TextReplacement(text, other)):
-        made, words = Substitutions([pair]), list_words(data)
+        substitutions, words = Substitutions([pair]), list_words(data)
         Counted.clear()
-        made.apply(data, words)
+        substitutions.apply(data, words)
         assert Counted.reads <= len(data)
 
 
 def test_a_text_of_wide_characters_is_not_looked_at_where_too_few_of_them_stand() -> None:
     text = "äöüßäöüßäöüß"
     data = Counted((text[:5] + "x").encode() * 20_000 + text.encode())
-    made, words = Substitutions([TextReplacement(text, "ÄÖÜẞäöüßÄÖÜẞ")]), list_words(data)
+    substitutions, words = Substitutions([TextReplacement(text, "ÄÖÜẞäöüßÄÖÜẞ")]), list_words(data)
     Counted.clear()
-    restored = made.apply(data, words)
+    restored = substitutions.apply(data, words)
     assert restored == data[: -len(text.encode())] + "ÄÖÜẞäöüßÄÖÜẞ".encode()
     assert Counted.reads <= 100
 
 
 def test_of_texts_that_begin_alike_the_longest_that_stands_there_is_replaced() -> None:
     texts = ["abcdefgh", "abcdefghij", "abcdefghijkl0123", "abcdefghijklmnop", "abcdefgz"]
-    made = Substitutions([TextReplacement(text, text.upper()) for text in texts])
+    substitutions = Substitutions([TextReplacement(text, text.upper()) for text in texts])
     for sent in [*texts, "abcdefg", "abcdefghi", "abcdefghijklm", "abcdefghijklmnopq", "abcdefzzzz", "xabcdefgh"]:
         data = f"- {sent} -".encode()
         same = max(
@@ -97,7 +97,7 @@ def test_of_texts_that_begin_alike_the_longest_that_stands_there_is_replaced() -
         )
         length, at, _ = same
         expected = sent if length < 7 else sent[:at] + sent[at : at + length].upper() + sent[at + length :]
-        assert made.apply(data, list_words(data)) == f"- {expected} -".encode(), sent
+        assert substitutions.apply(data, list_words(data)) == f"- {expected} -".encode(), sent
 
 
 def test_texts_of_any_number_are_all_replaced() -> None:

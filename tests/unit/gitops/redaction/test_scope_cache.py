@@ -82,14 +82,14 @@ def test_a_project_that_is_deleted_no_longer_counts() -> None:
 
 
 def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(built: list[str]) -> None:
-    now, found = 0.0, set[str]()
+    now, namespaces = 0.0, set[str]()
     cache, application, rules = ScopeCache(clock=lambda: now), app(namespace="foreign"), project("web")
-    assert cache.get_or_build(application, rules, found.__contains__).namespaces == frozenset()
-    found.add("foreign")
-    assert cache.get_or_build(application, rules, found.__contains__).namespaces == frozenset()
+    assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == frozenset()
+    namespaces.add("foreign")
+    assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == frozenset()
     assert built == ["shop"]
     now += scope_cache.OBJECTS_TTL_SECONDS
-    assert cache.get_or_build(application, rules, found.__contains__).namespaces == {"foreign"}
+    assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == {"foreign"}
 
 
 def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
@@ -111,12 +111,12 @@ def test_lines_of_a_log_about_one_application_share_a_scope(built: list[str]) ->
     mask.find_line_scope = ApplicationMasks(mask, lookout.cache, CONTROL).find_log_scope
     engine = QuotableSecrets(CONTROL, lambda manifest: True, lookout.cache.get)
     engine.on_change(None, secret("web", "of-web-0f5d4c"))
-    for each in (mask, engine.mask):
+    for secret_mask in (mask, engine.mask):
         built.clear()
         with with_log_fields(application=f"{CONTROL}/shop"):
             for _ in range(20):
                 record = logging.LogRecord("argosy", logging.INFO, "", 0, "with of-web-0f5d4c", (), None)
-                LogMaskFilter(each).filter(record)
+                LogMaskFilter(secret_mask).filter(record)
                 assert "of-web" not in record.getMessage()
         assert built == ["shop"]
 
@@ -139,10 +139,10 @@ def test_an_object_is_looked_through_once_while_nothing_changes(monkeypatch: pyt
     lookout = StillLookout([project("web"), owner, secret("web", "of-web-0f5d4c"), job])
     masks = masks_of(lookout)
     scanned = count_scans(masks, monkeypatch)
-    shown = masks.mask_object(job, owner)
-    assert shown["status"]["message"] == "with ++++++++"
+    masked = masks.mask_object(job, owner)
+    assert masked["status"]["message"] == "with ++++++++"
     scanned.clear()
-    assert all(masks.mask_object(job, owner) is shown for _ in range(10)) and scanned == []
+    assert all(masks.mask_object(job, owner) is masked for _ in range(10)) and scanned == []
     assert masks.mask_object(run("told"), owner)["status"]["message"] == "told"
 
 
@@ -153,18 +153,18 @@ def test_a_secret_that_changes_is_looked_for_where_it_may_be_quoted_and_nowhere_
     lookout = StillLookout([project("web", "jobs"), web, jobs, secret("jobs", "of-jobs-0f5d4c")])
     masks = masks_of(lookout)
     job, other = run("said of-web-0f5d4c"), run("said of-web-0f5d4c", "jobs")
-    shown = [
+    masked = [
         masks.mask_application(web),
         masks.mask_application(jobs),
         masks.mask_object(job, None),
         masks.mask_object(other, None),
     ]
-    assert "++++++++" not in str(shown)
+    assert "++++++++" not in str(masked)
     scanned = count_scans(masks, monkeypatch)
     lookout.put(secret("web", "of-web-0f5d4c"))
     assert "++++++++" in str(masks.mask_application(web)) and "++++++++" in str(masks.mask_object(job, None))
     scanned.clear()
-    assert masks.mask_application(jobs) is shown[1] and masks.mask_object(other, None) is shown[3]
+    assert masks.mask_application(jobs) is masked[1] and masks.mask_object(other, None) is masked[3]
     assert scanned == [], "no Secret that they may quote has changed"
 
 
@@ -183,12 +183,12 @@ def test_a_secret_of_the_installation_that_changes_is_looked_for_everywhere() ->
     value = "ghp-Zx81kQpLm03vBn7RtYw"
     lookout = StillLookout([project("web"), app(message=f"said {value}")])
     masks = masks_of(lookout)
-    shown = lookout.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "shop"))
-    assert shown and value in str(masks.mask_application(shown))
+    shop = lookout.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "shop"))
+    assert shop and value in str(masks.mask_application(shop))
     lookout.put(secret(CONTROL, value))
-    assert value not in str(masks.mask_application(shown))
+    assert value not in str(masks.mask_application(shop))
     lookout.put(secret(CONTROL, "another-value-17-Qx", 2))
-    assert value in str(masks.mask_application(shown))
+    assert value in str(masks.mask_application(shop))
 
 
 def test_the_number_of_masked_objects_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

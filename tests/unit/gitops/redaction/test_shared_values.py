@@ -75,13 +75,13 @@ def project(request: pytest.FixtureRequest) -> str:
 def count_operations(number: int, project: str) -> int:
     """Add that many Secrets with one value, and drop them in the order in which they came."""
     CountedOrigin.operations = 0
-    secrets = [secret(f"n{place}") for place in range(number)]
+    secrets = [secret(f"n{index}") for index in range(number)]
     needles = SecretSearch(
         lambda: secrets, lambda key: CountedOrigin(CountedName(key.namespace), project and f"{project}-{key[2]}")
     )
     needles.update_index()
-    for place in range(number):
-        needles.on_change(key(f"n{place}"), None)
+    for index in range(number):
+        needles.on_change(key(f"n{index}"), None)
         needles.update_index()
     assert len(needles) == 0
     return CountedOrigin.operations
@@ -118,7 +118,7 @@ def test_another_secret_with_a_known_value_is_added_in_place() -> None:
 
 
 def shared_by(number: int) -> SecretMask:
-    return build_mask(StillLookout([secret(f"n{place}") for place in range(number)]), "argocd")
+    return build_mask(StillLookout([secret(f"n{index}") for index in range(number)]), "argocd")
 
 
 @pytest.mark.parametrize(("namespace", "is_hidden"), [("n7", True), ("elsewhere", False)])
@@ -169,12 +169,12 @@ def test_a_password_in_the_address_of_an_application_moves_with_its_project() ->
 
 
 def tokens(number: int) -> Iterator[dict[str, Any]]:
-    return (secret("web", f"t{place}", f"eyJhbGciOiJSUzI1NiJ9.{place:06}") for place in range(number))
+    return (secret("web", f"t{index}", f"eyJhbGciOiJSUzI1NiJ9.{index:06}") for index in range(number))
 
 
 def test_nothing_is_kept_of_tokens_that_begin_alike_when_they_are_gone() -> None:
     needles = SecretSearch(lambda: tokens(50))
     needles.update_index()
-    for place in range(50):
-        needles.on_change(key("web", f"t{place}"), None)
+    for index in range(50):
+        needles.on_change(key("web", f"t{index}"), None)
     assert len(needles) == 0 and needles._by_word == {}

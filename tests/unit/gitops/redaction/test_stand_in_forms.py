@@ -42,15 +42,15 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize(("text", "sent"), [("-_.-_.-_.-", "~~~~~~~~~~"), ("~~~~~~~~~~", "-_.-_.-_.-")])
 def test_a_form_is_replaced_by_the_same_form_of_what_was_sent(encoder: str, text: str, sent: str) -> None:
     """Only one of both has a base64 form with other signs in addresses."""
-    made, encode = Substitutions([TextReplacement(text, sent)]), ENCODERS[encoder]
+    substitutions, encode = Substitutions([TextReplacement(text, sent)]), ENCODERS[encoder]
     data = f"- {encode(text)} -".encode()
-    assert made.apply(data, list_words(data)).decode() == f"- {encode(sent)} -"
+    assert substitutions.apply(data, list_words(data)).decode() == f"- {encode(sent)} -"
 
 
 def restore(sent: str, encode: Callable[[str], str]) -> tuple[str, str]:
     """Return the stand-in for a secret that was sent, and the answer that quotes it in a form."""
-    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": sent}}]).find_values)
+    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": sent}}]).find_values)
     assert echo, "it is a secret"
     return concealed.query["q"], echo.restore(encode(concealed.query["q"]).encode()).decode()
 

@@ -22,13 +22,13 @@ def config_map(name: str) -> str:
 
 
 def read(tree: TextTree, folder: str = "app", options: DirectoryOptions = PLAIN, **limits: int) -> list[Manifest]:
-    return [each for _, each in read_directory(tree, folder, options, RenderLimits(**limits))]
+    return [manifest for _, manifest in read_directory(tree, folder, options, RenderLimits(**limits))]
 
 
 def names(*args: object, **options: object) -> list[str]:
     tree, *rest = args
-    given = dataclasses.replace(PLAIN, **options)  # type: ignore[arg-type]
-    return [each["metadata"]["name"] for each in read(tree, *rest, options=given)]  # type: ignore[arg-type]
+    directory_options = dataclasses.replace(PLAIN, **options)  # type: ignore[arg-type]
+    return [manifest["metadata"]["name"] for manifest in read(tree, *rest, options=directory_options)]  # type: ignore[arg-type]
 
 
 def tree_of(*paths: str) -> TextTree:
@@ -120,13 +120,13 @@ def test_a_json_file_holds_one_object() -> None:
     assert names(TextTree({"app/a.json": one})) == ["a"]
     assert names(TextTree({"app/a.json": b"\xef\xbb\xbf" + one.encode()})) == ["a"]
     assert names(TextTree({"app/a.json": one, "app/dashboard.json": '{"title": "somebody else\'s"}'})) == ["a"]
-    for text, said in (
+    for text, error in (
         (one + one, "several objects"),
         ('{"kind": "Pod"}', "has no apiVersion"),
         ("[]", "not a Kubernetes object"),
         ("{", "a.json"),
     ):
-        with pytest.raises(RenderError, match=said):
+        with pytest.raises(RenderError, match=error):
             read(TextTree({"app/a.json": text}))
 
 
@@ -137,8 +137,8 @@ def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
         listing = {"apiVersion": "v1", "kind": "List", "items": [read_yaml(config_map("made"))]}
         return {path: [listing] for path in paths}
 
-    found = read_directory(tree, "app", PLAIN, RenderLimits(), evaluate)
-    assert [(path, each["metadata"]["name"]) for path, each in found] == [
+    manifests = read_directory(tree, "app", PLAIN, RenderLimits(), evaluate)
+    assert [(path, manifest["metadata"]["name"]) for path, manifest in manifests] == [
         ("app/a.jsonnet", "made"),
         ("app/b.yaml", "b"),
         ("app/c.jsonnet", "made"),
@@ -146,11 +146,11 @@ def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
     assert names(tree) == ["b"]
 
 
-@pytest.mark.parametrize("made", [{"kind": "Pod"}, {"apiVersion": "v1", "kind": "List", "items": [{}]}])
-def test_what_jsonnet_gives_must_be_manifests(made: Manifest) -> None:
+@pytest.mark.parametrize("manifest", [{"kind": "Pod"}, {"apiVersion": "v1", "kind": "List", "items": [{}]}])
+def test_what_jsonnet_gives_must_be_manifests(manifest: Manifest) -> None:
     tree = TextTree({"app/a.jsonnet": "{}"})
     with pytest.raises(RenderError, match=r"^app/a\.jsonnet: "):
-        read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {path: [made] for path in paths})
+        read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {path: [manifest] for path in paths})
 
 
 def test_too_much_is_an_error_before_it_is_parsed() -> None:

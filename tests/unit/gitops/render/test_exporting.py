@@ -18,7 +18,7 @@ TREE = TextTree(
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if not each.is_dir())
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
 
 
 def test_a_whole_tree_is_there_and_later_gone():
@@ -35,7 +35,7 @@ def test_only_what_was_asked_for_is_there():
 
 def test_nothing_can_be_written_and_only_scripts_can_be_run():
     with export_tree(TREE) as folder:
-        assert {stat.S_IMODE(each.stat().st_mode) & 0o222 for each in folder.rglob("*")} == {0}
+        assert {stat.S_IMODE(path.stat().st_mode) & 0o222 for path in folder.rglob("*")} == {0}
         assert os.stat(folder / "run.sh").st_mode & 0o111
         assert not os.stat(folder / "a/b.yaml").st_mode & 0o111
         assert not folder.parent.stat().st_mode & 0o007
@@ -82,6 +82,6 @@ def test_a_tree_over_a_limit_is_refused(limits, said):
 
 def test_a_copy_to_work_in_can_be_changed_in_every_place():
     with export_tree(TREE, writable=True) as folder:
-        for each in folder.rglob("*"):
-            assert each.is_symlink() or each.stat().st_mode & 0o200
-            assert os.geteuid() or each.lstat().st_uid == 65534
+        for path in folder.rglob("*"):
+            assert path.is_symlink() or path.stat().st_mode & 0o200
+            assert os.geteuid() or path.lstat().st_uid == 65534

@@ -20,8 +20,8 @@ SAID = "is a Git LFS pointer, and not the file itself"
 
 
 def rendered(files: dict[str, str], source: Source | None = None) -> list[dict[str, Any]]:
-    found = render(Checkout(TextTree(files), "r"), Application(name="app"), source or Source(path="app"))
-    return list(found.manifests)
+    result = render(Checkout(TextTree(files), "r"), Application(name="app"), source or Source(path="app"))
+    return list(result.manifests)
 
 
 @pytest.mark.parametrize("name", ["model.yaml", "model.yml", "model.json", "model.jsonnet"])
@@ -34,7 +34,7 @@ def test_a_manifest_in_git_lfs_is_an_error_and_not_a_file_without_manifests(name
 def test_files_that_hold_no_manifests_may_be_in_git_lfs() -> None:
     files = {"app/config.yaml": CONFIG, "app/model.onnx": POINTER, "app/skipped.yaml": POINTER}
     source = Source(path="app", directory=DirectoryOptions(exclude="skipped.yaml"))
-    assert [each["metadata"]["name"] for each in rendered(files, source)] == ["a"]
+    assert [manifest["metadata"]["name"] for manifest in rendered(files, source)] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def test_an_item_takes_the_kind_of_its_list() -> None:
 
 
 def test_a_list_of_nothing_is_dropped_and_an_object_with_a_spec_is_not() -> None:
-    kept = {"apiVersion": "x/v1", "kind": "Menu", "items": None, "spec": {}}
-    assert list(flatten_lists([{"apiVersion": "v1", "kind": "ConfigMapList", "items": None}, kept])) == [kept]
+    menu = {"apiVersion": "x/v1", "kind": "Menu", "items": None, "spec": {}}
+    assert list(flatten_lists([{"apiVersion": "v1", "kind": "ConfigMapList", "items": None}, menu])) == [menu]
     assert list(flatten_lists([{"apiVersion": "v1", "kind": "List", "items": []}])) == []
 
 
@@ -44,8 +44,8 @@ def test_an_item_that_is_no_object_is_an_error() -> None:
 def test_the_build_environment_tells_of_application_source_and_cluster() -> None:
     app = Application("shop", project="sales", destination=Destination(namespace="prod"))
     source = Source("https://git.example/shop.git", "deploy", "main")
-    found = build_environment(app, source, "0123456789abcdef", BuildSettings("1.31.2", ("v1", "apps/v1")))
-    assert found == {
+    environment = build_environment(app, source, "0123456789abcdef", BuildSettings("1.31.2", ("v1", "apps/v1")))
+    assert environment == {
         "ARGOCD_APP_NAME": "shop",
         "ARGOCD_APP_NAMESPACE": "prod",
         "ARGOCD_APP_PROJECT_NAME": "sales",
@@ -100,15 +100,15 @@ def test_the_application_s_own_override_comes_last() -> None:
         "app/.argocd-source-shop.yaml": "kustomize: {namePrefix: b-}",
         "app/.argocd-source-other.yaml": "kustomize: {namePrefix: c-}",
     }
-    found = source_with(files, {}).kustomize
-    assert found is not None and (found.name_prefix, found.name_suffix) == ("b-", "-a")
+    kustomize = source_with(files, {}).kustomize
+    assert kustomize is not None and (kustomize.name_prefix, kustomize.name_suffix) == ("b-", "-a")
 
 
 def test_an_override_cannot_name_another_repository_or_path() -> None:
     text = "repoURL: evil\npath: ../x\ntargetRevision: evil\nchart: evil\nref: evil\nhelm: {releaseName: x}\n"
-    found = source_with({"app/.argocd-source.yaml": text}, {"targetRevision": "main"})
-    assert (found.repo_url, found.path, found.ref, found.chart, found.alias) == ("r", "app", "main", "", "")
-    assert found.helm == HelmOptions(release_name="x")
+    source = source_with({"app/.argocd-source.yaml": text}, {"targetRevision": "main"})
+    assert (source.repo_url, source.path, source.ref, source.chart, source.alias) == ("r", "app", "main", "", "")
+    assert source.helm == HelmOptions(release_name="x")
 
 
 @pytest.mark.parametrize("text", ["helm: 3", "helm: {valueFiles: x}", "- a", "helm: ["])
@@ -135,8 +135,8 @@ def test_settings_are_read_from_both_config_maps() -> None:
         "render.limit.manifests": "10",
         "render.limit.bytes": "1000",
     }
-    found = read_build_settings(argocd, argosy, kube_version="1.30.1")
-    assert found == BuildSettings(
+    settings = read_build_settings(argocd, argosy, kube_version="1.30.1")
+    assert settings == BuildSettings(
         kube_version="1.30.1",
         disabled_tools=frozenset({"Helm", "Jsonnet"}),
         kustomize_options=("--enable-helm", "--load-restrictor=LoadRestrictionsNone"),
@@ -144,8 +144,8 @@ def test_settings_are_read_from_both_config_maps() -> None:
         plugins={"cue": PluginCommand(("cue", "export"), ("cue", "vet"), ("*.cue",), 5.0)},
         limits=RenderLimits(manifests=10, manifest_bytes=1000),
     )
-    assert found.is_helm_enabled and found.can_read_outside_folder
-    found.check_kustomize_options()
+    assert settings.is_helm_enabled and settings.can_read_outside_folder
+    settings.check_kustomize_options()
 
 
 def test_nothing_said_is_the_default() -> None:

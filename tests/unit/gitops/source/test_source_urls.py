@@ -61,9 +61,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), UNDERSTOOD)
-def test_an_address_is_understood_and_told_to_git(text: str, told: str) -> None:
-    assert str(parse_url(text)) == told
+@pytest.mark.parametrize(("text", "expected"), UNDERSTOOD)
+def test_an_address_is_understood_and_told_to_git(text: str, expected: str) -> None:
+    assert str(parse_url(text)) == expected
 
 
 @pytest.mark.parametrize("text", REFUSED)

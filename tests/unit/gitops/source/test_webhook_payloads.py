@@ -185,9 +185,9 @@ def test_other_events_say_nothing(head: Any, event: str) -> None:
 
 
 def test_a_system_hook_of_gitlab_may_be_about_something_else() -> None:
-    pushed, made = json.dumps(GITLAB).encode(), b'{"event_name":"project_create"}'
+    pushed, created = json.dumps(GITLAB).encode(), b'{"event_name":"project_create"}'
     assert read_pushes(gitlab(pushed, "System Hook"), pushed, ALL) == (MOVED,)
-    assert read_pushes(gitlab(made, "System Hook"), made, ALL) == ()
+    assert read_pushes(gitlab(created, "System Hook"), created, ALL) == ()
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_gitea_tells_of_new_and_deleted_refs_by_other_events(
     event: str, payload: dict[str, Any], push: tuple[str, str]
 ) -> None:
     body = json.dumps({**payload, "repository": REPOSITORY}).encode()
-    assert [(each.ref, each.after) for each in read_pushes(gitea(body, event), body, ALL)] == [push]
+    assert [(push_event.ref, push_event.after) for push_event in read_pushes(gitea(body, event), body, ALL)] == [push]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_gitea_tells_of_new_and_deleted_refs_by_other_events(
         (github, {**GITHUB, "created": True, "before": NONE}),
         (github, {**GITHUB, "commits": []}),
         (github, {**GITHUB, "commits": [{"added": ["a"]}] * 2048}),
-        (github, {**GITHUB, "commits": [{"added": [str(each) for each in range(50_001)]}]}),
+        (github, {**GITHUB, "commits": [{"added": [str(index) for index in range(50_001)]}]}),
         (gitea, {**GITHUB, "total_commits": 3}),
         (gitea, {**GITHUB, "before": NONE}),
         (gitlab, {**GITLAB, "total_commits_count": 21}),

@@ -22,14 +22,19 @@ def test_the_same_words_keep_their_time() -> None:
 
 
 def test_other_words_are_new() -> None:
-    found = conditions_to_wire(BEFORE, [AppCondition(SYNC, "failed again")], {SYNC}, NOW)
-    assert found[1] == {"type": "SyncError", "message": "failed again", "lastTransitionTime": NOW}
+    conditions = conditions_to_wire(BEFORE, [AppCondition(SYNC, "failed again")], {SYNC}, NOW)
+    assert conditions[1] == {"type": "SyncError", "message": "failed again", "lastTransitionTime": NOW}
 
 
 def test_they_are_sorted_and_none_is_told_twice() -> None:
-    found = [AppCondition(SYNC, "b"), AppCondition(SYNC, "a"), AppCondition(COMPARISON, "c"), AppCondition(SYNC, "b")]
-    told = conditions_to_wire(None, found, {SYNC, COMPARISON}, NOW)
-    assert [(each["type"], each["message"]) for each in told] == [
+    conditions = [
+        AppCondition(SYNC, "b"),
+        AppCondition(SYNC, "a"),
+        AppCondition(COMPARISON, "c"),
+        AppCondition(SYNC, "b"),
+    ]
+    written = conditions_to_wire(None, conditions, {SYNC, COMPARISON}, NOW)
+    assert [(condition["type"], condition["message"]) for condition in written] == [
         ("ComparisonError", "c"),
         ("SyncError", "a"),
         ("SyncError", "b"),

@@ -33,10 +33,10 @@ STATE = OperationState(
 
 
 def test_an_event_is_about_the_application_and_says_who() -> None:
-    told = build_event(APP, EventReason.OPERATION_STARTED, "ann initiated sync to abc", timestamp=AT, username="ann")
-    name = told["metadata"].pop("name")
+    event = build_event(APP, EventReason.OPERATION_STARTED, "ann initiated sync to abc", timestamp=AT, username="ann")
+    name = event["metadata"].pop("name")
     assert re.fullmatch(r"models\.[0-9a-f]{16}", name)
-    assert told == {
+    assert event == {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
@@ -70,8 +70,8 @@ def test_the_same_event_has_the_same_name_and_another_has_another() -> None:
 
 
 def test_a_long_name_and_a_long_message_fit() -> None:
-    found = build_event(replace(APP, name="a" * 253), EventReason.RESOURCE_UPDATED, "x" * 5000, timestamp=AT)
-    assert len(found["metadata"]["name"]) == 253 and len(found["message"]) == 1024
+    event = build_event(replace(APP, name="a" * 253), EventReason.RESOURCE_UPDATED, "x" * 5000, timestamp=AT)
+    assert len(event["metadata"]["name"]) == 253 and len(event["message"]) == 1024
 
 
 SELECTED = replace(STATE.request, sync=SyncRequest(resources=(ResourceKey("", "Pod", "", "a"),)))
@@ -79,7 +79,7 @@ AUTOMATED = replace(STATE.request, is_automated=True, username="")
 
 
 @pytest.mark.parametrize(
-    ("told", "reason", "kind", "message"),
+    ("event", "reason", "kind", "message"),
     [
         (events.operation_started_event(APP, STATE), "OperationStarted", "Normal", "ann initiated sync to abc"),
         (
@@ -145,8 +145,8 @@ AUTOMATED = replace(STATE.request, is_automated=True, username="")
         ),
     ],
 )
-def test_events_speak_as_argo_cd_does(told: dict[str, str], reason: str, kind: str, message: str) -> None:
-    assert (told["reason"], told["type"], told["message"]) == (reason, kind, message)
+def test_events_speak_as_argo_cd_does(event: dict[str, str], reason: str, kind: str, message: str) -> None:
+    assert (event["reason"], event["type"], event["message"]) == (reason, kind, message)
 
 
 @pytest.mark.parametrize(
@@ -155,20 +155,20 @@ def test_events_speak_as_argo_cd_does(told: dict[str, str], reason: str, kind: s
 )
 def test_what_is_no_sync_tells_its_revision_too(sync: dict[str, Any], words: str) -> None:
     compared = replace(APP, status={"sync": sync}, deletion_timestamp=AT)
-    told = [
+    written_events = [
         events.refresh_requested_event(compared, timestamp=AT, username="ann"),
         events.released_event(compared, timestamp=AT, username="ann"),
         events.deletion_requested_event(compared, timestamp=AT, username="ann"),
         events.deletion_completed_event(compared),
     ]
-    assert [each["message"].endswith(words) for each in told] == [True] * 4
-    assert [each["message"].removesuffix(words) for each in told] == [
+    assert [event["message"].endswith(words) for event in written_events] == [True] * 4
+    assert [event["message"].removesuffix(words) for event in written_events] == [
         "ann asked for a refresh",
         "ann released automated sync",
         "ann deleted application",
         "deleted application and its resources",
     ]
-    assert {each["lastTimestamp"] for each in told} == {AT}
+    assert {event["lastTimestamp"] for event in written_events} == {AT}
 
 
 def test_a_hold_is_read_as_it_was_written() -> None:

@@ -71,7 +71,7 @@ def test_numbers_go_on_and_the_oldest_are_cut_off(count: int, limit: int) -> Non
         history = append_deployment(history, synced(str(number), number), limit)
         history = append_deployment(history, synced(str(number), number), limit)  # told again, after a crash
     if limit:
-        assert [each["id"] for each in history] == list(range(count))[-limit:]
+        assert [entry["id"] for entry in history] == list(range(count))[-limit:]
     else:
         assert history == []
 

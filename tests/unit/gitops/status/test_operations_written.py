@@ -22,7 +22,7 @@ def read(wire: dict[str, Any]) -> OperationRequest:
     return read_request(FieldReader(wire, ""))
 
 
-def meant(request: OperationRequest) -> OperationRequest:
+def drop_wire(request: OperationRequest) -> OperationRequest:
     """Without the words that it was written in."""
     return replace(request, wire={})
 
@@ -30,14 +30,14 @@ def meant(request: OperationRequest) -> OperationRequest:
 @settings(max_examples=examples())
 @given(REQUESTS)
 def test_a_request_is_read_again_as_it_was_meant(request: OperationRequest) -> None:
-    assert meant(read(request_to_wire(request))) == request
+    assert drop_wire(read(request_to_wire(request))) == request
 
 
 @settings(max_examples=examples())
 @given(states())
 def test_a_state_is_read_again_as_it_was_meant(state: OperationState) -> None:
-    found = read_state(FieldReader(state_to_wire(state), ""))
-    assert replace(found, request=meant(found.request)) == state
+    reread = read_state(FieldReader(state_to_wire(state), ""))
+    assert replace(reread, request=drop_wire(reread.request)) == state
 
 
 @settings(max_examples=examples())

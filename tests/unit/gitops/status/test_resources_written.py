@@ -19,18 +19,18 @@ def job(**annotations: str) -> dict[str, Any]:
 
 
 def test_a_line_is_made_from_both_sides() -> None:
-    found = build_resource(KEY, job(sync_wave="3"), job(), status=SyncStatus.OUT_OF_SYNC)
-    assert found == ResourceStatus(KEY, "v1", SyncStatus.OUT_OF_SYNC, wave=3)
+    resource = build_resource(KEY, job(sync_wave="3"), job(), status=SyncStatus.OUT_OF_SYNC)
+    assert resource == ResourceStatus(KEY, "v1", SyncStatus.OUT_OF_SYNC, wave=3)
 
 
 def test_what_git_no_longer_asks_for_is_to_be_pruned_and_has_no_wave() -> None:
-    found = build_resource(KEY, None, job(sync_wave="3"), status=SyncStatus.OUT_OF_SYNC)
-    assert found == ResourceStatus(KEY, "v1", SyncStatus.OUT_OF_SYNC, requires_pruning=True)
+    resource = build_resource(KEY, None, job(sync_wave="3"), status=SyncStatus.OUT_OF_SYNC)
+    assert resource == ResourceStatus(KEY, "v1", SyncStatus.OUT_OF_SYNC, requires_pruning=True)
 
 
 def test_a_live_hook_has_no_sync_status() -> None:
-    found = build_resource(KEY, None, job(hook="PreSync", sync_wave="-1"), status=SyncStatus.SYNCED)
-    assert found == ResourceStatus(KEY, "v1", is_hook=True, requires_pruning=True, wave=-1)
+    resource = build_resource(KEY, None, job(hook="PreSync", sync_wave="-1"), status=SyncStatus.SYNCED)
+    assert resource == ResourceStatus(KEY, "v1", is_hook=True, requires_pruning=True, wave=-1)
 
 
 def test_a_copy_of_what_is_tracked_is_neither_out_of_sync_nor_to_be_pruned() -> None:

@@ -13,8 +13,8 @@ WORDS = "rolled back to deployment 0 by ann; main still has bbbbbbb"
 
 def history(revisions: str, **last: Any) -> list[dict[str, Any]]:
     source = {"repoURL": "https://git.example.org/a", "path": "."}
-    found = [{"id": n, "revision": each * 40, "source": source} for n, each in enumerate(revisions)]
-    return [*found[:-1], {**found[-1], "initiatedBy": {"username": "ann"}, **last}]
+    entries = [{"id": n, "revision": letter * 40, "source": source} for n, letter in enumerate(revisions)]
+    return [*entries[:-1], {**entries[-1], "initiatedBy": {"username": "ann"}, **last}]
 
 
 def status(revisions: str, now: str, *, left: str = "", word: str = "OutOfSync") -> dict[str, Any]:
@@ -29,7 +29,7 @@ def status(revisions: str, now: str, *, left: str = "", word: str = "OutOfSync")
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("app_status", "expected"),
     [
         (status("aba", "b", left="Degraded"), f"{WORDS}, which was Degraded"),
         (status("aba", "b", left="Healthy"), WORDS),
@@ -43,8 +43,8 @@ def status(revisions: str, now: str, *, left: str = "", word: str = "OutOfSync")
         ({"history": "odd", "sync": None}, ""),
     ],
 )
-def test_a_rollback_is_told_while_git_asks_for_something_else(found: dict[str, Any], told: str) -> None:
-    assert str(find_active_rollback(found, "main") or "") == told
+def test_a_rollback_is_told_while_git_asks_for_something_else(app_status: dict[str, Any], expected: str) -> None:
+    assert str(find_active_rollback(app_status, "main") or "") == expected
 
 
 def test_a_sync_of_the_same_after_a_rollback_is_no_other_one() -> None:

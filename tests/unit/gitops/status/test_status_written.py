@@ -87,13 +87,13 @@ def test_a_status_says_all_that_argo_cd_says() -> None:
 
 
 def test_many_sources_have_many_revisions_and_tools() -> None:
-    found = build_status(report(app(sources=[SOURCE, SOURCE]), revisions=("a", "b"), tools=("Helm", "Directory")))
-    assert found["sync"]["revisions"] == ["a", "b"] and found["sourceTypes"] == ["Helm", "Directory"]
-    assert found["sync"]["comparedTo"]["sources"] == [SOURCE, SOURCE]
+    status = build_status(report(app(sources=[SOURCE, SOURCE]), revisions=("a", "b"), tools=("Helm", "Directory")))
+    assert status["sync"]["revisions"] == ["a", "b"] and status["sourceTypes"] == ["Helm", "Directory"]
+    assert status["sync"]["comparedTo"]["sources"] == [SOURCE, SOURCE]
     assert (
-        "sourceType" not in found
-        and "revision" not in found["sync"]
-        and found["sync"]["comparedTo"]["source"] == {"repoURL": ""}
+        "sourceType" not in status
+        and "revision" not in status["sync"]
+        and status["sync"]["comparedTo"]["source"] == {"repoURL": ""}
     )
 
 
@@ -117,22 +117,24 @@ def test_what_was_not_looked_at_stays() -> None:
 
 def test_what_could_not_be_loaded_is_unknown_line_by_line_but_for_what_has_no_status() -> None:
     lines = [{"kind": "Job", "name": "hook", "hook": True}, {"kind": "Service", "name": "web", "status": "Synced"}]
-    given = report(app({"resources": lines}), status=SyncStatus.UNKNOWN, resources=None, is_comparison_failed=True)
-    assert build_status(given)["resources"] == [lines[0], {**lines[1], "status": "Unknown"}]
+    status_report = report(
+        app({"resources": lines}), status=SyncStatus.UNKNOWN, resources=None, is_comparison_failed=True
+    )
+    assert build_status(status_report)["resources"] == [lines[0], {**lines[1], "status": "Unknown"}]
 
 
 def test_where_nothing_was_compared_what_was_compared_last_stays() -> None:
     first = build_status(report(app(), EARLY))
-    given = report(app(first), status=SyncStatus.UNKNOWN, revisions=(), resources=None, is_compared=False)
-    assert build_status(given)["sync"] == {**first["sync"], "status": "Unknown"}
-    assert build_status(given)["resources"] == first["resources"]
+    status_report = report(app(first), status=SyncStatus.UNKNOWN, revisions=(), resources=None, is_compared=False)
+    assert build_status(status_report)["sync"] == {**first["sync"], "status": "Unknown"}
+    assert build_status(status_report)["resources"] == first["resources"]
 
 
 def test_fields_of_others_stay() -> None:
-    found = build_status(
+    status = build_status(
         report(app({"sourceHydrator": {"currentOperation": {"phase": "Hydrated"}}, "observedAt": EARLY}))
     )
-    assert found["sourceHydrator"] == {"currentOperation": {"phase": "Hydrated"}} and found["observedAt"] == EARLY
+    assert status["sourceHydrator"] == {"currentOperation": {"phase": "Hydrated"}} and status["observedAt"] == EARLY
 
 
 def test_what_is_gone_is_no_longer_told() -> None:
@@ -155,8 +157,8 @@ def test_an_operation_that_stands_still_keeps_its_words() -> None:
 
 def test_nulls_of_users_are_left_out_as_the_server_leaves_them_out() -> None:
     source = {**SOURCE, "helm": {"valuesObject": {"a": None, "b": [{"c": None}]}}}
-    asked = app(source=source)
-    written = build_status(report(asked))
+    application = app(source=source)
+    written = build_status(report(application))
     assert written["sync"]["comparedTo"]["source"]["helm"] == {"valuesObject": {"b": [{}]}}
     assert not is_outdated(app(written, source=source))
 
@@ -250,8 +252,8 @@ KIND = build_custom_kinds(load_definition("applications.argoproj.io"))[0]
 
 @settings(max_examples=examples())
 @given(reports())
-def test_every_status_is_one_that_the_definition_admits(made: StatusReport) -> None:
-    manifest = {**made.app.wire, "status": build_status(made)}
+def test_every_status_is_one_that_the_definition_admits(status_report: StatusReport) -> None:
+    manifest = {**status_report.app.wire, "status": build_status(status_report)}
     assert KIND.validate(manifest) == []
     assert KIND.decode(manifest) == (manifest, [])
 
@@ -270,10 +272,13 @@ def test_patches_lead_from_status_to_status(data: st.DataObject) -> None:
 @settings(max_examples=examples())
 @given(st.data())
 def test_the_same_look_twice_writes_nothing(data: st.DataObject) -> None:
-    made = data.draw(reports())
-    before = build_status(made)
+    first_report = data.draw(reports())
+    before = build_status(first_report)
     again = StatusReport(
-        **{**{name: getattr(made, name) for name in made.__slots__}, "app": app(before, **made.app.wire["spec"])}
+        **{
+            **{name: getattr(first_report, name) for name in first_report.__slots__},
+            "app": app(before, **first_report.app.wire["spec"]),
+        }
     )
     assert build_status_patch(before, build_status(again)) is None
 

@@ -28,7 +28,7 @@ BALANCED = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}
 
 
 @pytest.mark.parametrize(
-    ("given", "urls"),
+    ("live", "urls"),
     [
         (ingress(rule("/", host="a.example")), ["http://a.example/"]),
         (ingress(rule("/*", "/b", host="a.example")), ["http://a.example/", "http://a.example/b"]),
@@ -54,8 +54,8 @@ BALANCED = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}
         (manifest("v1", "Service", spec={"type": "LoadBalancer"}, status=BALANCED), []),
     ],
 )
-def test_addresses_are_told(given: dict[str, Any], urls: list[str]) -> None:
-    assert list_external_urls(given) == urls
+def test_addresses_are_told(live: dict[str, Any], urls: list[str]) -> None:
+    assert list_external_urls(live) == urls
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,10 @@ def test_images_are_those_that_run() -> None:
 
 def test_a_summary_is_sorted_and_tells_nothing_twice() -> None:
     pods = [manifest("v1", "Pod", spec={"containers": [{"image": name}]}) for name in ("z", "a", "z")]
-    found = build_summary([*pods, manifest("v1", "Service", {LINK: "https://b.example"})], {LINK: "https://a.example"})
-    assert found == {"images": ["a", "z"], "externalURLs": ["https://a.example", "https://b.example"]}
+    summary = build_summary(
+        [*pods, manifest("v1", "Service", {LINK: "https://b.example"})], {LINK: "https://a.example"}
+    )
+    assert summary == {"images": ["a", "z"], "externalURLs": ["https://a.example", "https://b.example"]}
     assert build_summary([], {}) == {}
 
 

@@ -44,11 +44,15 @@ ABC, NEW = SyncTarget(("abc",)), SyncTarget(("def",))
 
 
 def test_what_differs_is_synced_to_the_new_revision() -> None:
-    found = decide_auto_sync(app(SYNCED_BEFORE, prune=True), outdated(), NEW, NOW)
-    assert isinstance(found, StartSync)
-    assert (found.request.sync.revision, found.request.sync.prune, found.request.is_automated) == ("def", True, True)
-    assert found.request.sync.resources == () and found.request.retry.limit == 5
-    assert [each.wire for each in found.request.sync.sources] == [SOURCE]
+    decision = decide_auto_sync(app(SYNCED_BEFORE, prune=True), outdated(), NEW, NOW)
+    assert isinstance(decision, StartSync)
+    assert (decision.request.sync.revision, decision.request.sync.prune, decision.request.is_automated) == (
+        "def",
+        True,
+        True,
+    )
+    assert decision.request.sync.resources == () and decision.request.retry.limit == 5
+    assert [source.wire for source in decision.request.sync.sources] == [SOURCE]
 
 
 @pytest.mark.parametrize("status", [SyncStatus.SYNCED, SyncStatus.UNKNOWN])
@@ -71,8 +75,8 @@ def test_what_only_needs_pruning_waits_for_somebody_where_prune_is_off() -> None
 
 def test_a_revision_that_failed_is_not_tried_for_ever() -> None:
     state = {**SYNCED_BEFORE, "phase": "Failed", "message": "one or more objects failed to apply"}
-    found = decide_auto_sync(app(state, selfHeal=True), outdated(), ABC, NOW)
-    assert found == RefuseSync("Failed last sync attempt to [abc]: one or more objects failed to apply")
+    decision = decide_auto_sync(app(state, selfHeal=True), outdated(), ABC, NOW)
+    assert decision == RefuseSync("Failed last sync attempt to [abc]: one or more objects failed to apply")
     assert isinstance(decide_auto_sync(app(state, selfHeal=True), outdated(), NEW, NOW), StartSync)
 
 
@@ -82,10 +86,10 @@ def test_drift_is_left_alone_without_self_heal() -> None:
 
 def test_drift_is_healed_only_where_it_is() -> None:
     comparison = outdated(pair("web"), pair("other", differs=False))
-    found = decide_auto_sync(app(SYNCED_BEFORE, selfHeal=True), comparison, ABC, NOW)
-    assert isinstance(found, StartSync)
-    assert found.request.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
-    assert found.request.sync.heal_attempts == 1
+    decision = decide_auto_sync(app(SYNCED_BEFORE, selfHeal=True), comparison, ABC, NOW)
+    assert isinstance(decision, StartSync)
+    assert decision.request.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
+    assert decision.request.sync.heal_attempts == 1
 
 
 def test_healing_again_takes_longer_each_time() -> None:
@@ -100,14 +104,14 @@ def test_healing_again_takes_longer_each_time() -> None:
 
 def test_another_source_is_another_attempt() -> None:
     moved = {**SYNCED_BEFORE, "syncResult": {"revision": "abc", "source": {**SOURCE, "path": "old"}}}
-    found = decide_auto_sync(app(moved), outdated(), ABC, NOW)
-    assert isinstance(found, StartSync) and found.request.sync.heal_attempts == 0
+    decision = decide_auto_sync(app(moved), outdated(), ABC, NOW)
+    assert isinstance(decision, StartSync) and decision.request.sync.heal_attempts == 0
 
 
 def test_an_application_is_never_emptied_unless_it_says_so() -> None:
     comparison = outdated(pair("web", extra=True))
-    found = decide_auto_sync(app(prune=True), comparison, NEW, NOW)
-    assert isinstance(found, RefuseSync) and "wipe out all resources" in found.message
+    decision = decide_auto_sync(app(prune=True), comparison, NEW, NOW)
+    assert isinstance(decision, RefuseSync) and "wipe out all resources" in decision.message
     assert isinstance(decide_auto_sync(app(prune=True, allowEmpty=True), comparison, NEW, NOW), StartSync)
 
 

@@ -66,8 +66,8 @@ def test_drift_is_healed_at_once_after_a_jump(days: int) -> None:
     )
     manifest = {"metadata": {"name": "web"}}
     drift = Pair(ResourceKey("apps", "Deployment", "ml", "web"), manifest, manifest, True)
-    found = AppComparison((drift,), status=SyncStatus.OUT_OF_SYNC)
-    assert isinstance(decide_auto_sync(app, found, SyncTarget(("abc",)), NOW), DelaySync), (
+    comparison = AppComparison((drift,), status=SyncStatus.OUT_OF_SYNC)
+    assert isinstance(decide_auto_sync(app, comparison, SyncTarget(("abc",)), NOW), DelaySync), (
         "it would wait without a jump"
     )
-    assert isinstance(decide_auto_sync(app, found, SyncTarget(("abc",)), NOW + timedelta(days=days)), StartSync)
+    assert isinstance(decide_auto_sync(app, comparison, SyncTarget(("abc",)), NOW + timedelta(days=days)), StartSync)

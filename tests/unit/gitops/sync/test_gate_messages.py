@@ -37,8 +37,8 @@ def widget(name: str, **more: Any) -> Manifest:
 
 
 async def test_a_gate_that_takes_too_long_says_so_itself(cluster: Cluster) -> None:
-    asked = {**BLOCK, "argosy.dev/gate-timeout": "1m"}
-    stage = Stage(cluster, [deployment("web", annotations=asked)], world=nothing_happens)
+    gate_annotations = {**BLOCK, "argosy.dev/gate-timeout": "1m"}
+    stage = Stage(cluster, [deployment("web", annotations=gate_annotations)], world=nothing_happens)
     await stage.step()
     stage.time += timedelta(seconds=61)
     state = await stage.finish()
@@ -78,7 +78,7 @@ async def test_a_notebook_that_blocks_a_wave_and_failed_is_the_message(cluster: 
         return WaveHold(FAILED, has_failed=True) if wave >= 4 else None
 
     hooks = [job("clean-up", hook="SyncFail")] if has_hook else []
-    wanted = [config("early"), config("model", wave=4), *hooks]
-    stage = Stage(cluster, wanted, more={"find_hold": holds}, world=finish_jobs)
+    desired = [config("early"), config("model", wave=4), *hooks]
+    stage = Stage(cluster, desired, more={"find_hold": holds}, world=finish_jobs)
     assert ends(await stage.finish()) == (OperationPhase.FAILED, FAILED)
     assert "model" not in await stage.names()

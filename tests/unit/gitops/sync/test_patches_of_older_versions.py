@@ -26,11 +26,11 @@ def autoscaler(**spec: Any) -> Manifest:
 
 @pytest.mark.parametrize("reads", [True, False], ids=["read in that version", "read in another"])
 async def test_a_field_of_an_older_version_changes_and_another_goes(reads: bool) -> None:
-    wanted = autoscaler(minReplicas=2, targetCPUUtilizationPercentage=80)
-    key = key_of(wanted)
+    desired = autoscaler(minReplicas=2, targetCPUUtilizationPercentage=80)
+    key = key_of(desired)
     async with EmbeddedCluster.open() as cluster:
-        made = (await apply_manifest(ApplyRequest(key, wanted, None, ApplyOptions(), ""), cluster)).live
-        live = made if reads else await cluster.get(key)
+        created = (await apply_manifest(ApplyRequest(key, desired, None, ApplyOptions(), ""), cluster)).live
+        live = created if reads else await cluster.get(key)
         await apply_manifest(
             ApplyRequest(key, autoscaler(targetCPUUtilizationPercentage=70), live, ApplyOptions(), ""), cluster
         )

@@ -16,30 +16,30 @@ KINDS = (TESTS / "data/comparing/kinds.yaml").read_text()
 
 
 async def lives(kind: str) -> tuple[Manifest, Manifest]:
-    wanted = next(each for each in read_manifests(KINDS) if each["kind"] == kind)
-    wanted["metadata"]["namespace"] = "default"
+    desired = next(manifest for manifest in read_manifests(KINDS) if manifest["kind"] == kind)
+    desired["metadata"]["namespace"] = "default"
     async with EmbeddedCluster.open() as cluster:
-        return wanted, await cluster.create(add_last_applied(wanted))
+        return desired, await cluster.create(add_last_applied(desired))
 
 
 @pytest.mark.parametrize(
     "kind", ["StatefulSet", "Deployment", "CronJob", "PersistentVolumeClaim", "LimitRange", "ResourceQuota"]
 )
 async def test_what_a_server_already_keeps_is_not_sent_again(kind: str) -> None:
-    wanted, live = await lives(kind)
-    assert build_apply_patch(add_last_applied(wanted), live) == {}
+    desired, live = await lives(kind)
+    assert build_apply_patch(add_last_applied(desired), live) == {}
 
 
 async def test_what_says_something_new_is_sent_however_small() -> None:
-    wanted, live = await lives("StatefulSet")
+    desired, live = await lives("StatefulSet")
     live = copy.deepcopy(live)
     live["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = "Block"
-    assert "volumeClaimTemplates" in build_apply_patch(add_last_applied(wanted), live)["spec"]
-    wanted, live = await lives("Deployment")
+    assert "volumeClaimTemplates" in build_apply_patch(add_last_applied(desired), live)["spec"]
+    desired_manifest, live = await lives("Deployment")
     live = copy.deepcopy(live)
     live["spec"]["template"]["spec"]["containers"][0]["args"] = ["--fast"]
-    (container,) = build_apply_patch(add_last_applied(wanted), live)["spec"]["template"]["spec"]["containers"]
+    (container,) = build_apply_patch(add_last_applied(desired_manifest), live)["spec"]["template"]["spec"]["containers"]
     assert container["args"] == []
     live["spec"]["template"]["spec"]["containers"][0]["args"] = []
-    wanted["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1501m"
-    assert build_apply_patch(add_last_applied(wanted), live)
+    desired_manifest["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1501m"
+    assert build_apply_patch(add_last_applied(desired_manifest), live)

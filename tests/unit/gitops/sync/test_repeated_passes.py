@@ -9,7 +9,7 @@ import pytest
 from argosy.gitops.sync.wave_step import AppliedMessages
 from argosy.kube.client import Cluster
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from support.sync_operations import Stage, config, told
+from support.sync_operations import Stage, config, summarize_results
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ async def test_what_the_lost_pass_created_or_changed_is_not_called_unchanged(clu
     messages: AppliedMessages = {}
     stage = Stage(cluster, more={"applied_messages": messages})
     stage = stage.again(config("old", "2"), config("same"), config("new"))
-    begun = stage.state
+    initial_state = stage.state
     await stage.step()
-    stage.state = begun  # somebody else wrote the Application meanwhile: nothing of this pass is known
+    stage.state = initial_state  # somebody else wrote the Application meanwhile: nothing of this pass is known
     state = (await stage.step()).state
-    assert {name: message for name, (_, _, message) in told(state).items()} == {
+    assert {name: message for name, (_, _, message) in summarize_results(state).items()} == {
         "ConfigMap/old": "configmap/old configured",
         "ConfigMap/same": "configmap/same unchanged",
         "ConfigMap/new": "configmap/new created",
@@ -37,7 +37,7 @@ async def test_what_the_lost_pass_created_or_changed_is_not_called_unchanged(clu
 
 async def test_without_a_memory_the_second_pass_tells_what_it_did_itself(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("a")])
-    begun = stage.begin()
+    initial_state = stage.begin()
     await stage.step()
-    stage.state = begun
-    assert told((await stage.step()).state)["ConfigMap/a"][2] == "configmap/a unchanged"
+    stage.state = initial_state
+    assert summarize_results((await stage.step()).state)["ConfigMap/a"][2] == "configmap/a unchanged"

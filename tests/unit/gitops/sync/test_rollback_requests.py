@@ -18,9 +18,9 @@ MANY = {"id": 4, "revisions": ["a", "b"], "sources": [SOURCE, SOURCE], "source":
 
 @pytest.mark.parametrize("entry", [ONE, MANY], ids=["one source", "many"])
 def test_a_rollback_is_read_again_as_it_was_meant(entry: dict[str, Any]) -> None:
-    asked = build_rollback_request(entry, username="ann", prune=True, options=("Replace=true",))
-    assert read_request(FieldReader(asked.wire, "")) == asked
-    assert not asked.sync.runs_hooks
+    request = build_rollback_request(entry, username="ann", prune=True, options=("Replace=true",))
+    assert read_request(FieldReader(request.wire, "")) == request
+    assert not request.sync.runs_hooks
 
 
 def test_many_sources_leave_out_the_empty_one() -> None:

@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definition as bundled_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from support.sync_operations import Stage, config, ends, manifest, told
+from support.sync_operations import Stage, config, ends, manifest, summarize_results
 
 JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 # A check as guides print it: the phase decides, observedGeneration is never read.
@@ -93,7 +93,7 @@ async def test_a_failure_of_the_present_spec_still_fails_the_sync(cluster: Clust
     await write_status(cluster, "Failed", 2)
     state = await stage.finish()
     assert state.phase is OperationPhase.FAILED
-    assert told(state)["NotebookValidationJob/train"][1:] == ("Failed", "Notebook validation failed")
+    assert summarize_results(state)["NotebookValidationJob/train"][1:] == ("Failed", "Notebook validation failed")
 
 
 async def test_without_the_setting_the_script_alone_decides_as_in_argo_cd(cluster: Cluster) -> None:
@@ -111,36 +111,36 @@ def health(status: HealthStatus | None, fault: str = "") -> Assessment:
     return Assessment(status, "said by the script", fault=fault)
 
 
-async def judged(live: Manifest, said: Assessment | None, *kinds: str) -> Assessment | None:
+async def assess_live(live: Manifest, said: Assessment | None, *kinds: str) -> Assessment | None:
     async def assess_all(manifests: Sequence[Manifest]) -> list[Assessment | None]:
         return [said for _ in manifests]
 
-    (found,) = await hold_stale_statuses(assess_all, kinds)([live])
-    return found
+    (assessment,) = await hold_stale_statuses(assess_all, kinds)([live])
+    return assessment
 
 
 async def test_other_kinds_wait_only_if_a_pattern_names_them() -> None:
-    said = health(HealthStatus.HEALTHY)
-    assert await judged(widget(1), said) == said
-    assert await judged(widget(1), said, "mlops.mlops.dev/NotebookValidationJob") == said
+    healthy = health(HealthStatus.HEALTHY)
+    assert await assess_live(widget(1), healthy) == healthy
+    assert await assess_live(widget(1), healthy, "mlops.mlops.dev/NotebookValidationJob") == healthy
     for pattern in ("example.com/Widget", "*.com/*", "example.com/{Widget,Gadget}"):
-        found = await judged(widget(1), said, "other.io/Kind", pattern)
-        assert found and found.health is HealthStatus.PROGRESSING
-        assert found.message == "waiting for generation 2: the status is of generation 1"
+        assessment = await assess_live(widget(1), healthy, "other.io/Kind", pattern)
+        assert assessment and assessment.health is HealthStatus.PROGRESSING
+        assert assessment.message == "waiting for generation 2: the status is of generation 1"
 
 
 @pytest.mark.parametrize("observed", [2, 3, None, "1", True, 1.5])
 async def test_a_status_counts_as_stale_only_if_both_numbers_say_so(observed: object) -> None:
-    said = health(HealthStatus.HEALTHY)
-    assert await judged(widget(observed), said, "*/*") == said
+    healthy = health(HealthStatus.HEALTHY)
+    assert await assess_live(widget(observed), healthy, "*/*") == healthy
 
 
 async def test_an_object_without_metadata_generation_is_never_stale() -> None:
-    said = health(HealthStatus.HEALTHY)
-    assert await judged(widget(1, None), said, "*/*") == said
-    assert await judged({"kind": "Widget", "metadata": None, "status": []}, said, "*/*") == said
+    healthy = health(HealthStatus.HEALTHY)
+    assert await assess_live(widget(1, None), healthy, "*/*") == healthy
+    assert await assess_live({"kind": "Widget", "metadata": None, "status": []}, healthy, "*/*") == healthy
 
 
 @pytest.mark.parametrize("said", [None, health(HealthStatus.PROGRESSING), health(HealthStatus.UNKNOWN, fault="boom")])
 async def test_what_does_not_end_a_task_stays_as_the_script_says_it(said: Assessment | None) -> None:
-    assert await judged(widget(1), said, "*/*") == said
+    assert await assess_live(widget(1), said, "*/*") == said

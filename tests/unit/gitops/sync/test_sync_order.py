@@ -33,12 +33,12 @@ def manifest(
 def task(
     kind: str, name: str = "x", *, phase: SyncPhase = SyncPhase.SYNC, wave: int = 0, prune: bool = False, **more: Any
 ) -> PlannedTask:
-    made = manifest(kind, name, **more)
-    return PlannedTask(key_of(made), phase, wave, None if prune else made, made if prune else None)
+    resource = manifest(kind, name, **more)
+    return PlannedTask(key_of(resource), phase, wave, None if prune else resource, resource if prune else None)
 
 
 def names(tasks: list[PlannedTask]) -> list[str]:
-    return [f"{each.key.kind}/{each.key.name}" for each in tasks]
+    return [f"{item.key.kind}/{item.key.name}" for item in tasks]
 
 
 def test_phase_then_wave_then_kind_then_name() -> None:
@@ -97,7 +97,7 @@ TASKS = st.lists(
         namespace=st.sampled_from(["", "ml", "a"]),
     ),
     max_size=12,
-    unique_by=lambda each: (each.key, each.phase),
+    unique_by=lambda planned_task: (planned_task.key, planned_task.phase),
 )
 
 
@@ -105,7 +105,7 @@ TASKS = st.lists(
 @given(TASKS, st.randoms())
 def test_no_task_is_lost_and_the_order_is_always_the_same(tasks: list[PlannedTask], chance: random.Random) -> None:
     ordered = sort_tasks(tasks)
-    assert sorted(map(str, (each.key for each in ordered))) == sorted(map(str, (each.key for each in tasks)))
+    assert sorted(map(str, (item.key for item in ordered))) == sorted(map(str, (item.key for item in tasks)))
     shuffled = list(tasks)
     chance.shuffle(shuffled)
     assert sort_tasks(shuffled) == ordered
@@ -138,18 +138,18 @@ def planned(
     ],
 )
 def test_waves_of_prunes_are_mirrored(waves: list[int], expected: dict[int, int]) -> None:
-    tasks = planned(AppComparison([extra(f"w{each}", each) for each in waves]))
-    assert {int(each.key.name[1:]): each.wave for each in tasks} == expected
+    tasks = planned(AppComparison([extra(f"w{wave}", wave) for wave in waves]))
+    assert {int(item.key.name[1:]): item.wave for item in tasks} == expected
 
 
 def test_prunes_that_wait_come_after_every_wave() -> None:
     late = manifest("ConfigMap", "late", "ml", wave=0)
     late["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = "PruneLast=true"
-    wanted = manifest("ConfigMap", "wanted", "ml", wave=4)
-    pairs = [Pair(key_of(late), None, late, True), Pair(key_of(wanted), wanted, None, True)]
-    assert [(each.key.name, each.wave) for each in planned(AppComparison(pairs))] == [("wanted", 4), ("late", 5)]
+    desired = manifest("ConfigMap", "wanted", "ml", wave=4)
+    pairs = [Pair(key_of(late), None, late, True), Pair(key_of(desired), desired, None, True)]
+    assert [(item.key.name, item.wave) for item in planned(AppComparison(pairs))] == [("wanted", 4), ("late", 5)]
     everywhere = planned(AppComparison([extra("a", -3), extra("b", 7)]), options=("PruneLast=true",))
-    assert {each.wave for each in everywhere} == {8}
+    assert {item.wave for item in everywhere} == {8}
 
 
 def hook(**annotations: str) -> Manifest:
@@ -162,17 +162,17 @@ def hook(**annotations: str) -> Manifest:
 
 def test_a_hook_has_a_task_in_each_of_its_phases_under_a_name_of_its_own() -> None:
     tasks = planned(AppComparison(hooks=[hook(**{"argocd.argoproj.io/hook": "PreSync,PostSync"})]))
-    assert [(each.phase, each.key.name) for each in tasks] == [
+    assert [(item.phase, item.key.name) for item in tasks] == [
         (SyncPhase.PRE_SYNC, "migrate-0123456-presync-1767225600"),
         (SyncPhase.POST_SYNC, "migrate-0123456-postsync-1767225600"),
     ]
-    assert all("argocd.argoproj.io/hook-finalizer" in (each.desired or {})["metadata"]["finalizers"] for each in tasks)
+    assert all("argocd.argoproj.io/hook-finalizer" in (item.desired or {})["metadata"]["finalizers"] for item in tasks)
 
 
 def test_hooks_stay_out_of_a_sync_of_some_resources_and_of_one_that_only_applies() -> None:
     given_hook = hook(**{"argocd.argoproj.io/hook": "Sync"})
-    wanted = manifest("ConfigMap", "c", "ml")
-    comparison = AppComparison([Pair(key_of(wanted), wanted, None, True)], hooks=[given_hook])
+    desired = manifest("ConfigMap", "c", "ml")
+    comparison = AppComparison([Pair(key_of(desired), desired, None, True)], hooks=[given_hook])
     assert len(planned(comparison)) == 2
     assert names(planned(comparison, runs_hooks=False)) == ["ConfigMap/c"]
     assert names(planned(comparison, resources=(ResourceKey("", "ConfigMap", "", "c"),))) == ["ConfigMap/c"]
@@ -193,8 +193,8 @@ def test_the_same_operation_gives_the_same_hooks_and_another_one_others() -> Non
 
 
 def test_a_namespace_is_made_first_where_it_is_asked_for_and_missing() -> None:
-    wanted = manifest("ConfigMap", "c", "ml", wave=-5)
-    comparison = AppComparison([Pair(key_of(wanted), wanted, None, True)])
+    desired = manifest("ConfigMap", "c", "ml", wave=-5)
+    comparison = AppComparison([Pair(key_of(desired), desired, None, True)])
     assert names(planned(comparison, options=("CreateNamespace=true",))) == ["Namespace/ml", "ConfigMap/c"]
     there = {ResourceKey("", "Namespace", "", "ml"): manifest("Namespace", "ml")}
     assert names(planned(comparison, options=("CreateNamespace=true",), live=there)) == ["ConfigMap/c"]

@@ -46,22 +46,22 @@ RUNNING, DONE, FAILED, ERROR = (
 
 
 def manifest(name: str, kind: str = "Job", api: str = "batch/v1", **annotations: str) -> Manifest:
-    written = {f"argosy.dev/{each.replace('_', '-')}": text for each, text in annotations.items()}
+    written = {f"argosy.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": "ml", "annotations": written}}
 
 
 def task(
     name: str, *, phase: SyncPhase = SyncPhase.SYNC, wave: int = 0, hook: bool = False, **more: Any
 ) -> PlannedTask:
-    made = manifest(name, **more)
-    return PlannedTask(key_of(made), phase, wave, made, None, is_hook=hook)
+    resource = manifest(name, **more)
+    return PlannedTask(key_of(resource), phase, wave, resource, None, is_hook=hook)
 
 
 def board(*tasks: PlannedTask, results: tuple[ResourceResult, ...] = ()) -> SyncTaskList:
     return SyncTaskList(OperationState(OperationRequest(), results=results), tasks)
 
 
-def judged(health: HealthStatus | None, message: str = "", fault: str = "") -> Assessment:
+def build_assessment(health: HealthStatus | None, message: str = "", fault: str = "") -> Assessment:
     return Assessment(health, message, fault=fault)
 
 
@@ -70,14 +70,14 @@ def judged(health: HealthStatus | None, message: str = "", fault: str = "") -> A
     ("assessment", "of_hook", "of_resource"),
     [
         (None, (DONE, ""), (DONE, "")),
-        (judged(None), (DONE, ""), None),
-        (judged(HealthStatus.HEALTHY, "fine"), (DONE, "fine"), (DONE, "fine")),
-        (judged(HealthStatus.MISSING), (DONE, ""), None),
-        (judged(HealthStatus.PROGRESSING, "soon"), (RUNNING, "soon"), None),
-        (judged(HealthStatus.SUSPENDED), (RUNNING, ""), None),
-        (judged(HealthStatus.DEGRADED, "sick"), (FAILED, "sick"), (FAILED, "sick")),
-        (judged(HealthStatus.UNKNOWN, "?"), (FAILED, "?"), None),
-        (judged(HealthStatus.UNKNOWN, fault="no"), (ERROR, "failed to get resource health: no"), None),
+        (build_assessment(None), (DONE, ""), None),
+        (build_assessment(HealthStatus.HEALTHY, "fine"), (DONE, "fine"), (DONE, "fine")),
+        (build_assessment(HealthStatus.MISSING), (DONE, ""), None),
+        (build_assessment(HealthStatus.PROGRESSING, "soon"), (RUNNING, "soon"), None),
+        (build_assessment(HealthStatus.SUSPENDED), (RUNNING, ""), None),
+        (build_assessment(HealthStatus.DEGRADED, "sick"), (FAILED, "sick"), (FAILED, "sick")),
+        (build_assessment(HealthStatus.UNKNOWN, "?"), (FAILED, "?"), None),
+        (build_assessment(HealthStatus.UNKNOWN, fault="no"), (ERROR, "failed to get resource health: no"), None),
     ],
 )
 def test_health_moves_tasks_on(assessment: Any, of_hook: Any, of_resource: Any) -> None:
@@ -112,34 +112,34 @@ def test_a_plan_has_many_steps_where_its_first_and_last_differ(tasks: list[Plann
     ],
 )
 def test_whom_an_operation_waits_for(words: Any, hook: bool, waves: tuple[int, int], awaited: bool) -> None:
-    found = board(task("a", hook=hook, wave=waves[0], **words), task("b", wave=waves[1]))
-    found.record(found.tasks[0], ResultCode.SYNCED, RUNNING)
-    assert found.is_awaited(found.tasks[0]) is awaited
+    task_list = board(task("a", hook=hook, wave=waves[0], **words), task("b", wave=waves[1]))
+    task_list.record(task_list.tasks[0], ResultCode.SYNCED, RUNNING)
+    assert task_list.is_awaited(task_list.tasks[0]) is awaited
 
 
 def test_results_keep_their_order_and_what_is_no_task_any_more() -> None:
     old = ResourceResult(key_of(manifest("gone")), result_code=ResultCode.PRUNED, hook_phase=DONE, message="pruned")
-    found = board(task("b"), task("a"), results=(old,))
-    found.record(found.tasks[1], ResultCode.SYNCED, RUNNING, "job.batch/a created")
-    found.record(found.tasks[0], ResultCode.SYNCED, RUNNING, "job.batch/b created")
-    found.record(found.tasks[1], ResultCode.SYNCED, DONE)
-    assert [(each.key.name, each.hook_phase, each.message) for each in found.results] == [
+    task_list = board(task("b"), task("a"), results=(old,))
+    task_list.record(task_list.tasks[1], ResultCode.SYNCED, RUNNING, "job.batch/a created")
+    task_list.record(task_list.tasks[0], ResultCode.SYNCED, RUNNING, "job.batch/b created")
+    task_list.record(task_list.tasks[1], ResultCode.SYNCED, DONE)
+    assert [(result.key.name, result.hook_phase, result.message) for result in task_list.results] == [
         ("gone", DONE, "pruned"), ("a", DONE, "job.batch/a created"), ("b", RUNNING, "job.batch/b created"),
     ]  # fmt: skip
 
 
 def test_what_was_written_before_is_told_and_what_comes_is_not_yet() -> None:
     result = ResourceResult(key_of(manifest("a")), result_code=ResultCode.SYNCED, hook_phase=RUNNING, message="x")
-    found = board(task("a", hook=True), results=(result,))
-    assert found.tasks[0].is_written
-    found.record(found.tasks[0], ResultCode.SYNCED, RUNNING, "y")
-    assert found.tasks[0].is_written
-    found.record(found.tasks[0], ResultCode.SYNCED, DONE)
-    assert not found.tasks[0].is_written
+    task_list = board(task("a", hook=True), results=(result,))
+    assert task_list.tasks[0].is_written
+    task_list.record(task_list.tasks[0], ResultCode.SYNCED, RUNNING, "y")
+    assert task_list.tasks[0].is_written
+    task_list.record(task_list.tasks[0], ResultCode.SYNCED, DONE)
+    assert not task_list.tasks[0].is_written
 
 
 @pytest.mark.parametrize(
-    ("hook", "count", "what", "text"),
+    ("hook", "count", "awaited", "text"),
     [
         (True, 1, "", "waiting for completion of hook batch/Job/a"),
         (True, 3, "", "waiting for completion of hook batch/Job/a and 2 more hooks"),
@@ -150,9 +150,11 @@ def test_what_was_written_before_is_told_and_what_comes_is_not_yet() -> None:
         (False, 1, "pruning confirmation of", "waiting for pruning confirmation of batch/Job/a"),
     ],
 )
-def test_what_an_operation_waits_for_is_said_as_argo_cd_says_it(hook: bool, count: int, what: str, text: str) -> None:
+def test_what_an_operation_waits_for_is_said_as_argo_cd_says_it(
+    hook: bool, count: int, awaited: str, text: str
+) -> None:
     turns = [SyncTask(task(name, hook=hook), None) for name in "abc"[:count]]
-    assert format_waiting_message(turns, what) == text
+    assert format_waiting_message(turns, awaited) == text
 
 
 def test_hooks_are_named_first_and_others_beside_them_are_resources() -> None:
@@ -164,7 +166,9 @@ def test_hooks_are_named_first_and_others_beside_them_are_resources() -> None:
 
 
 def test_a_reason_that_many_have_is_said_once() -> None:
-    turns = [SyncTask(task(name), None, ResultCode.SYNC_FAILED, FAILED, said) for name, said in ("ax", "by", "cx")]
+    turns = [
+        SyncTask(task(name), None, ResultCode.SYNC_FAILED, FAILED, message) for name, message in ("ax", "by", "cx")
+    ]
     assert append_reasons("failed", turns) == "failed, reason: x,y"
 
 
@@ -179,12 +183,12 @@ def test_reasons_are_those_of_what_was_not_applied() -> None:
 
 
 def test_what_is_only_reported_fails_nothing_unless_it_could_not_be_applied() -> None:
-    found = board(task("a", gate="report"), task("b", gate="report", wave=1))
-    first, second = found.tasks
-    found.record(first, ResultCode.SYNCED, FAILED, "sick")
-    assert found.list_failures() == []
-    found.record(second, ResultCode.SYNC_FAILED, FAILED, "refused")
-    assert found.list_failures() == [second]
+    task_list = board(task("a", gate="report"), task("b", gate="report", wave=1))
+    first, second = task_list.tasks
+    task_list.record(first, ResultCode.SYNCED, FAILED, "sick")
+    assert task_list.list_failures() == []
+    task_list.record(second, ResultCode.SYNC_FAILED, FAILED, "refused")
+    assert task_list.list_failures() == [second]
 
 
 # -- gates and times in messages -------------------------------------------------------------------------------------
@@ -205,9 +209,9 @@ def test_a_gate_is_read_and_what_is_not_understood_asks_for_nothing(words: dict[
 
 
 def test_times_travel_in_messages() -> None:
-    said = append_deadline("deployment.apps/web created", NOW)
-    assert said == "deployment.apps/web created (to be healthy by 2026-01-01T00:00:00.000Z)"
-    assert read_deadline(said) == NOW and strip_deadline(said) == "deployment.apps/web created"
+    message = append_deadline("deployment.apps/web created", NOW)
+    assert message == "deployment.apps/web created (to be healthy by 2026-01-01T00:00:00.000Z)"
+    assert read_deadline(message) == NOW and strip_deadline(message) == "deployment.apps/web created"
     paused = append_pause("waiting for healthy state of /ConfigMap/a", NOW)
     assert read_pause(paused) == NOW and read_deadline(paused) is None and read_pause("waiting") is None
     assert append_pause("x", None) == append_deadline("x", None) == "x"

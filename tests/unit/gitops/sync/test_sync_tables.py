@@ -30,7 +30,7 @@ STARTED = "2026-01-01T00:00:00Z"
 
 
 def manifest(kind: str, name: str = "x", namespace: str = "", api: str = "v1", **annotations: str) -> Manifest:
-    written = {f"argocd.argoproj.io/{each.replace('_', '-')}": text for each, text in annotations.items()}
+    written = {f"argocd.argoproj.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
     metadata: dict[str, Any] = {"name": name, "annotations": written}
     if namespace:
         metadata["namespace"] = namespace
@@ -40,8 +40,8 @@ def manifest(kind: str, name: str = "x", namespace: str = "", api: str = "v1", *
 def task(
     kind: str, name: str = "x", *, phase: SyncPhase = SYNC, wave: int = 0, prune: bool = False, **more: Any
 ) -> PlannedTask:
-    made = manifest(kind, name, **more)
-    return PlannedTask(key_of(made), phase, wave, None if prune else made, made if prune else None)
+    resource = manifest(kind, name, **more)
+    return PlannedTask(key_of(resource), phase, wave, None if prune else resource, resource if prune else None)
 
 
 def shuffled(tasks: list[PlannedTask]) -> list[PlannedTask]:
@@ -55,18 +55,18 @@ def shuffled(tasks: list[PlannedTask]) -> list[PlannedTask]:
 
 @pytest.mark.parametrize("prune", [False, True], ids=["applied", "pruned"])
 def test_kinds_come_in_argo_cds_order_and_all_others_after_them(prune: bool) -> None:
-    made = [task(kind, "z", prune=prune) for kind in KINDS] + [task("Widget", "b", prune=prune, api="example.com/v1")]
-    assert [each.key.kind for each in sort_tasks(shuffled(made))] == [*KINDS, "Widget"]
+    tasks = [task(kind, "z", prune=prune) for kind in KINDS] + [task("Widget", "b", prune=prune, api="example.com/v1")]
+    assert [planned_task.key.kind for planned_task in sort_tasks(shuffled(tasks))] == [*KINDS, "Widget"]
 
 
 def test_kinds_that_are_in_no_list_are_equals_and_come_by_name() -> None:
-    made = [task(kind, name, api=f"{group}.com/v1") for kind, name, group in ("Wca", "Abz", "Gam")]
-    assert [each.key.name for each in sort_tasks(made)] == ["a", "b", "c"]
+    tasks = [task(kind, name, api=f"{group}.com/v1") for kind, name, group in ("Wca", "Abz", "Gam")]
+    assert [planned_task.key.name for planned_task in sort_tasks(tasks)] == ["a", "b", "c"]
 
 
 def test_the_group_of_a_kind_does_not_count() -> None:
-    made = [task("Service", "b", api="serving.knative.dev/v1"), task("Service", "a"), task("Pod"), task("Widget", "0")]
-    assert [(each.key.group, each.key.kind) for each in sort_tasks(shuffled(made))] == [
+    tasks = [task("Service", "b", api="serving.knative.dev/v1"), task("Service", "a"), task("Pod"), task("Widget", "0")]
+    assert [(planned_task.key.group, planned_task.key.kind) for planned_task in sort_tasks(shuffled(tasks))] == [
         ("", "Service"), ("serving.knative.dev", "Service"), ("", "Pod"), ("", "Widget"),
     ]  # fmt: skip
 
@@ -109,9 +109,9 @@ def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: s
     hook = manifest("Job", "", api="batch/v1", hook="PreSync")
     hook["metadata"] |= {"generateName": "check-", "name": ""}
     occasion = OperationContext(Application(name="demo"), revision, STARTED)
-    (found,) = plan_tasks(AppComparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
-    assert found.key.name == name
-    assert found.desired and "generateName" not in found.desired["metadata"]
+    (planned_task,) = plan_tasks(AppComparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    assert planned_task.key.name == name
+    assert planned_task.desired and "generateName" not in planned_task.desired["metadata"]
 
 
 def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself() -> None:
@@ -119,9 +119,9 @@ def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself()
     hook["metadata"] |= {"generateName": "check-", "name": ""}
     hook["metadata"]["annotations"] |= {TRACKING_ID: "demo:batch/Job:ml/"}
     occasion = OperationContext(Application(name="demo"), "01234567", STARTED)
-    (found,) = plan_tasks(AppComparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
-    tracked = (found.desired or {})["metadata"]["annotations"][TRACKING_ID]
-    assert tracked == f"demo:batch/Job:ml/{found.key.name}"
+    (planned_task,) = plan_tasks(AppComparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    tracked = (planned_task.desired or {})["metadata"]["annotations"][TRACKING_ID]
+    assert tracked == f"demo:batch/Job:ml/{planned_task.key.name}"
 
 
 def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own() -> None:
@@ -130,10 +130,10 @@ def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own()
         hook["metadata"] |= {"generateName": "check-", "name": ""}
     third["metadata"]["namespace"] = "elsewhere"
     occasion = OperationContext(Application(name="demo"), "01234567", STARTED)
-    found = plan_tasks(AppComparison(hooks=[first, second, third]), SyncRequest(), occasion, SyncOptions(), {})
+    tasks = plan_tasks(AppComparison(hooks=[first, second, third]), SyncRequest(), occasion, SyncOptions(), {})
     name = "check-0123456-presync-1767225600"
-    assert sorted(task.key.name for task in found) == [name, name, f"{name}-2"]
-    assert len({task.key for task in found}) == 3
+    assert sorted(task.key.name for task in tasks) == [name, name, f"{name}-2"]
+    assert len({task.key for task in tasks}) == 3
 
 
 # -- who moves up ----------------------------------------------------------------------------------------------------
@@ -155,18 +155,18 @@ def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own()
 def test_a_namespace_takes_the_step_of_the_first_that_needs_it(
     others: list[PlannedTask], step: tuple[SyncPhase, int]
 ) -> None:
-    found = sort_tasks([task("Namespace", "ml", wave=5), *others], "ml")
-    (space,) = [each for each in found if each.key.name == "ml"]
+    tasks = sort_tasks([task("Namespace", "ml", wave=5), *others], "ml")
+    (space,) = [planned_task for planned_task in tasks if planned_task.key.name == "ml"]
     assert (space.phase, space.wave) == step
     if step != (SYNC, 5):
-        assert found[0] is space
+        assert tasks[0] is space
 
 
 def definition(group: str, kind: str, wave: int) -> PlannedTask:
-    made = task("CustomResourceDefinition", kind.lower(), api="apiextensions.k8s.io/v1", wave=wave)
-    assert made.desired is not None
-    made.desired["spec"] = {"group": group, "names": {"kind": kind}}
-    return made
+    definition_task = task("CustomResourceDefinition", kind.lower(), api="apiextensions.k8s.io/v1", wave=wave)
+    assert definition_task.desired is not None
+    definition_task.desired["spec"] = {"group": group, "names": {"kind": kind}}
+    return definition_task
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def definition(group: str, kind: str, wave: int) -> PlannedTask:
 def test_a_definition_takes_the_step_of_the_first_that_it_defines(
     other: PlannedTask, step: tuple[SyncPhase, int]
 ) -> None:
-    found = sort_tasks([definition("example.com", "Widget", 3), other])
-    (made,) = [each for each in found if each.key.kind == "CustomResourceDefinition"]
-    assert (made.phase, made.wave) == step
+    tasks = sort_tasks([definition("example.com", "Widget", 3), other])
+    (definition_task,) = [planned_task for planned_task in tasks if planned_task.key.kind == "CustomResourceDefinition"]
+    assert (definition_task.phase, definition_task.wave) == step
 
 
 # -- prunes ----------------------------------------------------------------------------------------------------------
@@ -193,8 +193,8 @@ def test_a_definition_takes_the_step_of_the_first_that_it_defines(
 
 def pair(name: str, wave: int, *, options: str = "", gone: bool = True) -> Pair:
     more = {"sync_options": options} if options else {}
-    made = manifest("ConfigMap", name, "ml", sync_wave=str(wave), **more)
-    return Pair(key_of(made), None if gone else made, made, differs=gone)
+    config_map = manifest("ConfigMap", name, "ml", sync_wave=str(wave), **more)
+    return Pair(key_of(config_map), None if gone else config_map, config_map, differs=gone)
 
 
 def planned(pairs: list[Pair], *options: str, app: Application | None = None, **request: Any) -> list[PlannedTask]:
@@ -221,10 +221,10 @@ def planned(pairs: list[Pair], *options: str, app: Application | None = None, **
     ],
 )
 def test_prunes_take_the_mirrored_waves_of_prunes(gone: list[int], kept: list[int], expected: dict[int, int]) -> None:
-    pairs = [pair(f"gone{each}", each) for each in gone] + [pair(f"kept{each}", each, gone=False) for each in kept]
-    found = {each.key.name: each.wave for each in planned(pairs)}
-    assert {each: found[f"gone{each}"] for each in gone} == expected
-    assert all(found[f"kept{each}"] == each for each in kept)
+    pairs = [pair(f"gone{wave}", wave) for wave in gone] + [pair(f"kept{wave}", wave, gone=False) for wave in kept]
+    waves = {planned_task.key.name: planned_task.wave for planned_task in planned(pairs)}
+    assert {wave: waves[f"gone{wave}"] for wave in gone} == expected
+    assert all(waves[f"kept{wave}"] == wave for wave in kept)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_prunes_take_the_mirrored_waves_of_prunes(gone: list[int], kept: list[in
 def test_prunes_that_come_last_have_the_wave_after_the_last(
     pairs: list[Pair], options: tuple[str, ...], expected: dict[str, int]
 ) -> None:
-    assert {each.key.name: each.wave for each in planned(pairs, *options)} == expected
+    assert {planned_task.key.name: planned_task.wave for planned_task in planned(pairs, *options)} == expected
 
 
 # -- the namespace ---------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ SPACE = ResourceKey("", "Namespace", "", "ml")
 
 
 @pytest.mark.parametrize(
-    ("manifests", "chosen", "made"),
+    ("manifests", "chosen", "is_created"),
     [
         ([manifest("ConfigMap", "a", "ml")], (), True),
         ([manifest("ConfigMap", "a", "ml")], (ResourceKey("", "ConfigMap", "", "a"),), True),
@@ -265,11 +265,16 @@ SPACE = ResourceKey("", "Namespace", "", "ml")
     ids=["missing", "missing for some", "in the manifests", "in the manifests though not chosen"],
 )
 def test_a_namespace_is_made_by_itself_unless_a_manifest_asks_for_it(
-    manifests: list[Manifest], chosen: tuple[ResourceKey, ...], made: bool
+    manifests: list[Manifest], chosen: tuple[ResourceKey, ...], is_created: bool
 ) -> None:
-    pairs = [Pair(key_of(each), each, None, differs=True) for each in manifests]
-    found = planned(pairs, "CreateNamespace=true", resources=chosen)
-    assert any(each.key == SPACE and each.phase is PRE and each.wave == 0 for each in found) is made
+    pairs = [Pair(key_of(desired), desired, None, differs=True) for desired in manifests]
+    tasks = planned(pairs, "CreateNamespace=true", resources=chosen)
+    assert (
+        any(
+            planned_task.key == SPACE and planned_task.phase is PRE and planned_task.wave == 0 for planned_task in tasks
+        )
+        is is_created
+    )
 
 
 def test_managed_metadata_is_for_a_namespace_that_argo_cd_may_make() -> None:
@@ -317,7 +322,7 @@ HOOK, HELM = "argocd.argoproj.io/hook", "helm.sh/hook"
 def test_what_is_a_hook_and_when_it_runs(
     annotations: dict[str, str], hook: bool, skipped: bool, expected: list[str]
 ) -> None:
-    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}}
-    assert (is_hook(made), is_skipped(made)) == (hook, skipped)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}}
+    assert (is_hook(pod), is_skipped(pod)) == (hook, skipped)
     if hook:
-        assert list(list_hook_phases(made)) == [SyncPhase(each) for each in expected]
+        assert list(list_hook_phases(pod)) == [SyncPhase(phase) for phase in expected]

@@ -143,8 +143,8 @@ def test_why_extra_manifests_stay(app: tuple[str, ...], own: str, prune: bool, s
     ],
 )
 def test_what_must_be_confirmed(own: str, is_mass: bool, approved: str, asks: bool) -> None:
-    found = terms(annotations={APPROVED: approved} if approved else {}, is_mass=is_mass, prune=True)
-    assert found.must_confirm(manifest(own)) is asks
+    sync_terms = terms(annotations={APPROVED: approved} if approved else {}, is_mass=is_mass, prune=True)
+    assert sync_terms.must_confirm(manifest(own)) is asks
 
 
 def test_an_approval_within_the_second_of_the_start_counts() -> None:
@@ -167,9 +167,9 @@ def test_how_what_depends_on_it_goes(word: str, policy: str) -> None:
 def test_what_does_not_differ_is_spared_where_that_is_asked_for(
     differs: bool, hook: bool, live: bool, spared: bool
 ) -> None:
-    found = task(manifest(), manifest() if live else None, differs=differs, hook=hook)
-    assert terms("ApplyOutOfSyncOnly=true").is_skipped(found) is spared
-    assert not terms().is_skipped(found)
+    planned_task = task(manifest(), manifest() if live else None, differs=differs, hook=hook)
+    assert terms("ApplyOutOfSyncOnly=true").is_skipped(planned_task) is spared
+    assert not terms().is_skipped(planned_task)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ DEFINITION = manifest(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "options", "found"),
+    ("manifests", "options", "fault_count"),
     [
         ([manifest()], (), 0),
         ([manifest(api="v2")], (), 1),
@@ -212,10 +212,12 @@ DEFINITION = manifest(
         ([WIDGET, DEFINITION], ("SkipDryRunOnMissingResource=true",), 0),
     ],
 )
-def test_a_kind_must_be_served_or_be_on_its_way(wanted: list[Manifest], options: tuple[str, ...], found: int) -> None:
-    board = SyncTaskList(OperationState(OperationRequest()), [task(each) for each in wanted])
+def test_a_kind_must_be_served_or_be_on_its_way(
+    manifests: list[Manifest], options: tuple[str, ...], fault_count: int
+) -> None:
+    board = SyncTaskList(OperationState(OperationRequest()), [task(desired) for desired in manifests])
     faults = find_invalid_tasks(board.tasks, board, KINDS, terms(*options), lambda *_: "")
-    assert len(faults) == found
+    assert len(faults) == fault_count
     assert all("CRD is installed on the destination cluster" in reason for _, reason in faults)
 
 
@@ -237,10 +239,13 @@ def test_custom_kinds_are_patched_by_merging() -> None:
 
 
 def test_a_manifest_is_placed_as_its_key_says() -> None:
-    made = {**manifest(), "metadata": {"name": "a", "namespace": "x", "creationTimestamp": None}}
-    assert set_namespace(made, key_of(made)._replace(namespace=""))["metadata"] == {"name": "a"}
-    assert set_namespace(made, key_of(made)._replace(namespace="y"))["metadata"] == {"name": "a", "namespace": "y"}
-    assert made["metadata"]["namespace"] == "x"
+    namespaced = {**manifest(), "metadata": {"name": "a", "namespace": "x", "creationTimestamp": None}}
+    assert set_namespace(namespaced, key_of(namespaced)._replace(namespace=""))["metadata"] == {"name": "a"}
+    assert set_namespace(namespaced, key_of(namespaced)._replace(namespace="y"))["metadata"] == {
+        "name": "a",
+        "namespace": "y",
+    }
+    assert namespaced["metadata"]["namespace"] == "x"
 
 
 @pytest.mark.parametrize(
@@ -325,9 +330,9 @@ def state(progress: OperationPhase, retries: int = 0, limit: int = 2, **more: An
 def test_what_becomes_of_an_operation_that_failed(
     before: OperationPhase, after: OperationState, progress: OperationPhase, message: str
 ) -> None:
-    found = retry.schedule_retry_or_finish(state(before), after, NOW)
-    assert (found.phase, found.message) == (progress, message)
-    assert retry.is_waiting_for_retry(found) is (progress is OperationPhase.RUNNING)
+    outcome = retry.schedule_retry_or_finish(state(before), after, NOW)
+    assert (outcome.phase, outcome.message) == (progress, message)
+    assert retry.is_waiting_for_retry(outcome) is (progress is OperationPhase.RUNNING)
 
 
 def test_the_next_attempt_waits_and_starts_from_nothing() -> None:
@@ -342,18 +347,23 @@ def test_the_next_attempt_waits_and_starts_from_nothing() -> None:
     anew = retry.start_next_attempt(resting)
     assert (anew.results, anew.has_result, anew.finished, anew.retries) == ((), False, "", 2)
     assert anew.request.sync.revision == "" and anew.started == STARTED
-    kept = retry.start_next_attempt(
+    pinned = retry.start_next_attempt(
         retry.schedule_retry_or_finish(state(OperationPhase.RUNNING), state(OperationPhase.FAILED), NOW)
     )
-    assert kept.request.sync.revision == "abc"
+    assert pinned.request.sync.revision == "abc"
 
 
 def test_a_rollback_is_a_sync_of_old_sources_without_hooks() -> None:
     entry = {"id": 3, "revision": "abc", "source": {"repoURL": "https://git.example/x", "path": "p"}}
-    found = build_rollback_request(entry, username="ada", prune=True)
-    assert (found.sync.revision, found.sync.prune, found.sync.runs_hooks, found.username) == ("abc", True, False, "ada")
-    assert found.sync.sources[0].path == "p"
-    assert found.wire["sync"]["syncStrategy"] == {"apply": {}} and found.wire["initiatedBy"] == {"username": "ada"}
+    request = build_rollback_request(entry, username="ada", prune=True)
+    assert (request.sync.revision, request.sync.prune, request.sync.runs_hooks, request.username) == (
+        "abc",
+        True,
+        False,
+        "ada",
+    )
+    assert request.sync.sources[0].path == "p"
+    assert request.wire["sync"]["syncStrategy"] == {"apply": {}} and request.wire["initiatedBy"] == {"username": "ada"}
     with pytest.raises(ManifestError, match="choose another"):
         build_rollback_request({"id": 1, "revision": "abc"})
 

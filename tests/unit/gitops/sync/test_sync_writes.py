@@ -22,7 +22,7 @@ from support.faulty_client import Faulty
 KEY = ResourceKey("", "ConfigMap", "default", "a")
 
 
-def wanted(value: str = "1", **metadata: Any) -> Manifest:
+def build_config_map(value: str = "1", **metadata: Any) -> Manifest:
     return {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default", **metadata},
         "data": {"value": value},
@@ -30,20 +30,20 @@ def wanted(value: str = "1", **metadata: Any) -> Manifest:
 
 
 def wish(live: Manifest | None, value: str = "2", **how: Any) -> ApplyRequest:
-    return ApplyRequest(KEY, wanted(value), live, ApplyOptions(**how), "2026-01-01T00:00:00Z")
+    return ApplyRequest(KEY, build_config_map(value), live, ApplyOptions(**how), "2026-01-01T00:00:00Z")
 
 
-async def there(cluster: Cluster) -> Manifest:
-    found = await cluster.get(KEY)
-    assert found is not None
-    return found
+async def get_live(cluster: Cluster) -> Manifest:
+    live = await cluster.get(KEY)
+    assert live is not None
+    return live
 
 
 @pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True, "migrated_manager": "x"}])
 async def test_what_came_to_be_in_the_meantime_is_changed_and_not_made(cluster: Cluster, how: dict[str, Any]) -> None:
-    await cluster.create(wanted())
+    await cluster.create(build_config_map())
     await apply_manifest(wish(None, **how), cluster)
-    assert (await there(cluster))["data"] == {"value": "2"}
+    assert (await get_live(cluster))["data"] == {"value": "2"}
 
 
 @pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True, "migrated_manager": "argosy"}])
@@ -51,7 +51,7 @@ async def test_what_went_in_the_meantime_is_made(cluster: Cluster, how: dict[str
     live = (await apply_manifest(wish(None, "1"), cluster)).live
     await cluster.delete(KEY)
     await apply_manifest(wish(live, **how), cluster)
-    assert (await there(cluster))["data"] == {"value": "2"}
+    assert (await get_live(cluster))["data"] == {"value": "2"}
 
 
 @pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True, "migrated_manager": "argosy"}])
@@ -59,27 +59,27 @@ async def test_what_was_changed_in_the_meantime_gets_what_is_asked_for(cluster: 
     live = (await apply_manifest(wish(None, "1"), cluster)).live
     await cluster.patch(KEY, {"data": {"value": "theirs"}})
     await apply_manifest(wish(live, **how), cluster)
-    assert (await there(cluster))["data"] == {"value": "2"}
+    assert (await get_live(cluster))["data"] == {"value": "2"}
 
 
 async def test_what_is_held_is_made_anew_only_when_it_is_gone(cluster: Cluster) -> None:
-    live = await cluster.create(wanted(finalizers=["example.com/held"]))
+    live = await cluster.create(build_config_map(finalizers=["example.com/held"]))
     first = await apply_manifest(wish(live, replace=True, force=True), cluster)
-    assert first.is_waiting and (await there(cluster))["metadata"]["uid"] == live["metadata"]["uid"]
-    again = await apply_manifest(wish(await there(cluster), replace=True, force=True), cluster)
+    assert first.is_waiting and (await get_live(cluster))["metadata"]["uid"] == live["metadata"]["uid"]
+    again = await apply_manifest(wish(await get_live(cluster), replace=True, force=True), cluster)
     assert again.is_waiting
     await cluster.patch(KEY, {"metadata": {"finalizers": None}})
     await apply_manifest(wish(None, replace=True, force=True), cluster)
-    assert (await there(cluster))["metadata"]["uid"] != live["metadata"]["uid"]
+    assert (await get_live(cluster))["metadata"]["uid"] != live["metadata"]["uid"]
 
 
 async def test_what_cannot_be_changed_is_refused_without_force(cluster: Cluster) -> None:
-    live = await cluster.create({**wanted(), "immutable": True})
+    live = await cluster.create({**build_config_map(), "immutable": True})
     with pytest.raises(Invalid):
         await apply_manifest(wish(live), cluster)
-    made = await apply_manifest(wish(live, force=True), cluster)
-    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
-    assert made.live["data"] == {"value": "2"}
+    result = await apply_manifest(wish(live, force=True), cluster)
+    assert result.live and result.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert result.live["data"] == {"value": "2"}
 
 
 class AlwaysInConflict:
@@ -97,27 +97,27 @@ class AlwaysInConflict:
 
 
 async def test_what_is_in_conflict_for_ever_is_made_anew_by_force_alone(cluster: Cluster) -> None:
-    live = await cluster.create(wanted())
+    live = await cluster.create(build_config_map())
     busy = AlwaysInConflict(cluster)
     with pytest.raises(Conflict):
         await apply_manifest(wish(live), cast(Cluster, busy))
     assert busy.tried == MAX_CONFLICT_ATTEMPTS
-    made = await apply_manifest(wish(live, force=True), cast(Cluster, busy))
-    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
-    assert made.message == "configmap/a replaced" and made.live["data"] == {"value": "2"}
+    result = await apply_manifest(wish(live, force=True), cast(Cluster, busy))
+    assert result.live and result.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert result.message == "configmap/a replaced" and result.live["data"] == {"value": "2"}
 
 
 @pytest.mark.parametrize("how", [{}, {"replace": True}, {"server_side": True}])
 async def test_what_force_makes_anew_is_made_the_way_that_was_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
-    live = await cluster.create({**wanted(), "immutable": True})
-    made = await apply_manifest(wish(live, force=True, **how), cluster)
-    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
-    assert (LAST_APPLIED in (made.live["metadata"].get("annotations") or {})) is (not how)
+    live = await cluster.create({**build_config_map(), "immutable": True})
+    result = await apply_manifest(wish(live, force=True, **how), cluster)
+    assert result.live and result.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert (LAST_APPLIED in (result.live["metadata"].get("annotations") or {})) is (not how)
 
 
 def owners(live: Manifest | None) -> list[tuple[str, str]]:
     assert live is not None
-    return [(each["manager"], each["operation"]) for each in live["metadata"]["managedFields"]]
+    return [(entry["manager"], entry["operation"]) for entry in live["metadata"]["managedFields"]]
 
 
 @pytest.mark.parametrize(
@@ -140,21 +140,21 @@ async def test_what_is_written_belongs_to_argo_cds_own_names(
 @pytest.mark.parametrize("kind", ["RoleBinding", "ClusterRoleBinding"])
 async def test_a_binding_to_another_role_is_made_anew(cluster: Cluster, kind: str) -> None:
     group = "rbac.authorization.k8s.io"
-    place = {"namespace": "default"} if kind == "RoleBinding" else {}
-    key = ResourceKey(group, kind, place.get("namespace", ""), "b")
+    namespace_field = {"namespace": "default"} if kind == "RoleBinding" else {}
+    key = ResourceKey(group, kind, namespace_field.get("namespace", ""), "b")
 
     def binding(role: str, user: str = "ann") -> Manifest:
         subjects = [{"apiGroup": group, "kind": "User", "name": user}]
         role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": role}
-        return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "b", **place}, "roleRef": role_ref,
-                "subjects": subjects}  # fmt: skip
+        head = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "b", **namespace_field}}
+        return {**head, "roleRef": role_ref, "subjects": subjects}
 
     async def applied(desired: Manifest, live: Manifest | None, **how: Any) -> Manifest:
-        made = (
+        live_binding = (
             await apply_manifest(ApplyRequest(key, desired, live, ApplyOptions(**how), "2026-01-01T00:00:00Z"), cluster)
         ).live
-        assert made is not None
-        return made
+        assert live_binding is not None
+        return live_binding
 
     first = await applied(binding("view"), None)
     other = await applied(binding("view", "bob"), first)
@@ -179,27 +179,27 @@ def only_ours(live: Manifest) -> str:
 
 
 async def test_a_manifest_that_changed_hands_in_the_meantime_is_not_pruned(cluster: Cluster) -> None:
-    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    live = await cluster.create(build_config_map(annotations={TRACKING_ID: "demo"}))
     await cluster.patch(KEY, {"metadata": {"annotations": {TRACKING_ID: "other"}}})
-    found = await prune_object(KEY, live, TERMS, only_ours, cluster)
-    assert found == (ResultCode.PRUNE_SKIPPED, "it belongs to nobody")
-    assert await there(cluster)
+    result = await prune_object(KEY, live, TERMS, only_ours, cluster)
+    assert result == (ResultCode.PRUNE_SKIPPED, "it belongs to nobody")
+    assert await get_live(cluster)
 
 
 async def test_a_manifest_that_was_made_anew_by_others_is_not_pruned(cluster: Cluster) -> None:
-    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    live = await cluster.create(build_config_map(annotations={TRACKING_ID: "demo"}))
     await cluster.delete(KEY)
-    await cluster.create(wanted())
+    await cluster.create(build_config_map())
     assert (await prune_object(KEY, live, TERMS, only_ours, cluster))[0] is ResultCode.PRUNE_SKIPPED
-    assert await there(cluster)
+    assert await get_live(cluster)
 
 
 async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluster) -> None:
-    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    live = await cluster.create(build_config_map(annotations={TRACKING_ID: "demo"}))
     await cluster.patch(KEY, {"data": {"value": "theirs"}})
     assert await prune_object(KEY, live, TERMS, only_ours, cluster) == (ResultCode.PRUNED, "pruned")
-    found = await cluster.get(KEY)
-    assert found is None or found["metadata"]["deletionTimestamp"]
+    remaining = await cluster.get(KEY)
+    assert remaining is None or remaining["metadata"]["deletionTimestamp"]
     assert await prune_object(KEY, live, TERMS, only_ours, cluster) == (ResultCode.PRUNED, "pruned")
 
 
@@ -207,25 +207,25 @@ async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluste
 
 
 async def test_a_hook_is_let_go_whatever_was_known_of_its_finalizers(cluster: Cluster) -> None:
-    live = await cluster.create(wanted())
+    live = await cluster.create(build_config_map())
     await cluster.patch(KEY, {"metadata": {"finalizers": ["example.com/other", HOOK_FINALIZER]}})
     await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
-    assert (await there(cluster))["metadata"]["finalizers"] == ["example.com/other"]
+    assert (await get_live(cluster))["metadata"]["finalizers"] == ["example.com/other"]
     await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
 
 
 async def test_another_hook_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
-    live = await cluster.create(wanted())
+    live = await cluster.create(build_config_map())
     await cluster.delete(KEY)
-    await cluster.create(wanted(finalizers=[HOOK_FINALIZER]))
+    await cluster.create(build_config_map(finalizers=[HOOK_FINALIZER]))
     await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
     assert await hook_deletion.delete_hook(KEY, live, cluster, Propagation.BACKGROUND) is None
-    found = await there(cluster)
-    assert found["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in found["metadata"]
+    hook = await get_live(cluster)
+    assert hook["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in hook["metadata"]
 
 
 async def test_a_hook_whose_deletion_met_a_conflict_is_not_taken_for_gone(cluster: Cluster) -> None:
-    live = await cluster.create(wanted())
+    live = await cluster.create(build_config_map())
     faulty = Faulty(cluster, lambda verb: Conflict("somebody was quicker") if verb == "delete" else None)
     with pytest.raises(Conflict):
         await hook_deletion.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)

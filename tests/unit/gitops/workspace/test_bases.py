@@ -34,8 +34,8 @@ def write(file: Path, text: str) -> None:
 
 
 def render(path: str = "overlays/dev") -> RenderOutcome:
-    (found,) = render_parts(WorkspaceRenderRequest(paths=(path,)), lambda _: None)
-    return found
+    (part,) = render_parts(WorkspaceRenderRequest(paths=(path,)), lambda _: None)
+    return part
 
 
 def names(outcome: RenderOutcome) -> list[str]:
@@ -69,17 +69,17 @@ def test_bases_of_bases_and_components_are_read_wherever_they_are(top: Path) -> 
 def test_a_file_above_stays_refused(top: Path, content: str) -> None:
     write(top / "apps/web/settings.yaml", CONFIG_MAP)
     write(top / "apps/web/overlays/dev/kustomization.yaml", content)
-    found = render()
-    assert found.error is not None
-    assert "outside the kustomization's folder" in found.error_text or "leads out of the folder" in found.error_text
+    part = render()
+    assert part.error is not None
+    assert "outside the kustomization's folder" in part.error_text or "leads out of the folder" in part.error_text
 
 
 def test_a_link_in_a_base_does_not_lead_to_a_file_elsewhere(top: Path) -> None:
     write(top / "secret.yaml", CONFIG_MAP)
     (top / "base" / "settings.yaml").unlink()
     (top / "base" / "settings.yaml").symlink_to("../secret.yaml")
-    found = render()
-    assert found.error is not None and "outside the kustomization's folder" in found.error_text
+    part = render()
+    assert part.error is not None and "outside the kustomization's folder" in part.error_text
 
 
 def test_a_base_that_is_missing_is_told_as_missing(top: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_cycle_of_bases_ends(top: Path) -> None:
 def test_in_a_repository_nothing_outside_of_it_is_read(top: Path) -> None:
     """argo: an Application's files are those of its repository."""
     (top / "apps" / ".git").mkdir()
-    found = render()
-    assert found.error is not None and "leads out of the repository" in found.error_text
+    part = render()
+    assert part.error is not None and "leads out of the repository" in part.error_text
 
 
 def test_the_tree_stays_as_small_as_it_was_where_nothing_above_is_named(top: Path) -> None:
@@ -116,9 +116,9 @@ def test_check_builds_on_folders_above_too(top: Path, capsys: pytest.CaptureFixt
 def test_a_check_of_a_folder_that_nobody_typed_reads_no_folder_above(top: Path) -> None:
     """The gates of promotions and the pytest plug-in check folders, too."""
     write(top / "made/dev/kustomization.yaml", "resources: [../../base]\n")
-    found = check_paths([str(top / "made")], log=lambda _: None)
-    assert [finding.rule.id for finding in found.findings] == ["AGY102"]
-    assert found.objects == 0
+    report = check_paths([str(top / "made")], log=lambda _: None)
+    assert [finding.rule.id for finding in report.findings] == ["AGY102"]
+    assert report.objects == 0
 
 
 def test_the_pytest_plugin_renders_no_folder_above_its_repository(top: Path) -> None:

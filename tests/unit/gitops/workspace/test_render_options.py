@@ -49,10 +49,12 @@ ROWS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "given", "expected"), ROWS)
-def test_flags_are_laid_over_the_source(wire: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("wire", "options", "expected"), ROWS)
+def test_flags_are_laid_over_the_source(
+    wire: dict[str, Any], options: dict[str, Any], expected: dict[str, Any]
+) -> None:
     before = repr(wire)
-    assert with_options(wire, given) == expected
+    assert with_options(wire, options) == expected
     assert repr(wire) == before, "the Application itself must stay as it is"
 
 

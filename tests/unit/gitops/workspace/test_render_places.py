@@ -40,17 +40,17 @@ def test_what_is_no_folder_says_what_to_do(tmp_path: Path, name: str, said: str)
 
 
 def test_remotes_are_read_from_the_repository_and_from_its_further_working_trees(tmp_path: Path) -> None:
-    kept = tmp_path / "one" / ".git"
-    (kept / "worktrees" / "two").mkdir(parents=True)
-    (kept / "config").write_text(
+    git_folder = tmp_path / "one" / ".git"
+    (git_folder / "worktrees" / "two").mkdir(parents=True)
+    (git_folder / "config").write_text(
         '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://host/a.git\n\tfetch = +refs/*\n[branch "main"]\n'
         '\turl = no\n[remote "other"]\n\tURL = "git@host:a"\n'
     )
-    (kept / "worktrees" / "two" / "commondir").write_text("../..\n")
+    (git_folder / "worktrees" / "two" / "commondir").write_text("../..\n")
     (tmp_path / "two").mkdir()
-    (tmp_path / "two" / ".git").write_text(f"gitdir: {kept}/worktrees/two\n")
+    (tmp_path / "two" / ".git").write_text(f"gitdir: {git_folder}/worktrees/two\n")
     expected = {"origin": "https://host/a.git", "other": "git@host:a"}
     assert load_remotes(str(tmp_path / "one")) == expected
     assert load_remotes(str(tmp_path / "two")) == expected
-    assert find_shared_git_folder(str(tmp_path / "two")) == kept.resolve()
+    assert find_shared_git_folder(str(tmp_path / "two")) == git_folder.resolve()
     assert load_remotes(str(tmp_path)) == {}

@@ -18,8 +18,8 @@ MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "
 
 
 async def test_each_call_is_told_with_its_verb_its_kind_and_its_code(cluster: Cluster) -> None:
-    told: list[RecordedCall] = []
-    counted = RecordingCluster(cluster, told.append)
+    calls: list[RecordedCall] = []
+    counted = RecordingCluster(cluster, calls.append)
     await counted.create(MANIFEST, dry_run=True)
     await counted.create(MANIFEST)
     with pytest.raises(Conflict):
@@ -28,18 +28,18 @@ async def test_each_call_is_told_with_its_verb_its_kind_and_its_code(cluster: Cl
     await counted.patch(KEY, {"data": {"a": "1"}})
     await counted.replace(await counted.get(KEY) or {})
     await counted.delete(KEY)
-    words = [(each.verb, each.code, each.is_dry_run) for each in told]
+    words = [(call.verb, call.code, call.is_dry_run) for call in calls]
     assert words == [
         ("create", 200, True), ("create", 200, False), ("create", 409, False), ("patch", 200, False),
         ("patch", 200, False), ("get", 200, False), ("update", 200, False), ("delete", 200, False),
     ]  # fmt: skip
-    assert {each.kind for each in told} == {"ConfigMap"}
+    assert {call.kind for call in calls} == {"ConfigMap"}
 
 
 async def test_it_is_known_when_a_cluster_was_heard_last(cluster: Cluster) -> None:
-    told: list[RecordedCall] = []
+    calls: list[RecordedCall] = []
     now = 100.0
-    counted = RecordingCluster(cluster, told.append, lambda: now)
+    counted = RecordingCluster(cluster, calls.append, lambda: now)
     now = 110.0
     await counted.get(KEY)
     assert counted.last_update_at == 100.0  # no cache is filled by that
@@ -53,4 +53,4 @@ async def test_it_is_known_when_a_cluster_was_heard_last(cluster: Cluster) -> No
         await cluster.create(MANIFEST)
         assert (await anext(aiter(events))).manifest["metadata"]["name"] == "a"
     assert counted.last_update_at == counted.last_read_at[KIND] == 130.0
-    assert told[-1] == RecordedCall("watch", "ConfigMap", 200)
+    assert calls[-1] == RecordedCall("watch", "ConfigMap", 200)

@@ -198,11 +198,11 @@ async def test_kinds_whose_server_is_away_stay_known_until_they_are_really_gone(
     for without in gone:
         documents = Documents(whole)
         discovery = DiscoveryCache(documents.fetch)
-        known = (await discovery.refresh()).catalog
+        catalog = (await discovery.refresh()).catalog
         documents.documents = hidden
         for _ in range(2):
             discovery.invalidate()
-            assert (await discovery.refresh()).catalog == known and not known[kind].namespaced
+            assert (await discovery.refresh()).catalog == catalog and not catalog[kind].namespaced
         for documents.documents in (without, hidden):
             assert kind not in (await discovery.refresh()).catalog
 

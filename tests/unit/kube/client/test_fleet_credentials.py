@@ -20,19 +20,27 @@ def read(server: str = "https://far.example/", **config: Any) -> Connection:
 
 
 def test_a_token_with_an_authority_and_a_name_to_check() -> None:
-    found = read(bearerToken="t", tlsClientConfig={"caData": PEM, "serverName": "inner"}, proxyUrl="http://p:1")
-    assert (found.server, found.name, found.token) == ("https://far.example", "far", "t")
-    assert (found.ca_data, found.tls_server_name, found.proxy_url) == (b"-----BEGIN-----", "inner", "http://p:1")
-    assert not found.insecure and found.compressed
+    connection = read(bearerToken="t", tlsClientConfig={"caData": PEM, "serverName": "inner"}, proxyUrl="http://p:1")
+    assert (connection.server, connection.name, connection.token) == ("https://far.example", "far", "t")
+    assert (connection.ca_data, connection.tls_server_name, connection.proxy_url) == (
+        b"-----BEGIN-----",
+        "inner",
+        "http://p:1",
+    )
+    assert not connection.insecure and connection.compressed
 
 
 def test_a_certificate_a_password_and_what_is_not_checked() -> None:
-    found = read(
+    connection = read(
         username="u", password="p", disableCompression=True,
         tlsClientConfig={"insecure": True, "certData": PEM, "keyData": PEM},
     )  # fmt: skip
-    assert (found.username, found.password, found.cert_data, found.key_data) == ("u", "p", *[b"-----BEGIN-----"] * 2)
-    assert found.insecure and not found.compressed
+    assert (connection.username, connection.password, connection.cert_data, connection.key_data) == (
+        "u",
+        "p",
+        *[b"-----BEGIN-----"] * 2,
+    )
+    assert connection.insecure and not connection.compressed
 
 
 def test_a_program_is_run_if_it_is_one_of_those_that_are_allowed() -> None:
@@ -52,8 +60,8 @@ def test_aws_is_asked_by_argo_cds_own_program() -> None:
 
 
 def test_nothing_that_lets_in_is_sent_without_encryption() -> None:
-    found = read("http://far.example", bearerToken="t", tlsClientConfig={"certData": PEM})
-    assert (found.token, found.cert_data) == ("", b"")
+    connection = read("http://far.example", bearerToken="t", tlsClientConfig={"certData": PEM})
+    assert (connection.token, connection.cert_data) == ("", b"")
 
 
 @pytest.mark.parametrize(
@@ -78,9 +86,13 @@ def test_nothing_that_lets_in_is_sent_without_encryption() -> None:
     ],
 )
 def test_what_is_wrong_is_named_with_its_cluster_and_says_no_secret(config: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError) as said:
+    with pytest.raises(UserError) as error_info:
         read(bearerToken="hidden", **config)
-    assert words in str(said.value) and "cluster far" in str(said.value) and "hidden" not in str(said.value)
+    assert (
+        words in str(error_info.value)
+        and "cluster far" in str(error_info.value)
+        and "hidden" not in str(error_info.value)
+    )
 
 
 @pytest.mark.parametrize("config", ["{", "[]", "1"])
@@ -91,15 +103,15 @@ def test_a_config_that_is_no_json_object_is_told(config: str) -> None:
 
 @pytest.mark.parametrize("server", ["", "far", "https://[bad", "https://far:port", "ftp://far", "https://u:p@far"])
 def test_an_address_that_is_none_is_told(server: str) -> None:
-    with pytest.raises(UserError, match=r"^cluster far: server ") as said:
+    with pytest.raises(UserError, match=r"^cluster far: server ") as error_info:
         read(server)
-    assert "u:p" not in str(said.value)
+    assert "u:p" not in str(error_info.value)
 
 
 def test_values_that_are_no_texts_are_told_and_others_do_not_count() -> None:
     name, other = base64.b64encode(b" far ").decode(), base64.b64encode(b"\xff").decode()
-    found = read_secret_values({"data": {"name": name, "server": None, "logo": other}})
-    assert found == {"name": "far", "server": "", "config": ""}
+    values = read_secret_values({"data": {"name": name, "server": None, "logo": other}})
+    assert values == {"name": "far", "server": "", "config": ""}
     for wrong in ("\u20ac", other):
         with pytest.raises(UserError, match=r"^cluster far: config is not base64-encoded text"):
             read_secret_values({"data": {"name": name, "config": wrong}})

@@ -50,25 +50,25 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_the_first_file_wins_the_current_context_and_every_entry_it_names(files: list[Path]) -> None:
-    found = load_kubeconfig(files)
-    assert (found.name, found.namespace, found.server) == ("dev", "ml", "https://dev.example:6443")
-    assert found.token == "from-one"
+    connection = load_kubeconfig(files)
+    assert (connection.name, connection.namespace, connection.server) == ("dev", "ml", "https://dev.example:6443")
+    assert connection.token == "from-one"
     assert list_contexts(files) == (["dev", "lost", "prod"], "dev")
 
 
 def test_relative_paths_belong_to_the_file_that_holds_them(files: list[Path]) -> None:
-    found = load_kubeconfig(files)
-    assert found.ca_file == str(files[0].parent / "pki/ca.crt")
-    assert (found.cert_file, found.key_file) == (str(files[0].parent / "jane.crt"), "/abs/jane.key")
+    connection = load_kubeconfig(files)
+    assert connection.ca_file == str(files[0].parent / "pki/ca.crt")
+    assert (connection.cert_file, connection.key_file) == (str(files[0].parent / "jane.crt"), "/abs/jane.key")
     assert load_kubeconfig(files, "prod").token_file == str(files[1].parent / "token")
 
 
 def test_a_context_is_chosen_by_name_with_all_that_its_cluster_and_user_say(files: list[Path]) -> None:
-    found = load_kubeconfig(files, "prod")
-    assert found.insecure and not found.compressed
-    assert (found.tls_server_name, found.proxy_url) == ("api.prod", "http://proxy.example:3128")
-    assert found.acting_as == User("boss", ("admins",), "7", {"why": ("because",)})
-    assert found.namespace == "default"
+    connection = load_kubeconfig(files, "prod")
+    assert connection.insecure and not connection.compressed
+    assert (connection.tls_server_name, connection.proxy_url) == ("api.prod", "http://proxy.example:3128")
+    assert connection.acting_as == User("boss", ("admins",), "7", {"why": ("because",)})
+    assert connection.namespace == "default"
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_data_is_decoded_and_never_shown(tmp_path: Path) -> None:
     data = base64.b64encode(b"PEM").decode()
     user = f"client-certificate-data: {data}, client-key-data: {data}, token: s3cret, password: p4ss"
     path = one_user(tmp_path, user)
-    found = load_kubeconfig([path])
-    assert (found.cert_data, found.key_data) == (b"PEM", b"PEM")
-    assert "s3cret" not in repr(found) and "p4ss" not in repr(found) and "PEM" not in repr(found)
+    connection = load_kubeconfig([path])
+    assert (connection.cert_data, connection.key_data) == (b"PEM", b"PEM")
+    assert "s3cret" not in repr(connection) and "p4ss" not in repr(connection) and "PEM" not in repr(connection)
 
 
 def test_credentials_are_not_sent_without_tls(tmp_path: Path) -> None:
-    found = load_kubeconfig([one_user(tmp_path, "token: secret", 'server: "http://a.example"')])
-    assert found.token == "" and not found.is_secure
+    connection = load_kubeconfig([one_user(tmp_path, "token: secret", 'server: "http://a.example"')])
+    assert connection.token == "" and not connection.is_secure
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monke
         load_in_cluster_connection()
     for name, text in (("token", "t"), ("ca.crt", "c"), ("namespace", "argocd\n")):
         (tmp_path / name).write_text(text)
-    found = load_in_cluster_connection()
-    assert (found.server, found.namespace) == ("https://[fd00::1]:443", "argocd")
-    assert (found.token_file, found.ca_file) == (str(tmp_path / "token"), str(tmp_path / "ca.crt"))
+    connection = load_in_cluster_connection()
+    assert (connection.server, connection.namespace) == ("https://[fd00::1]:443", "argocd")
+    assert (connection.token_file, connection.ca_file) == (str(tmp_path / "token"), str(tmp_path / "ca.crt"))
 
 
 def test_a_file_that_cannot_be_looked_at_is_an_error_that_names_it(

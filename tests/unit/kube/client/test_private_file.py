@@ -44,8 +44,10 @@ def test_a_file_of_ones_own_and_one_that_is_not_there_are_fine(key: Path) -> Non
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o660, 0o666, 0o777, 0o601, 0o610])
 def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode: int) -> None:
     key.chmod(mode)
-    said = refusal(key)
-    assert said.startswith(f"{key}: ") and f"(mode {mode:04o})" in said and said.endswith(f"run: chmod 600 {key}")
+    message = refusal(key)
+    assert (
+        message.startswith(f"{key}: ") and f"(mode {mode:04o})" in message and message.endswith(f"run: chmod 600 {key}")
+    )
     key.chmod(0o600)
     check_private_file(key)
 
@@ -154,17 +156,17 @@ def test_the_administrators_token_and_the_keys_of_certificates_are_checked(tmp_p
     assert _load_or_create_admin_token(folder) == token
     folder.admin_token.write_text("")
     assert len(_load_or_create_admin_token(folder)) == len(token), "nobody could log in with an empty token"
-    found = ensure_certificates(folder.tls)
-    found.key.chmod(0o640)
+    certificates = ensure_certificates(folder.tls)
+    certificates.key.chmod(0o640)
     with pytest.raises(UserError, match=r"server\.key: can be read"):
         ensure_certificates(folder.tls)
 
 
 def test_the_keys_of_the_page_are_checked(tmp_path: Path) -> None:
     options = WebServerOptions(folder=tmp_path / "page", listen="0.0.0.0")
-    made = _load_or_create_certificate(options)
-    assert made is not None
-    made.key.chmod(0o644)
+    certificate = _load_or_create_certificate(options)
+    assert certificate is not None
+    certificate.key.chmod(0o644)
     with pytest.raises(UserError, match=r"tls\.key: can be read"):
         _load_or_create_certificate(options)
     codes = LoginCodes(tmp_path / "codes")

@@ -15,8 +15,8 @@ from support.deadlines import wait_until_async
 
 @pytest.fixture
 async def namespace(cluster: Cluster) -> str:
-    made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "runtime-"}})
-    return str(made["metadata"]["name"])
+    created = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "runtime-"}})
+    return str(created["metadata"]["name"])
 
 
 class ManualClock:

@@ -13,12 +13,12 @@ def key(name: str) -> ResourceKey:
 
 
 class Rooms:
-    def __init__(self, *places: str, workers: int = WORKERS) -> None:
+    def __init__(self, *cluster_names: str, workers: int = WORKERS) -> None:
         self.called: list[str] = []
         self.slow: set[str] = set()
         self.admission = ClusterConcurrencyLimiter(workers, lambda woken: self.called.append(woken.name))
-        for place in places:
-            self.admission.add_cluster(place, lambda place=place: place in self.slow)  # type: ignore[misc]
+        for cluster_name in cluster_names:
+            self.admission.add_cluster(cluster_name, lambda cluster=cluster_name: cluster in self.slow)  # type: ignore[misc]
 
     def enter(self, place: str, *names: str, project: str = "") -> list[str]:
         """Those who may."""
@@ -29,8 +29,8 @@ class Rooms:
             self.admission.release(place, key(name))
 
     def told(self) -> list[str]:
-        found, self.called = self.called, []
-        return found
+        called, self.called = self.called, []
+        return called
 
 
 def numbered(letter: str, count: int) -> list[str]:
@@ -128,20 +128,20 @@ def test_a_project_in_two_places_does_not_keep_others_from_these_or_from_a_third
     )
     assert len(held) == WORKERS - 2
     assert rooms.enter("third", "c", project="hostile") == ["c"]
-    for place in ("third", "one", "two"):
-        assert rooms.enter(place, f"team-{place}", project="team") == [f"team-{place}"]
+    for cluster_name in ("third", "one", "two"):
+        assert rooms.enter(cluster_name, f"team-{cluster_name}", project="team") == [f"team-{cluster_name}"]
     assert rooms.enter("third", "other", project="other") == ["other"]
 
 
 def test_a_project_that_is_called_to_many_places_does_not_keep_another_from_one_of_them() -> None:
-    places = numbered("place", 20)
-    rooms = Rooms(*places)
+    cluster_names = numbered("place", 20)
+    rooms = Rooms(*cluster_names)
     for turn in ("first", "second"):
-        for place in places:
-            rooms.enter(place, f"{place}-{turn}", project="hostile")
-    for place in places:
-        rooms.leave(place, f"{place}-first")
-    assert set(rooms.told()) == {f"{place}-second" for place in places}
+        for cluster_name in cluster_names:
+            rooms.enter(cluster_name, f"{cluster_name}-{turn}", project="hostile")
+    for cluster_name in cluster_names:
+        rooms.leave(cluster_name, f"{cluster_name}-first")
+    assert set(rooms.told()) == {f"{cluster_name}-second" for cluster_name in cluster_names}
     assert rooms.enter("place7", "team", project="team") == ["team"]
 
 

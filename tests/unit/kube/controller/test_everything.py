@@ -49,9 +49,9 @@ def boats(*versions: str) -> Manifest:
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "boats.sea.example"},
         "spec": {"group": "sea.example", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
-                 "versions": [{"name": version, "served": True, "storage": place == 0,
+                 "versions": [{"name": version, "served": True, "storage": index == 0,
                                "schema": {"openAPIV3Schema": {"type": "object"}}}
-                              for place, version in enumerate(versions or ("v1",))]},
+                              for index, version in enumerate(versions or ("v1",))]},
     }  # fmt: skip
 
 
@@ -71,9 +71,9 @@ class Following:
         return kind not in self.out
 
     def note(self, before: Manifest | None, after: Manifest | None) -> None:
-        known = after or before
-        assert known is not None
-        self.changes.append((known["metadata"]["name"], after is not None))
+        manifest = after or before
+        assert manifest is not None
+        self.changes.append((manifest["metadata"]["name"], after is not None))
 
     def names(self, kind: GroupKind) -> list[str]:
         return sorted(manifest["metadata"]["name"] for manifest in self.cache.list(kind))
@@ -81,11 +81,11 @@ class Following:
 
 @contextlib.asynccontextmanager
 async def following(cluster: Any, **settings: Any) -> AsyncIterator[Following]:
-    found = Following(cluster, **settings)
-    task = asyncio.create_task(found.all.run())
+    follower = Following(cluster, **settings)
+    task = asyncio.create_task(follower.all.run())
     try:
-        await asyncio.wait_for(found.all.wait_synced(), HANG_SECONDS)
-        yield found
+        await asyncio.wait_for(follower.all.wait_synced(), HANG_SECONDS)
+        yield follower
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -95,74 +95,74 @@ async def test_all_that_can_be_listed_and_watched_is_there_and_each_change_is_to
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     await cluster.create(config(namespace, "a"))
-    async with following(cluster) as found:
+    async with following(cluster) as follower:
         served = {kind for kind, info in (await cluster.kinds()).items() if {"list", "watch"} <= set(info.verbs)}
-        assert found.all.watched_kinds == served and len(served) > 30
-        assert found.cache.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
-        assert namespace in found.names(GroupKind("", "Namespace"))
-        made = await cluster.create(config(namespace, "b"))
-        await cluster.delete(key_of(made))
-        await eventually(lambda: ("b", False) in found.changes)
-        assert ("b", True) in found.changes
-        assert not found.all.errors
+        assert follower.all.watched_kinds == served and len(served) > 30
+        assert follower.cache.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
+        assert namespace in follower.names(GroupKind("", "Namespace"))
+        config_map = await cluster.create(config(namespace, "b"))
+        await cluster.delete(key_of(config_map))
+        await eventually(lambda: ("b", False) in follower.changes)
+        assert ("b", True) in follower.changes
+        assert not follower.all.errors
 
 
 async def test_a_kind_that_comes_is_found_and_one_that_goes_is_left(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    async with following(cluster) as found:
+    async with following(cluster) as follower:
         for _ in range(2):
-            made = await cluster.create(boats())
-            await eventually(lambda: BOAT in found.all.watched_kinds)
+            definition = await cluster.create(boats())
+            await eventually(lambda: BOAT in follower.all.watched_kinds)
             await cluster.create(boat(namespace))
-            await eventually(lambda: found.names(BOAT) == ["b"])
-            await cluster.delete(key_of(made))
-            await eventually(lambda: BOAT not in found.all.watched_kinds)
-            assert found.names(BOAT) == []
-        assert [lives for name, lives in found.changes if name == "b"] == [True, False, True, False]
+            await eventually(lambda: follower.names(BOAT) == ["b"])
+            await cluster.delete(key_of(definition))
+            await eventually(lambda: BOAT not in follower.all.watched_kinds)
+            assert follower.names(BOAT) == []
+        assert [lives for name, lives in follower.changes if name == "b"] == [True, False, True, False]
 
 
 async def test_another_preferred_version_is_told_as_a_change_and_not_as_a_deletion(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    made = await cluster.create(boats("v1"))
-    async with following(cluster) as found:
-        await eventually(lambda: BOAT in found.all.watched_kinds)
+    definition = await cluster.create(boats("v1"))
+    async with following(cluster) as follower:
+        await eventually(lambda: BOAT in follower.all.watched_kinds)
         key = key_of(await cluster.create(boat(namespace)))
-        await eventually(lambda: found.cache.get(key))
-        await cluster.patch(key_of(made), {"spec": boats("v1", "v2")["spec"]})
-        await eventually(lambda: (found.cache.get(key) or {}).get("apiVersion") == "sea.example/v2")
-        assert [lives for name, lives in found.changes if name == "b"] == [True, True]
+        await eventually(lambda: follower.cache.get(key))
+        await cluster.patch(key_of(definition), {"spec": boats("v1", "v2")["spec"]})
+        await eventually(lambda: (follower.cache.get(key) or {}).get("apiVersion") == "sea.example/v2")
+        assert [lives for name, lives in follower.changes if name == "b"] == [True, True]
 
 
 async def test_an_excluded_kind_is_left_out_until_settings_change(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     await cluster.create(config(namespace, "a"))
-    found = Following(cluster)
-    found.out = {CONFIG_MAP}
-    task = asyncio.create_task(found.all.run())
-    await found.all.wait_synced()
-    assert CONFIG_MAP not in found.all.watched_kinds and found.names(CONFIG_MAP) == []
-    found.out = {SECRET}
-    found.all.rediscover()
-    await eventually(lambda: "a" in found.names(CONFIG_MAP))
-    found.out = {CONFIG_MAP}
-    found.all.rediscover()
-    await eventually(lambda: SECRET in found.all.watched_kinds and found.names(CONFIG_MAP) == [])
-    assert ("a", False) in found.changes
+    follower = Following(cluster)
+    follower.out = {CONFIG_MAP}
+    task = asyncio.create_task(follower.all.run())
+    await follower.all.wait_synced()
+    assert CONFIG_MAP not in follower.all.watched_kinds and follower.names(CONFIG_MAP) == []
+    follower.out = {SECRET}
+    follower.all.rediscover()
+    await eventually(lambda: "a" in follower.names(CONFIG_MAP))
+    follower.out = {CONFIG_MAP}
+    follower.all.rediscover()
+    await eventually(lambda: SECRET in follower.all.watched_kinds and follower.names(CONFIG_MAP) == [])
+    assert ("a", False) in follower.changes
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_definitions_are_noticed_even_where_they_are_excluded(cluster: Cluster, eventually: Any) -> None:
-    found = Following(cluster)
-    found.out = {DEFINITION}
-    task = asyncio.create_task(found.all.run())
-    await found.all.wait_synced()
+    follower = Following(cluster)
+    follower.out = {DEFINITION}
+    task = asyncio.create_task(follower.all.run())
+    await follower.all.wait_synced()
     await cluster.create(boats())
-    await eventually(lambda: BOAT in found.all.watched_kinds)
-    assert found.names(DEFINITION) == []
+    await eventually(lambda: BOAT in follower.all.watched_kinds)
+    assert follower.names(DEFINITION) == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -185,8 +185,8 @@ class Selective(Faulty):
     async def kinds(self) -> Catalog:
         self._fail("kinds")
         self.asked += 1
-        found: dict[GroupKind, KindInfo] = dict(await self._cluster.kinds())
-        return {kind: info for kind, info in found.items() if kind not in self.hidden}
+        catalog: dict[GroupKind, KindInfo] = dict(await self._cluster.kinds())
+        return {kind: info for kind, info in catalog.items() if kind not in self.hidden}
 
 
 @pytest.mark.parametrize(
@@ -202,33 +202,37 @@ async def test_a_kind_that_cannot_be_listed_is_reported_and_holds_nobody_up(
 ) -> None:
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": namespace}})
     selective = Selective(cluster, error)
-    async with following(selective) as found:
-        assert dict(found.all.errors) == {SECRET: error}
-        assert found.names(SECRET) == []
-        assert found.all.is_synced(CONFIG_MAP) and not found.all.is_synced(SECRET) and not found.all.is_synced(BOAT)
+    async with following(selective) as follower:
+        assert dict(follower.all.errors) == {SECRET: error}
+        assert follower.names(SECRET) == []
+        assert (
+            follower.all.is_synced(CONFIG_MAP)
+            and not follower.all.is_synced(SECRET)
+            and not follower.all.is_synced(BOAT)
+        )
         selective.error = None
-        await eventually(lambda: found.names(SECRET) == ["s"])
-        assert not found.all.errors and found.all.is_synced(SECRET)
+        await eventually(lambda: follower.names(SECRET) == ["s"])
+        assert not follower.all.errors and follower.all.is_synced(SECRET)
 
 
 async def test_a_kind_whose_list_is_not_understood_is_reported_and_holds_nobody_up(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    made = await cluster.create(secret(namespace, "s"))
+    created_secret = await cluster.create(secret(namespace, "s"))
     selective = Selective(cluster, KeyError("metadata"))
-    async with following(selective) as found:
-        assert str(found.all.errors[SECRET]) == "Secret: cannot process the server's answer: KeyError"
-        assert found.all.is_synced(CONFIG_MAP) and not found.all.is_synced(SECRET)
+    async with following(selective) as follower:
+        assert str(follower.all.errors[SECRET]) == "Secret: cannot process the server's answer: KeyError"
+        assert follower.all.is_synced(CONFIG_MAP) and not follower.all.is_synced(SECRET)
         selective.error = None
-        await eventually(lambda: found.names(SECRET) == ["s"])
-        assert not found.all.errors and found.all.is_synced(SECRET)
+        await eventually(lambda: follower.names(SECRET) == ["s"])
+        assert not follower.all.errors and follower.all.is_synced(SECRET)
         selective.error = KeyError("metadata")
         selective.fault = lambda verb: KeyError("object") if verb == "event" else None
-        await cluster.patch(key_of(made), {"metadata": {"labels": {"a": "1"}}})
-        await eventually(lambda: SECRET in found.all.errors)
-        assert not found.all.is_synced(SECRET)  # what it had is old
+        await cluster.patch(key_of(created_secret), {"metadata": {"labels": {"a": "1"}}})
+        await eventually(lambda: SECRET in follower.all.errors)
+        assert not follower.all.is_synced(SECRET)  # what it had is old
         selective.error, selective.fault = None, lambda verb: None
-        await eventually(lambda: found.all.is_synced(SECRET))
+        await eventually(lambda: follower.all.is_synced(SECRET))
 
 
 async def test_a_forbidden_kind_is_asked_for_rarely(
@@ -236,17 +240,17 @@ async def test_a_forbidden_kind_is_asked_for_rarely(
 ) -> None:
     monkeypatch.setattr(module, "REFUSED_BACKOFF", Backoff(600, 600))
     selective = Selective(cluster, Forbidden("no"))
-    async with following(selective) as found:
+    async with following(selective) as follower:
         await eventually(lambda: selective.asked >= 1)
-        assert selective.lists == 1 and SECRET in found.all.errors
+        assert selective.lists == 1 and SECRET in follower.all.errors
 
 
 async def test_a_server_that_is_away_is_waited_for(cluster: Cluster, eventually: Any) -> None:
     selective = Selective(cluster, TransientError("away"), kind=None)
-    found = Following(selective)
-    task = asyncio.create_task(found.all.run())
-    synced = asyncio.create_task(found.all.wait_synced())
-    await eventually(lambda: selective.lists > 20 * module.MAX_LONE_FAILURES * len(found.all.watched_kinds) > 0)
+    follower = Following(selective)
+    task = asyncio.create_task(follower.all.run())
+    synced = asyncio.create_task(follower.all.wait_synced())
+    await eventually(lambda: selective.lists > 20 * module.MAX_LONE_FAILURES * len(follower.all.watched_kinds) > 0)
     assert not synced.done()
     selective.error = None
     await asyncio.wait_for(synced, HANG_SECONDS)
@@ -266,29 +270,29 @@ async def test_a_catalog_that_cannot_be_asked_or_lacks_a_kind_for_a_moment_is_no
         refused += verb == "kinds"
         return TransientError("away") if verb == "kinds" else None
 
-    async with following(selective) as found:
+    async with following(selective) as follower:
         selective.fault = away
-        found.all.rediscover()
+        follower.all.rediscover()
         await eventually(lambda: refused >= 3)
-        asked = selective.asked
+        count_before = selective.asked
         selective.hidden = {CONFIG_MAP}
 
         def forget_once(verb: str) -> None:
-            if verb == "kinds" and selective.asked > asked:
+            if verb == "kinds" and selective.asked > count_before:
                 selective.hidden = set()
 
         selective.fault = forget_once
-        await eventually(lambda: selective.asked >= asked + 3)
-        assert "a" in found.names(CONFIG_MAP) and ("a", False) not in found.changes
+        await eventually(lambda: selective.asked >= count_before + 3)
+        assert "a" in follower.names(CONFIG_MAP) and ("a", False) not in follower.changes
 
 
 async def test_watches_that_die_go_on(cluster: Cluster, namespace: str, eventually: Any) -> None:
     faulty = Faulty(cluster)
     faulty.events_until_cut = 1
-    async with following(faulty) as found:
+    async with following(faulty) as follower:
         for name in "abc":
             await cluster.create(config(namespace, name))
-        await eventually(lambda: set(found.names(CONFIG_MAP)) >= {"a", "b", "c"})
+        await eventually(lambda: set(follower.names(CONFIG_MAP)) >= {"a", "b", "c"})
 
 
 async def test_a_listener_that_fails_ends_no_watch(
@@ -337,7 +341,7 @@ async def test_whatever_fails_meanwhile_the_cache_becomes_what_the_cluster_has(
                                    lambda: ClusterError("no", code=500)]  # fmt: skip
     faulty = Faulty(cluster, lambda verb: chance.choice(faults)())
     defined = key_of(boats())
-    async with following(faulty) as found:
+    async with following(faulty) as follower:
         for _ in range(80):
             faulty.events_until_cut = chance.randrange(4)
             if chance.random() < 0.1:
@@ -350,15 +354,15 @@ async def test_whatever_fails_meanwhile_the_cache_becomes_what_the_cluster_has(
         if await cluster.get(defined) is not None:
             with contextlib.suppress(ClusterError):
                 await cluster.delete(defined)
-        await eventually(lambda: BOAT not in found.all.watched_kinds)
-        for kind in found.all.watched_kinds:
+        await eventually(lambda: BOAT not in follower.all.watched_kinds)
+        for kind in follower.all.watched_kinds:
             listing = await cluster.list(kind)
-            final = sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in listing.items)
-            await eventually(lambda kind=kind, final=final: _versions(found.cache, kind) == final)
+            final = sorted((key_of(manifest), manifest["metadata"]["resourceVersion"]) for manifest in listing.items)
+            await eventually(lambda kind=kind, final=final: _versions(follower.cache, kind) == final)
 
 
 def _versions(cache: InformerCache, kind: GroupKind) -> list[tuple[ResourceKey, str]]:
-    return sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in cache.list(kind))
+    return sorted((key_of(manifest), manifest["metadata"]["resourceVersion"]) for manifest in cache.list(kind))
 
 
 async def _flip(cluster: Cluster, manifest: Manifest) -> None:
@@ -392,57 +396,57 @@ def secret(namespace: str, name: str, **labels: str) -> Manifest:
 
 
 async def test_only_metadata_is_kept_of_a_kind_that_nobody_reads(cluster: Cluster, namespace: str) -> None:
-    for each in (config(namespace, "a") | {"data": {"a": "1"}}, secret(namespace, "s")):
-        await cluster.create(each)
-    async with following(cluster, cache_policy=Thrifty()) as found:
-        settings = found.cache.get(ResourceKey("", "ConfigMap", namespace, "a"))
+    for manifest in (config(namespace, "a") | {"data": {"a": "1"}}, secret(namespace, "s")):
+        await cluster.create(manifest)
+    async with following(cluster, cache_policy=Thrifty()) as follower:
+        settings = follower.cache.get(ResourceKey("", "ConfigMap", namespace, "a"))
         assert settings is not None and settings["data"] == {"a": "1"} and not settings["metadata"]["managedFields"]
-        kept = found.cache.get(ResourceKey("", "Secret", namespace, "s"))
-        assert kept is not None and kept.keys() == {"apiVersion", "kind", "metadata"}
-        assert "managedFields" not in kept["metadata"] and kept["metadata"]["uid"]
-        assert found.all.is_synced(SECRET)
+        cached_secret = follower.cache.get(ResourceKey("", "Secret", namespace, "s"))
+        assert cached_secret is not None and cached_secret.keys() == {"apiVersion", "kind", "metadata"}
+        assert "managedFields" not in cached_secret["metadata"] and cached_secret["metadata"]["uid"]
+        assert follower.all.is_synced(SECRET)
 
 
 async def test_whoever_reads_a_kind_gets_all_of_it_soon(cluster: Cluster, namespace: str, eventually: Any) -> None:
     await cluster.create(secret(namespace, "s"))
     key = ResourceKey("", "Secret", namespace, "s")
-    async with following(cluster, cache_policy=Thrifty()) as found:
-        assert not found.all.is_synced_in_full(SECRET)  # but it begins to
-        await eventually(lambda: found.all.is_synced_in_full(SECRET))
-        assert "data" in (found.cache.get(key) or {})
-        assert [name for name, _ in found.changes].count("s") == 2  # told anew
+    async with following(cluster, cache_policy=Thrifty()) as follower:
+        assert not follower.all.is_synced_in_full(SECRET)  # but it begins to
+        await eventually(lambda: follower.all.is_synced_in_full(SECRET))
+        assert "data" in (follower.cache.get(key) or {})
+        assert [name for name, _ in follower.changes].count("s") == 2  # told anew
         await cluster.patch(key, {"stringData": {"a": "2"}})
-        await eventually(lambda: (found.cache.get(key) or {}).get("data") == {"a": "Mg=="})
+        await eventually(lambda: (follower.cache.get(key) or {}).get("data") == {"a": "Mg=="})
         await cluster.delete(key)
-        await eventually(lambda: found.cache.get(key) is None)
+        await eventually(lambda: follower.cache.get(key) is None)
 
 
 async def test_one_that_is_wanted_makes_its_kind_whole_before_anybody_begins(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    for each in (secret(namespace, "a"), secret(namespace, "b", wanted="yes"), secret(namespace, "c")):
-        await cluster.create(each)
-    async with following(cluster, cache_policy=Thrifty()) as found:
-        assert found.all.is_synced(SECRET)
-        assert all("data" in each for each in found.cache.list(SECRET, namespace=namespace))
+    for manifest in (secret(namespace, "a"), secret(namespace, "b", wanted="yes"), secret(namespace, "c")):
+        await cluster.create(manifest)
+    async with following(cluster, cache_policy=Thrifty()) as follower:
+        assert follower.all.is_synced(SECRET)
+        assert all("data" in manifest for manifest in follower.cache.list(SECRET, namespace=namespace))
 
 
 async def test_one_that_becomes_wanted_makes_its_kind_whole(cluster: Cluster, namespace: str, eventually: Any) -> None:
-    made = await cluster.create(secret(namespace, "a"))
-    async with following(cluster, cache_policy=Thrifty()) as found:
+    created_secret = await cluster.create(secret(namespace, "a"))
+    async with following(cluster, cache_policy=Thrifty()) as follower:
         await cluster.create(secret(namespace, "b", wanted="yes"))
-        await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
+        await eventually(lambda: "data" in (follower.cache.get(key_of(created_secret)) or {}))
 
 
 async def test_what_the_thrift_wants_since_is_seen_when_it_is_told_to_look_again(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    made = await cluster.create(secret(namespace, "a", later="yes"))
+    created_secret = await cluster.create(secret(namespace, "a", later="yes"))
     thrift = Thrifty()
-    async with following(cluster, cache_policy=thrift) as found:
-        thrift.requires_full_kind = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
-        found.all.rediscover()
-        await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
+    async with following(cluster, cache_policy=thrift) as follower:
+        thrift.requires_full_kind = lambda manifest: "later" in (manifest["metadata"].get("labels") or {})  # type: ignore[method-assign]
+        follower.all.rediscover()
+        await eventually(lambda: "data" in (follower.cache.get(key_of(created_secret)) or {}))
 
 
 class Noting(Thrifty):
@@ -461,8 +465,8 @@ async def test_a_watch_is_not_about_whoever_wanted_it_first(cluster: Cluster, na
     await cluster.create(secret(namespace, "s"))
     thrift = Noting()
     with with_log_fields(member="m"):
-        async with following(cluster, cache_policy=thrift) as found:
+        async with following(cluster, cache_policy=thrift) as follower:
             with with_log_fields(application="argocd/web"):
-                found.all.is_synced_in_full(SECRET)
-            await eventually(lambda: found.all.is_synced(SECRET))
-    assert thrift.about and all(each == {"member": "m"} for each in thrift.about)
+                follower.all.is_synced_in_full(SECRET)
+            await eventually(lambda: follower.all.is_synced(SECRET))
+    assert thrift.about and all(log_fields == {"member": "m"} for log_fields in thrift.about)

@@ -48,9 +48,9 @@ class Told:
         self.changes: list[tuple[str, str, str]] = []
 
     def __call__(self, before: Manifest | None, after: Manifest | None) -> None:
-        known = after or before
-        assert known is not None
-        self.changes.append((known["metadata"]["name"], _version(before), _version(after)))
+        manifest = after or before
+        assert manifest is not None
+        self.changes.append((manifest["metadata"]["name"], _version(before), _version(after)))
 
     def names(self) -> list[str]:
         return [name for name, _, _ in self.changes]
@@ -64,13 +64,13 @@ def _version(manifest: Manifest | None) -> str:
 async def informing(
     cluster: Any, namespace: str, kind: GroupKind = KIND, **settings: Any
 ) -> AsyncIterator[tuple[Informer, InformerCache, Told]]:
-    cache, told = InformerCache(), Told()
+    cache, listener = InformerCache(), Told()
     one = Informer(cluster, kind, cache, namespace=namespace, **settings)
-    one.listeners.append(told)
+    one.listeners.append(listener)
     task = asyncio.create_task(one.run())
     try:
         await asyncio.wait_for(one.synced.wait(), HANG_SECONDS)
-        yield one, cache, told
+        yield one, cache, listener
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -85,16 +85,16 @@ async def test_what_is_there_and_what_comes_is_told_once_each(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     await cluster.create(config(namespace, "a"))
-    async with informing(cluster, namespace) as (_, cache, told):
+    async with informing(cluster, namespace) as (_, cache, listener):
         assert [manifest["metadata"]["name"] for manifest in cache.list(KIND)] == ["a"]
-        made = await cluster.create(config(namespace, "b"))
-        changed = await cluster.patch(key_of(made), {"data": {"x": "1"}})
-        await cluster.delete(key_of(made))
-        await eventually(lambda: len(told.changes) >= 4)
-        assert told.names() == ["a", "b", "b", "b"]
-        assert told.changes[1:] == [
-            ("b", "", _version(made)),
-            ("b", _version(made), _version(changed)),
+        config_map = await cluster.create(config(namespace, "b"))
+        changed = await cluster.patch(key_of(config_map), {"data": {"x": "1"}})
+        await cluster.delete(key_of(config_map))
+        await eventually(lambda: len(listener.changes) >= 4)
+        assert listener.names() == ["a", "b", "b", "b"]
+        assert listener.changes[1:] == [
+            ("b", "", _version(config_map)),
+            ("b", _version(config_map), _version(changed)),
             ("b", _version(changed), ""),
         ]
         assert await agrees(cluster, cache, namespace)
@@ -111,18 +111,18 @@ async def test_a_watch_that_ends_goes_on_from_the_last_event_without_listing(
 
     faulty = Faulty(cluster, count)
     faulty.events_until_cut = 1
-    async with informing(faulty, namespace) as (_, _, told):
-        made = [await cluster.create(config(namespace, name)) for name in "abc"]
-        await eventually(lambda: len(told.changes) == 3 and len(faulty.watched_since) >= 4)
-        assert told.names() == ["a", "b", "c"]
-        assert faulty.watched_since[1:4] == [_version(manifest) for manifest in made]
+    async with informing(faulty, namespace) as (_, _, listener):
+        config_maps = [await cluster.create(config(namespace, name)) for name in "abc"]
+        await eventually(lambda: len(listener.changes) == 3 and len(faulty.watched_since) >= 4)
+        assert listener.names() == ["a", "b", "c"]
+        assert faulty.watched_since[1:4] == [_version(manifest) for manifest in config_maps]
         assert lists == 1
 
 
 async def test_a_deletion_while_the_history_was_lost_is_still_told(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    kept, lost = [await cluster.create(config(namespace, name)) for name in ("kept", "lost")]
+    remaining, lost = [await cluster.create(config(namespace, name)) for name in ("kept", "lost")]
     away = asyncio.Event()
 
     def gone(verb: str) -> Exception | None:
@@ -131,15 +131,18 @@ async def test_a_deletion_while_the_history_was_lost_is_still_told(
         return Gone("compacted") if verb in ("watch", "event") and away.is_set() else None
 
     faulty = Faulty(cluster, gone)
-    async with informing(faulty, namespace) as (_, cache, told):
+    async with informing(faulty, namespace) as (_, cache, listener):
         away.set()
         await cluster.delete(key_of(lost))
         await cluster.create(config(namespace, "new"))
         await turns()
         away.clear()
         await eventually(lambda: {manifest["metadata"]["name"] for manifest in cache.list(KIND)} == {"kept", "new"})
-        assert told.names().count("kept") == 1 and _version(kept) in told.changes[0][2] + told.changes[1][2]
-        assert ("lost", _version(lost), "") in told.changes
+        assert (
+            listener.names().count("kept") == 1
+            and _version(remaining) in listener.changes[0][2] + listener.changes[1][2]
+        )
+        assert ("lost", _version(lost), "") in listener.changes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -153,7 +156,7 @@ async def test_nothing_is_lost_or_doubled_under_random_faults(
         lambda: ClusterError("no", code=500),
     ]
     faulty = Faulty(cluster, lambda verb: chance.choice(faults)())
-    async with informing(faulty, namespace) as (_, cache, told):
+    async with informing(faulty, namespace) as (_, cache, listener):
         for number in range(120):
             faulty.events_until_cut = chance.randrange(4)
             name = chance.choice("abcdef")
@@ -169,7 +172,7 @@ async def test_nothing_is_lost_or_doubled_under_random_faults(
         final = sorted(map(_version, (await cluster.list(KIND, namespace=namespace)).items))
         await eventually(lambda: sorted(map(_version, cache.list(KIND))) == final)
     state: dict[str, str] = {}
-    for name, before, after in told.changes:  # an unbroken chain: each change begins where the last one ended
+    for name, before, after in listener.changes:  # an unbroken chain: each change begins where the last one ended
         assert state.get(name, "") == before != after
         state[name] = after
     assert sorted(version for version in state.values() if version) == final
@@ -192,16 +195,16 @@ async def test_a_kind_that_comes_later_is_found_and_one_that_goes_is_emptied(
             ],
         },
     }
-    async with informing(cluster, namespace, kind) as (_, cache, told):
+    async with informing(cluster, namespace, kind) as (_, cache, listener):
         assert cache.list(kind) == []
-        made = await cluster.create(definition)
+        created_definition = await cluster.create(definition)
         await eventually_created(
             cluster,
             {"apiVersion": "late.example/v1", "kind": "Late", "metadata": {"name": "l", "namespace": namespace}},
         )
-        await eventually(lambda: told.names() == ["l"])
-        await cluster.delete(key_of(made))
-        await eventually(lambda: cache.list(kind) == [] and told.names() == ["l", "l"])
+        await eventually(lambda: listener.names() == ["l"])
+        await cluster.delete(key_of(created_definition))
+        await eventually(lambda: cache.list(kind) == [] and listener.names() == ["l", "l"])
     assert [record for record in caplog.records if record.levelname == "WARNING"] == []
 
 
@@ -233,10 +236,14 @@ async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Clust
 
 
 async def test_metadata_alone_is_kept_under_the_same_key(cluster: Cluster, namespace: str, eventually: Any) -> None:
-    made = await cluster.create(config(namespace, "a"))
+    config_map = await cluster.create(config(namespace, "a"))
     async with informing(cluster, namespace, metadata_only=True) as (_, cache, _told):
-        assert cache.get(key_of(made)) == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]}
-        await cluster.delete(key_of(made))
+        assert cache.get(key_of(config_map)) == {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": config_map["metadata"],
+        }
+        await cluster.delete(key_of(config_map))
         await eventually(lambda: cache.list(KIND) == [])
 
 
@@ -272,10 +279,10 @@ async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_ne
 ) -> None:
     lists: list[str] = []
     liar = FalseDeletions(cluster, lambda verb: lists.append(verb) if verb == "list" else None)
-    made = await cluster.create(config(namespace, "a"))
-    async with informing(liar, namespace, clock=clock) as (_, cache, told):
-        await cluster.patch(key_of(made), {"data": {"x": "1"}})
-        await eventually(lambda: told.names() == ["a", "a"] and clock.waits())
+    config_map = await cluster.create(config(namespace, "a"))
+    async with informing(liar, namespace, clock=clock) as (_, cache, listener):
+        await cluster.patch(key_of(config_map), {"data": {"x": "1"}})
+        await eventually(lambda: listener.names() == ["a", "a"] and clock.waits())
         clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
         await eventually(lambda: len(liar.watched_since) == 2)
         assert cache.list(KIND) == [] and lists == ["list"], "the watch goes on from its last event"
@@ -283,7 +290,7 @@ async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_ne
         other = await cluster.create(config(namespace, "b"))
         await eventually(lambda: len(liar.watched_since) == 3)
         assert lists == ["list", "list"]
-        assert {key_of(manifest) for manifest in cache.list(KIND)} == {key_of(made), key_of(other)}
+        assert {key_of(manifest) for manifest in cache.list(KIND)} == {key_of(config_map), key_of(other)}
         assert await agrees(cluster, cache, namespace)
 
 
@@ -300,15 +307,15 @@ async def test_a_kind_stays_known_and_watched_if_its_hourly_list_fails(
         return lists[-1]
 
     liar, reports = FalseDeletions(cluster, fail_second_list), list[Exception | None]()
-    made = await cluster.create(config(namespace, "a"))
+    config_map = await cluster.create(config(namespace, "a"))
     async with informing(liar, namespace, clock=clock) as (one, cache, _):
         one.report_error = reports.append
         await eventually(lambda: liar.watched_since)
         clock.advance(module.RELIST_INTERVAL_SECONDS)
-        seen = await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        patched = await cluster.patch(key_of(config_map), {"data": {"x": "1"}})
         await eventually(lambda: len(liar.watched_since) == 2)
         assert lists == [None, error] and reports == [], "nobody is told that the kind is unknown"
-        assert liar.watched_since[1] == _version(seen), "the watch goes on from its last event"
+        assert liar.watched_since[1] == _version(patched), "the watch goes on from its last event"
         clock.advance(2 * module.SHORT_WATCH_SECONDS)
         await cluster.create(config(namespace, "b"))
         await eventually(lambda: len(liar.watched_since) == 3)

@@ -77,15 +77,15 @@ class Candidate:
 
 async def passing(seconds: float, *candidates: Candidate, step: float = 0.25) -> list[set[str]]:
     """Let time pass for all; who led at each moment."""
-    seen = []
+    history = []
     for _ in range(round(seconds / step)):
         for candidate in candidates:
             candidate.clock.advance(step)
         await turns(50)
         leaders = {candidate.name for candidate in candidates if candidate.leads}
         assert len(leaders) <= 1, leaders
-        seen.append(leaders)
-    return seen
+        history.append(leaders)
+    return history
 
 
 @pytest.fixture
@@ -107,27 +107,27 @@ def other(candidates: list[Candidate]) -> tuple[Candidate, Candidate]:
 
 
 async def lease(cluster: Cluster, namespace: str) -> dict[str, Any]:
-    found = await cluster.get(ResourceKey("coordination.k8s.io", "Lease", namespace, "argosy"))
-    assert found is not None
-    return dict(found["spec"])
+    manifest = await cluster.get(ResourceKey("coordination.k8s.io", "Lease", namespace, "argosy"))
+    assert manifest is not None
+    return dict(manifest["spec"])
 
 
 @pytest.mark.parametrize("jump", [-30 * 86400, -3600, 3600, 30 * 86400])
-@pytest.mark.parametrize("whose", ["the leader's", "the other's", "both"])
+@pytest.mark.parametrize("clock_owner", ["the leader's", "the other's", "both"])
 async def test_a_clock_that_is_set_neither_ends_a_leadership_nor_keeps_the_other_from_taking_over(
-    two: list[Candidate], jump: int, whose: str
+    two: list[Candidate], jump: int, clock_owner: str
 ) -> None:
     await passing(5, *two)
     leader, waiting = other(two)
-    for candidate in {"the leader's": [leader], "the other's": [waiting], "both": two}[whose]:
+    for candidate in {"the leader's": [leader], "the other's": [waiting], "both": two}[clock_owner]:
         candidate.clock.set_by(jump)
     assert set.union(*await passing(40, *two)) == {leader.name}
     assert leader.lost == 0
     leader.cut_off()
-    seen = await passing(30, *two)
-    assert seen[-1] == {waiting.name}
-    assert set() in seen  # the first has ended before the second began
-    assert len([each for each in seen if each == {waiting.name}]) >= 10 / 0.25
+    history = await passing(30, *two)
+    assert history[-1] == {waiting.name}
+    assert set() in history  # the first has ended before the second began
+    assert len([leaders for leaders in history if leaders == {waiting.name}]) >= 10 / 0.25
 
 
 async def test_one_leads_and_keeps_leading_while_it_renews(
@@ -237,8 +237,8 @@ async def test_what_knows_of_no_permit_is_asked_about_too_and_the_election_is_no
     """An add-on writes to its cluster as if it were alone."""
     await passing(5, *two)
     leader, next_one = other(two)
-    asked = set()  # who, before the election sends something
-    leader.line.fault = lambda verb: asked.add(BEFORE_WRITE.get(None))
+    write_checks = set()  # who, before the election sends something
+    leader.line.fault = lambda verb: write_checks.add(BEFORE_WRITE.get(None))
 
     def send() -> None:
         leader.inside[BEFORE_WRITE]()
@@ -252,7 +252,7 @@ async def test_what_knows_of_no_permit_is_asked_about_too_and_the_election_is_no
     await next_one.stop()
     await passing(4, leader)
     send()  # it leads again
-    assert asked == {None}
+    assert write_checks == {None}
 
 
 async def test_a_call_of_a_leader_ends_with_its_lease_and_not_before(two: list[Candidate]) -> None:

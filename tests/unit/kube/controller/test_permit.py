@@ -32,40 +32,40 @@ async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: C
     step = FencedStep("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
     door = ReadYourWritesClient(cluster, lambda key: None)
     with require_permit(step):
-        made = await door.create(config_map("one", namespace))
+        created = await door.create(config_map("one", namespace))
         step.revoke()
         for change in (
             door.create(config_map("two", namespace)),
             door.apply(config_map("two", namespace), manager="test"),
-            door.replace(made),
-            door.patch(key_of(made), {"data": {"a": "b"}}),
-            door.delete(key_of(made)),
+            door.replace(created),
+            door.patch(key_of(created), {"data": {"a": "b"}}),
+            door.delete(key_of(created)),
         ):
             with pytest.raises(NotOwner):
                 await change
         with pytest.raises(NotOwner):
             await door.acting_as(User("ann", ("system:masters",))).create(config_map("two", namespace))
         await door.create(config_map("three", namespace), dry_run=True)  # changes nothing
-    found = (await cluster.list(key_of(made).group_kind, namespace=namespace)).items
-    assert "data" not in next(each for each in found if each["metadata"]["name"] == "one")
-    assert "two" not in [each["metadata"]["name"] for each in found]
+    config_maps = (await cluster.list(key_of(created).group_kind, namespace=namespace)).items
+    assert "data" not in next(manifest for manifest in config_maps if manifest["metadata"]["name"] == "one")
+    assert "two" not in [manifest["metadata"]["name"] for manifest in config_maps]
 
 
 async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_there_is_one(
     clock: Any, cluster: Cluster, namespace: str
 ) -> None:
     """A Lease that is late is no reason that a revision would never be tried again."""
-    wanted = sync_operations.config("one", namespace=namespace)
-    stage = sync_operations.Stage(cluster, [wanted], engine=ReadYourWritesClient(cluster, lambda key: None))
+    manifest = sync_operations.config("one", namespace=namespace)
+    stage = sync_operations.Stage(cluster, [manifest], engine=ReadYourWritesClient(cluster, lambda key: None))
     is_late = True
     with require_permit(FencedStep("argocd/demo", lambda: not is_late, lambda: 10.0, 4.0, clock)):
         before = stage.begin()
         with pytest.raises(TransientError):
             await stage.step()
-        assert stage.state is before and await cluster.get(key_of(wanted)) is None
+        assert stage.state is before and await cluster.get(key_of(manifest)) is None
         is_late = False
         assert (await stage.finish()).phase is OperationPhase.SUCCEEDED
-    await cluster.delete(key_of(wanted))
+    await cluster.delete(key_of(manifest))
 
 
 async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
@@ -123,8 +123,12 @@ async def test_a_call_of_a_step_that_was_taken_away_is_given_up_after_a_while(cl
 
 
 async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> None:
-    step, answered, told = FencedStep("argocd/app", lambda: True, lambda: 10.0, 4.0, clock), asyncio.Event(), []
-    step.on_finished = lambda: told.append("quiet")
+    step, answered, notifications = (
+        FencedStep("argocd/app", lambda: True, lambda: 10.0, 4.0, clock),
+        asyncio.Event(),
+        [],
+    )
+    step.on_finished = lambda: notifications.append("quiet")
     with require_permit(step):
         waiting = asyncio.create_task(run_write(answered.wait, "wait"))
         await turns()
@@ -135,7 +139,7 @@ async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> 
     answered.set()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert step.is_finished and told
+    assert step.is_finished and notifications
 
 
 async def test_whoever_is_cancelled_does_not_wait_for_ever(clock: Any) -> None:

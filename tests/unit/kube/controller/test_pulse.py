@@ -137,8 +137,8 @@ async def test_calls_as_another_end_with_it_as_well() -> None:
 
 
 async def test_a_failure_in_the_moment_of_the_end_is_left_to_nobody() -> None:
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    error_contexts: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: error_contexts.append(context))
 
     async def fails(gate: asyncio.Event) -> None:
         await gate.wait()
@@ -156,4 +156,4 @@ async def test_a_failure_in_the_moment_of_the_end_is_left_to_nobody() -> None:
         assert task.cancelled()
         del task
     gc.collect()
-    assert told == []
+    assert error_contexts == []

@@ -113,25 +113,25 @@ async def test_a_taker_that_is_cancelled_takes_no_key_with_it() -> None:
 async def test_many_workers_never_share_a_key_and_see_every_last_change() -> None:
     chance = random.Random(7)
     queue = WorkQueue()
-    wanted = dict.fromkeys(map(key, "abcde"), 0)
-    done = dict(wanted)
+    requested = dict.fromkeys(map(key, "abcde"), 0)
+    done = dict(requested)
     busy: set[ResourceKey] = set()
 
     async def work() -> None:
         while (one := await queue.take()) is not None:
             assert one not in busy
             busy.add(one)
-            seen = wanted[one]
+            count = requested[one]
             for _ in range(chance.randrange(3)):
                 await asyncio.sleep(0)
-            done[one] = seen
+            done[one] = count
             busy.discard(one)
             queue.done(one)
 
     workers = [asyncio.create_task(work()) for _ in range(4)]
     for _ in range(2_000):
-        one = chance.choice(list(wanted))
-        wanted[one] += 1
+        one = chance.choice(list(requested))
+        requested[one] += 1
         queue.add(one)
         if chance.random() < 0.3:
             await asyncio.sleep(0)
@@ -139,7 +139,7 @@ async def test_many_workers_never_share_a_key_and_see_every_last_change() -> Non
         await asyncio.sleep(0)
     queue.close()
     await asyncio.gather(*workers)
-    assert done == wanted
+    assert done == requested
 
 
 async def test_what_is_urgent_goes_before_all_that_waits_and_still_comes_once() -> None:
@@ -190,7 +190,7 @@ def tenant(one: ResourceKey) -> str:
     return one.name.partition("-")[0]
 
 
-async def taken(queue: WorkQueue, count: int) -> list[str]:
+async def take_names(queue: WorkQueue, count: int) -> list[str]:
     """Names of the next keys that may be taken now, up to so many."""
     names = []
     for _ in range(count):
@@ -209,13 +209,13 @@ async def test_a_tenant_whose_keys_hold_all_its_slots_does_not_keep_another_wait
     queue = WorkQueue(find_tenant=tenant, slots_per_tenant=2)
     for number in range(5):
         queue.add(key(f"greedy-{number}"))
-    assert await taken(queue, 5) == ["greedy-0", "greedy-1"]
+    assert await take_names(queue, 5) == ["greedy-0", "greedy-1"]
     queue.add(key("other-0"))
     queue.add(key("other-1"))
-    assert await taken(queue, 5) == ["other-0"]
+    assert await take_names(queue, 5) == ["other-0"]
     assert queue.list_depths() == {"greedy": 3, "other": 1}
     queue.done(key("other-0"))
-    assert await taken(queue, 5) == ["other-1"]
+    assert await take_names(queue, 5) == ["other-1"]
 
 
 async def test_a_tenant_alone_uses_all_slots_and_a_key_that_waited_for_one_wakes_a_worker() -> None:
@@ -232,9 +232,9 @@ async def test_a_tenant_alone_uses_all_slots_and_a_key_that_waited_for_one_wakes
 async def test_urgent_keys_of_one_tenant_do_not_keep_another_waiting() -> None:
     queue = WorkQueue(find_tenant=tenant, slots_per_tenant=1)
     queue.add(key("greedy-0"))
-    assert await taken(queue, 1) == ["greedy-0"]
+    assert await take_names(queue, 1) == ["greedy-0"]
     for number in range(1, 4):
         queue.add(key(f"greedy-{number}"), is_urgent=True)
     queue.add(key("other-0"))
     queue.done(key("greedy-0"))
-    assert await taken(queue, 1) == ["other-0"]
+    assert await take_names(queue, 1) == ["other-0"]

@@ -144,8 +144,10 @@ async def test_who_may_see_only_that_object_is_served_by_looking_again(
 
 async def test_all_objects_of_a_namespace_are_seen_and_no_others(cluster: Cluster) -> None:
     await cluster.create(config(done="yes"))
-    assert await wait_for_objects(cluster, KIND, "default", lambda found: KEY.name in found, 0.0)
-    assert not await wait_for_objects(cluster, KIND, "kube-system", lambda found: KEY.name in found, 0.0)
+    assert await wait_for_objects(cluster, KIND, "default", lambda objects_by_name: KEY.name in objects_by_name, 0.0)
+    assert not await wait_for_objects(
+        cluster, KIND, "kube-system", lambda objects_by_name: KEY.name in objects_by_name, 0.0
+    )
 
 
 @pytest.mark.parametrize("jump", [-86400.0, -3600.0, 3600.0, 86400.0])

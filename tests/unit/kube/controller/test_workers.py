@@ -77,7 +77,7 @@ async def test_a_controller_makes_the_cluster_what_its_input_asks_for(
     async with running(cluster, namespace, controller, cache=cache):
         late = await cluster.create(config(namespace, "late"))
         await eventually(lambda: {"early", "late", "early-copy", "late-copy"} <= names(cache))
-        assert [found["metadata"]["name"] for found in cache.list_owned(late["metadata"]["uid"])] == ["late-copy"]
+        assert [manifest["metadata"]["name"] for manifest in cache.list_owned(late["metadata"]["uid"])] == ["late-copy"]
         await cluster.delete(ResourceKey("", "ConfigMap", namespace, "late-copy"))
         await eventually(lambda: controller.woken.count("late") >= 2)
         await eventually(lambda: "late-copy" in names(cache))
@@ -93,14 +93,14 @@ async def test_a_users_error_waits_for_the_input_to_change(
     async def refuse(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         raise UserError("no image")
 
-    made = await cluster.create(config(namespace, "a"))
+    config_map = await cluster.create(config(namespace, "a"))
     controller = Doing(refuse)
     async with running(cluster, namespace, controller, clock=clock):
         await eventually(lambda: controller.woken == ["a"])
         clock.advance(3600)
         await turns()
         assert controller.woken == ["a"]
-        await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await cluster.patch(key_of(config_map), {"data": {"x": "1"}})
         await eventually(lambda: controller.woken == ["a", "a"])
 
 
@@ -174,17 +174,17 @@ async def test_one_key_is_never_reconciled_twice_at_once(cluster: Cluster, names
         assert key.name not in busy
         busy.add(key.name)
         most = max(most, len(busy))
-        found = context.cache.get(key)
+        cached = context.cache.get(key)
         await asyncio.sleep(0.005)
-        last[key.name] = (found or {}).get("data", {}).get("x", "")
+        last[key.name] = (cached or {}).get("data", {}).get("x", "")
         busy.discard(key.name)
         return None
 
-    made = [await cluster.create(config(namespace, name)) for name in "ab"]
+    config_maps = [await cluster.create(config(namespace, name)) for name in "ab"]
     controller = Doing(slowly)
     async with running(cluster, namespace, controller, workers=4) as task:
         for number in range(20):
-            for manifest in made:
+            for manifest in config_maps:
                 await cluster.patch(key_of(manifest), {"data": {"x": str(number)}})
         await eventually(lambda: last == {"a": "19", "b": "19"})
         assert most == 2 and not task.done()

@@ -6,7 +6,7 @@ from argosy.kube.objects.field_lines import find_duplicate_keys
 
 
 def lines(text: str) -> list[tuple[str, int, int]]:
-    return [(".".join(each.path), each.first_line, each.line) for each in find_duplicate_keys(text)]
+    return [(".".join(duplicate.path), duplicate.first_line, duplicate.line) for duplicate in find_duplicate_keys(text)]
 
 
 def test_a_key_that_is_written_twice_is_found_at_both_lines() -> None:

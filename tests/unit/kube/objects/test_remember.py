@@ -49,22 +49,22 @@ def test_long_texts_do_not_stay_in_memory(function: Callable[[str], Any]) -> Non
     tracemalloc.start()
     try:
         send("b")
-        kept, _ = tracemalloc.get_traced_memory()
+        traced_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 5 * LONG
+    assert traced_bytes < 5 * LONG
 
 
 def test_short_texts_are_answered_once() -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     @cache_short_texts(10)
     def length(text: str) -> int:
-        asked.append(text)
+        calls.append(text)
         return len(text)
 
     for _ in range(3):
         assert length("a") == 1
         assert length("b" * MAX_CACHED_TEXT_LENGTH) == MAX_CACHED_TEXT_LENGTH
         assert length("c" * (MAX_CACHED_TEXT_LENGTH + 1)) == MAX_CACHED_TEXT_LENGTH + 1
-    assert [text[0] for text in asked] == ["a", "b", "c", "c", "c"]
+    assert [text[0] for text in calls] == ["a", "b", "c", "c", "c"]

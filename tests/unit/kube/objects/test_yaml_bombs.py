@@ -90,7 +90,11 @@ def rows(names: Iterable[str]) -> list[Any]:
     first, *others = YamlDialect
     return [
         *((name, first) for name in names),
-        *(pytest.param(name, each, marks=IN_TEST_ALL if name in LARGE else ()) for name in names for each in others),
+        *(
+            pytest.param(name, dialect, marks=IN_TEST_ALL if name in LARGE else ())
+            for name in names
+            for dialect in others
+        ),
     ]
 
 

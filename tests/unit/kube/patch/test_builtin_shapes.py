@@ -15,9 +15,9 @@ NOW = "2026-01-01T00:00:01Z"
 
 
 def shape(group: str, kind: str) -> Type:
-    found = find_builtin_type(group, "v1", kind)
-    assert found is not None
-    return found
+    builtin_type = find_builtin_type(group, "v1", kind)
+    assert builtin_type is not None
+    return builtin_type
 
 
 def deployment(**spec: Any) -> dict[str, Any]:
@@ -109,11 +109,13 @@ def test_two_appliers_share_a_deployment_by_container() -> None:
     sidecar = deployment(template={"spec": {"containers": [{"name": "side", "image": "s"}]}})
     arguments: dict[str, Any] = {"api_version": "apps/v1", "now": NOW, "shape": shape("apps", "Deployment")}
     both = apply(first, sidecar, manager="two", force=False, **arguments)
-    assert [each["name"] for each in both["spec"]["template"]["spec"]["containers"]] == ["web", "side"]
+    assert [container["name"] for container in both["spec"]["template"]["spec"]["containers"]] == ["web", "side"]
     taken = deployment(template={"spec": {"containers": [{"name": "web", "image": "other"}]}})
     with pytest.raises(FieldConflicts) as caught:
         apply(both, taken, manager="two", force=False, **arguments)
-    assert [each.path for each in caught.value.conflicts] == ['.spec.template.spec.containers[name="web"].image']
+    assert [conflict.path for conflict in caught.value.conflicts] == [
+        '.spec.template.spec.containers[name="web"].image'
+    ]
 
 
 def test_a_service_port_without_protocol_is_the_tcp_one() -> None:

@@ -16,7 +16,7 @@ paths = st.lists(elements, min_size=1, max_size=4).map(tuple)
 path_sets = st.frozensets(paths, max_size=8)
 
 
-def made(members: frozenset[tuple[str, ...]]) -> FieldSet:
+def build_field_set(members: frozenset[tuple[str, ...]]) -> FieldSet:
     return FieldSet.from_paths(*members)
 
 
@@ -27,7 +27,7 @@ def members(fields: FieldSet) -> frozenset[tuple[str, ...]]:
 @settings(max_examples=examples())
 @given(path_sets)
 def test_a_set_holds_exactly_its_paths(chosen: frozenset[tuple[str, ...]]) -> None:
-    fields = made(chosen)
+    fields = build_field_set(chosen)
     assert members(fields) == chosen
     assert len(fields) == len(chosen)
     assert bool(fields) is bool(chosen)
@@ -38,29 +38,31 @@ def test_a_set_holds_exactly_its_paths(chosen: frozenset[tuple[str, ...]]) -> No
 @settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_the_algebra_is_that_of_sets_of_paths(left: frozenset[Any], right: frozenset[Any]) -> None:
-    assert members(made(left) | made(right)) == left | right
-    assert members(made(left) & made(right)) == left & right
-    assert members(made(left) - made(right)) == left - right
+    assert members(build_field_set(left) | build_field_set(right)) == left | right
+    assert members(build_field_set(left) & build_field_set(right)) == left & right
+    assert members(build_field_set(left) - build_field_set(right)) == left - right
 
 
 @settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_without_takes_the_children_too(left: frozenset[Any], right: frozenset[Any]) -> None:
     expected = {path for path in left if not any(path[: n + 1] in right for n in range(len(path)))}
-    assert members(made(left).without_subtrees(made(right))) == expected
+    assert members(build_field_set(left).without_subtrees(build_field_set(right))) == expected
 
 
 @settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_sets_are_equal_when_their_paths_are(left: frozenset[Any], right: frozenset[Any]) -> None:
-    assert (made(left) == made(right)) is (left == right)
-    assert made(left) == made(frozenset(left)) and hash(made(left)) == hash(made(frozenset(left)))
+    assert (build_field_set(left) == build_field_set(right)) is (left == right)
+    assert build_field_set(left) == build_field_set(frozenset(left)) and hash(build_field_set(left)) == hash(
+        build_field_set(frozenset(left))
+    )
 
 
 @settings(max_examples=examples())
 @given(path_sets)
 def test_fieldsv1_survives_a_round_trip(chosen: frozenset[Any]) -> None:
-    text = json.dumps(made(chosen).to_wire())
+    text = json.dumps(build_field_set(chosen).to_wire())
     again = FieldSet.parse(json.loads(text))
     assert members(again) == chosen
     assert json.dumps(FieldSet(again.tree).to_wire()) == text
@@ -69,7 +71,7 @@ def test_fieldsv1_survives_a_round_trip(chosen: frozenset[Any]) -> None:
 @settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_no_operation_changes_its_operands(left: frozenset[Any], right: frozenset[Any]) -> None:
-    one, two = made(left), made(right)
+    one, two = build_field_set(left), build_field_set(right)
     before = json.dumps([one.to_wire(), two.to_wire()])
     _ = (one | two, one & two, one - two, one.without_subtrees(two))
     assert json.dumps([one.to_wire(), two.to_wire()]) == before

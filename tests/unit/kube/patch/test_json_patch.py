@@ -151,19 +151,19 @@ documents = st.dictionaries(
 
 
 def places(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = [path] if path else []
+    paths = [path] if path else []
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
-        found += places(child, (*path, str(key)))
-    return found
+        paths += places(child, (*path, str(key)))
+    return paths
 
 
 @st.composite
 def patches(draw: st.DrawFn) -> tuple[Any, list[dict[str, Any]]]:
     """A document and operations at places that it has, or nearly has."""
     document = draw(documents)
-    known = places(document) or [("a",)]
-    place = st.sampled_from(known).flatmap(
+    paths = places(document) or [("a",)]
+    path_strategy = st.sampled_from(paths).flatmap(
         lambda path: st.sampled_from([path, (*path, "a"), (*path[:-1], "0"), (*path[:-1], "-")])
     )
     operations = draw(
@@ -176,8 +176,8 @@ def patches(draw: st.DrawFn) -> tuple[Any, list[dict[str, Any]]]:
                     "value": value,
                 },
                 st.sampled_from(["add", "remove", "replace", "move", "copy", "test"]),
-                place,
-                st.sampled_from(known),
+                path_strategy,
+                st.sampled_from(paths),
                 scalars | documents,
             ),
             max_size=6,

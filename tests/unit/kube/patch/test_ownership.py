@@ -41,11 +41,11 @@ def update(
 
 
 def owners(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {each["manager"]: each["fieldsV1"] for each in manifest["metadata"].get("managedFields", [])}
+    return {entry["manager"]: entry["fieldsV1"] for entry in manifest["metadata"].get("managedFields", [])}
 
 
 def times(manifest: dict[str, Any]) -> dict[str, str]:
-    return {each["manager"]: each["time"] for each in manifest["metadata"]["managedFields"]}
+    return {entry["manager"]: entry["time"] for entry in manifest["metadata"]["managedFields"]}
 
 
 def test_a_creator_owns_all_fields_and_their_parents() -> None:
@@ -66,8 +66,8 @@ def test_a_creator_owns_all_fields_and_their_parents() -> None:
 
 
 def test_names_and_what_the_server_sets_have_no_owner() -> None:
-    given = {"namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1, "creationTimestamp": T1}
-    assert owners(update(None, config_map(None, **given))) == {}
+    server_fields = {"namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1, "creationTimestamp": T1}
+    assert owners(update(None, config_map(None, **server_fields))) == {}
 
 
 def test_what_equals_the_empty_object_was_written_by_nobody() -> None:
@@ -165,7 +165,7 @@ def test_a_subresource_does_not_edit_the_owners_and_has_its_own_entry() -> None:
     live = update(None, widget, shape=WIDGET)
     sent = widget | {"metadata": {"name": "w", "managedFields": []}, "status": {"phase": "ok"}}
     after = update(live, sent, "m", T2, shape=WIDGET, subresource="status")
-    assert [(each.get("subresource"), each["fieldsV1"]) for each in after["metadata"]["managedFields"]] == [
+    assert [(entry.get("subresource"), entry["fieldsV1"]) for entry in after["metadata"]["managedFields"]] == [
         (None, {"f:spec": {".": {}, "f:size": {}}}),
         ("status", {"f:status": {".": {}, "f:phase": {}}}),
     ]
@@ -184,9 +184,9 @@ def test_old_updaters_become_ancient_changes() -> None:
     for number in range(1, 12):
         data = data | {f"k{number:02}": "1"}
         live = update(live, config_map(data), f"m{number:02}", f"2026-01-01T00:00:{number:02}Z")
-    found = owners(live)
-    assert len(found) == 10
-    assert found["ancient-changes"] == {"f:data": {".": {}, "f:k00": {}, "f:k01": {}, "f:k02": {}}}
+    fields_by_manager = owners(live)
+    assert len(fields_by_manager) == 10
+    assert fields_by_manager["ancient-changes"] == {"f:data": {".": {}, "f:k00": {}, "f:k01": {}, "f:k02": {}}}
     assert times(live)["ancient-changes"] == "2026-01-01T00:00:02Z"
 
 

@@ -63,7 +63,7 @@ def updated(live: dict[str, Any], new: dict[str, Any], manager: str = "probe") -
 
 def owners(manifest: dict[str, Any]) -> list[tuple[str, str, Any]]:
     entries = manifest["metadata"].get("managedFields", [])
-    return [(each["manager"], each["operation"], each["fieldsV1"]) for each in entries]
+    return [(entry["manager"], entry["operation"], entry["fieldsV1"]) for entry in entries]
 
 
 def test_the_story_of_a_shared_config_map_goes_as_on_a_real_server() -> None:
@@ -205,10 +205,10 @@ def test_items_of_a_map_list_have_owners_of_their_own() -> None:
     ],
 )
 def test_lists_of_both_are_woven_as_the_server_does(live: list[str], config: list[str], expected: list[str]) -> None:
-    before = applied(None, widget(tags=live, items=[{"name": each} for each in live]), "other", shape=WIDGET)
-    after = applied(before, widget(tags=config, items=[{"name": each} for each in config]), shape=WIDGET)
+    before = applied(None, widget(tags=live, items=[{"name": name} for name in live]), "other", shape=WIDGET)
+    after = applied(before, widget(tags=config, items=[{"name": name} for name in config]), shape=WIDGET)
     assert after["spec"]["tags"] == expected
-    assert [each["name"] for each in after["spec"]["items"]] == expected
+    assert [entry["name"] for entry in after["spec"]["items"]] == expected
 
 
 def test_a_key_that_is_left_out_counts_as_its_default() -> None:
@@ -302,7 +302,7 @@ specs = st.fixed_dictionaries(
         "tags": st.lists(names, unique=True, max_size=4),
         "items": st.lists(
             st.fixed_dictionaries({"name": names}, optional={"value": st.integers(0, 2)}),
-            unique_by=lambda each: each["name"],
+            unique_by=lambda item: item["name"],
             max_size=4,
         ),
         "nested": st.dictionaries(
@@ -365,4 +365,4 @@ def test_without_force_either_nothing_of_the_other_changes_or_it_is_a_conflict(
     except FieldConflicts as refusal:
         assert refusal.conflicts
         return
-    assert [each for each in owners(after) if each[0] == "m1"] == owners(live)
+    assert [entry for entry in owners(after) if entry[0] == "m1"] == owners(live)

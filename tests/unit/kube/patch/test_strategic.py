@@ -18,7 +18,7 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def names(document: dict[str, Any], field: str = "containers") -> list[Any]:
-    return [each["name"] for each in document["spec"][field]]
+    return [item["name"] for item in document["spec"][field]]
 
 
 A, B, C = {"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}
@@ -201,7 +201,7 @@ def test_a_patch_cannot_merge_into_a_field_that_the_schema_does_not_know() -> No
 def test_a_service_port_is_known_by_its_number_alone() -> None:
     document = {"spec": {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}}
     patched = strategic_merge.apply(document, {"spec": {"ports": [{"port": 53, "name": "dns"}]}}, SERVICE)
-    assert [each.get("name") for each in patched["spec"]["ports"]].count("dns") == 1
+    assert [port.get("name") for port in patched["spec"]["ports"]].count("dns") == 1
 
 
 def test_free_json_merges_maps_and_replaces_lists() -> None:
@@ -220,21 +220,21 @@ element_names = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=6)
 
 
 @settings(max_examples=examples())
-@given(live=element_names, wanted=element_names, data=st.data())
+@given(live=element_names, desired=element_names, data=st.data())
 def test_a_set_order_is_obeyed_and_live_elements_keep_theirs(
-    live: list[str], wanted: list[str], data: st.DataObject
+    live: list[str], desired: list[str], data: st.DataObject
 ) -> None:
-    if not wanted or not live:
+    if not desired or not live:
         return
-    changed = [name for name in wanted if name not in live or data.draw(st.booleans())]
+    changed = [name for name in desired if name not in live or data.draw(st.booleans())]
     patch = {
         "spec": {
-            "$setElementOrder/containers": [{"name": name} for name in wanted],
+            "$setElementOrder/containers": [{"name": name} for name in desired],
             "containers": [{"name": name, "image": "new"} for name in changed],
         }
     }
     patched = strategic_merge.apply(pod(*({"name": name} for name in live)), patch, POD)
     result = names(patched)
-    assert sorted(result) == sorted({*live, *wanted} - ({*wanted} - {*live} - {*changed}))
-    assert [name for name in result if name in wanted] == [name for name in wanted if name in result]
-    assert [name for name in result if name not in wanted] == [name for name in live if name not in wanted]
+    assert sorted(result) == sorted({*live, *desired} - ({*desired} - {*live} - {*changed}))
+    assert [name for name in result if name in desired] == [name for name in desired if name in result]
+    assert [name for name in result if name not in desired] == [name for name in live if name not in desired]

@@ -127,12 +127,12 @@ elements = st.lists(
             "command": st.lists(texts, max_size=2),
             "env": st.lists(
                 st.fixed_dictionaries({"name": st.sampled_from("XYZ")}, optional={"value": texts}),
-                unique_by=lambda each: each["name"],
+                unique_by=lambda container: container["name"],
                 max_size=3,
             ),
         },
     ),
-    unique_by=lambda each: each["name"],
+    unique_by=lambda variable: variable["name"],
     max_size=4,
 )
 pods = st.fixed_dictionaries(

@@ -224,10 +224,10 @@ SMALL: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind", "given", "expected"), SMALL, ids=[f"{case[1]}-{n}" for n, case in enumerate(SMALL)]
+    ("api_version", "kind", "fields", "expected"), SMALL, ids=[f"{case[1]}-{n}" for n, case in enumerate(SMALL)]
 )
 def test_each_kind_gets_its_defaults(
-    api_version: str, kind: str, given: dict[str, Any], expected: dict[str, Any]
+    api_version: str, kind: str, fields: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    made = defaulted(manifest(api_version, kind, **given))
-    assert {name: made[name] for name in expected} == expected
+    result = defaulted(manifest(api_version, kind, **fields))
+    assert {name: result[name] for name in expected} == expected

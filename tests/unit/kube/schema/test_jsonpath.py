@@ -22,7 +22,7 @@ POD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         (".metadata.name", ["p"]),
         ("{.metadata.name}", ["p"]),
@@ -50,8 +50,8 @@ POD: dict[str, Any] = {
         (".", [POD]),
     ],
 )
-def test_a_path_finds_what_it_names(path: str, found: list[Any]) -> None:
-    assert compile_path(path).find_all(POD) == found
+def test_a_path_finds_what_it_names(path: str, expected: list[Any]) -> None:
+    assert compile_path(path).find_all(POD) == expected
 
 
 def test_first_is_none_where_nothing_is_found() -> None:

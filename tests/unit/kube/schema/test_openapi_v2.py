@@ -15,27 +15,34 @@ BOAT = ApiResource("harbour.example.com", "v1", "Boat", "boats", "boat", True, c
 
 
 def parts(message: bytes, number: int) -> Iterator[bytes]:
-    return (value for found, _, value in split_fields(message) if found == number and isinstance(value, bytes))
+    return (
+        value for field_number, _, value in split_fields(message) if field_number == number and isinstance(value, bytes)
+    )
 
 
 def kinds(message: bytes) -> dict[str, object]:
     """Definition name → the kinds that its extension names, by gnostic's field numbers."""
-    found = {}
-    for definition in (each for group in parts(message, 9) for each in parts(group, 1)):
+    kinds_by_name = {}
+    for definition in (encoded_definition for group in parts(message, 9) for encoded_definition in parts(group, 1)):
         (name,), (schema,) = parts(definition, 1), parts(definition, 2)
         (extension,) = parts(schema, 31)
         assert list(parts(extension, 1)) == [b"x-kubernetes-group-version-kind"]
         (value,) = parts(extension, 2)
         (text,) = parts(value, 2)
-        found[name.decode()] = orjson.loads(text)
-    return found
+        kinds_by_name[name.decode()] = orjson.loads(text)
+    return kinds_by_name
 
 
 def test_every_kind_is_named_once_with_its_group_and_version() -> None:
-    found = kinds(build_document([*BUILTIN_RESOURCES, BOAT]))
-    assert len(found) == len({(each.group, each.version, each.kind) for each in BUILTIN_RESOURCES}) + 1
-    assert found["io.k8s.api.apps.v1.Deployment"] == [{"group": "apps", "version": "v1", "kind": "Deployment"}]
-    assert found["com.example.harbour.v1.Boat"] == [{"group": "harbour.example.com", "version": "v1", "kind": "Boat"}]
+    kinds_by_name = kinds(build_document([*BUILTIN_RESOURCES, BOAT]))
+    assert (
+        len(kinds_by_name)
+        == len({(resource.group, resource.version, resource.kind) for resource in BUILTIN_RESOURCES}) + 1
+    )
+    assert kinds_by_name["io.k8s.api.apps.v1.Deployment"] == [{"group": "apps", "version": "v1", "kind": "Deployment"}]
+    assert kinds_by_name["com.example.harbour.v1.Boat"] == [
+        {"group": "harbour.example.com", "version": "v1", "kind": "Boat"}
+    ]
 
 
 def test_it_says_which_specification_it_follows() -> None:

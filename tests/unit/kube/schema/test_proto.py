@@ -27,7 +27,7 @@ MODULES = go_modules.folder()
 GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
 EXTENSIONS = MODULES / "k8s.io/apiextensions-apiserver@v0.32.13/pkg/apis/testdata/HEAD"
 KINDS = [
-    *((each.group, each.version, each.kind) for each in BUILTIN_RESOURCES),
+    *((resource.group, resource.version, resource.kind) for resource in BUILTIN_RESOURCES),
     ("autoscaling", "v1", "Scale"),
     ("policy", "v1", "Eviction"),
     ("authentication.k8s.io", "v1", "TokenRequest"),
@@ -56,7 +56,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "float64": st.floats(allow_nan=False, allow_infinity=False, width=32),
     "bytes": st.sampled_from(["", "YQ==", "AAECAwQF"]),
     "Time": st.none() | TIMES,
-    "MicroTime": st.none() | TIMES.map(lambda each: each.replace("Z", ".000123Z")),
+    "MicroTime": st.none() | TIMES.map(lambda timestamp: timestamp.replace("Z", ".000123Z")),
     "Quantity": st.sampled_from(["0", "500m", "1Gi", "-3", "12e6"]),
     "IntOrString": st.integers(-(2**31), 2**31 - 1) | st.text(max_size=3),
     "Raw": st.none() | st.dictionaries(st.text(max_size=2), st.integers(-5, 5), min_size=1, max_size=2),
@@ -83,11 +83,11 @@ def values(type_: Type, depth: int) -> st.SearchStrategy[Any]:
 def structs(draw: st.DrawFn, type_: Type, depth: int) -> dict[str, Any]:
     # k8s: an object inside another has no kind in protobuf, only the envelope has one.
     unsaid = {"kind", "apiVersion"} if type_.is_kind else set()
-    fields = [each for name, each in type_.fields.items() if name not in unsaid]
+    fields = [field for name, field in type_.fields.items() if name not in unsaid]
     if depth <= 0 or not fields:
         return {}
     chosen: list[StructField] = draw(st.lists(st.sampled_from(fields), max_size=6))
-    return {each.name: draw(values(each.type, depth - 1)) for each in chosen}
+    return {field.name: draw(values(field.type, depth - 1)) for field in chosen}
 
 
 @st.composite
@@ -254,10 +254,10 @@ def test_a_list_carries_its_version_and_its_items() -> None:
     parts = split_fields(protobuf.encode_list(listing)[4:])
     message = next(value for number, _, value in parts if number == 2)
     assert isinstance(message, bytes)
-    (_, _, head), *found = split_fields(message)
+    (_, _, head), *item_fields = split_fields(message)
     assert isinstance(head, bytes)
     assert (2, 2, b"7") in split_fields(head)
-    names = [config_map(value)["metadata"]["name"] for _, _, value in found if isinstance(value, bytes)]
+    names = [config_map(value)["metadata"]["name"] for _, _, value in item_fields if isinstance(value, bytes)]
     assert names == ["a", "b"]
 
 
@@ -274,8 +274,8 @@ def test_a_message_that_comes_twice_is_merged() -> None:
         encode_bytes_field(1, encode_bytes_field(1, b"name")),
         encode_bytes_field(1, encode_bytes_field(3, b"ml")),
     ]
-    found = config_map(b"".join(metadata) + encode_bytes_field(1, b"") * 10)["metadata"]
-    assert (found["name"], found["namespace"]) == ("name", "ml")
+    merged_metadata = config_map(b"".join(metadata) + encode_bytes_field(1, b"") * 10)["metadata"]
+    assert (merged_metadata["name"], merged_metadata["namespace"]) == ("name", "ml")
     repeated = [encode_bytes_field(1, encode_bytes_field(1, b"%09d" % number)) for number in range(200_000)]
     assert config_map(b"".join(repeated))["metadata"]["name"] == "000199999"
 

@@ -52,8 +52,8 @@ LABEL = (
 def test_a_grammar_says_what_is_wrong(
     grammar: name_syntax.SyntaxCheck, value: str, complaints: tuple[str, ...] | None
 ) -> None:
-    found = grammar(value)
-    assert found == complaints if complaints is not None else found
+    problems = grammar(value)
+    assert problems == complaints if complaints is not None else problems
 
 
 def test_a_name_to_be_completed_may_end_with_a_dash() -> None:

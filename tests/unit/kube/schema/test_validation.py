@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from support.schema_validation import Manifest, created, made
+from support.schema_validation import Manifest, build_manifest, created
 
 
 def test_a_deployment_of_nothing_is_refused_as_the_real_server_does() -> None:
-    assert created(made("apps/v1", "Deployment", spec={})) == [
+    assert created(build_manifest("apps/v1", "Deployment", spec={})) == [
         "spec.selector: Required value",
         "spec.template.metadata.labels: Invalid value: map[string]string(nil): "
         "`selector` does not match template `labels`",
@@ -30,39 +30,45 @@ SUBDOMAIN = (
 )
 CREATED: list[tuple[Manifest, list[str]]] = [
     (
-        made("v1", "ConfigMap", {"name": ""}),
+        build_manifest("v1", "ConfigMap", {"name": ""}),
         ["metadata.name: Required value: name or generateName is required"],
     ),
-    (made("v1", "ConfigMap", {"name": "Bad_Name"}), [f'metadata.name: Invalid value: "Bad_Name": {SUBDOMAIN}']),
     (
-        made("v1", "ConfigMap", {"finalizers": ["noslash"]}),
+        build_manifest("v1", "ConfigMap", {"name": "Bad_Name"}),
+        [f'metadata.name: Invalid value: "Bad_Name": {SUBDOMAIN}'],
+    ),
+    (
+        build_manifest("v1", "ConfigMap", {"finalizers": ["noslash"]}),
         [
             'metadata.finalizers[0]: Invalid value: "noslash": '
             "name is neither a standard finalizer name nor is it fully qualified"
         ],
     ),
     (
-        made("v1", "ConfigMap", data={"a": "x" * (1024 * 1024 + 1)}),
+        build_manifest("v1", "ConfigMap", data={"a": "x" * (1024 * 1024 + 1)}),
         ["[]: Too long: may not be more than 1048576 bytes"],
     ),
     (
-        made("v1", "ConfigMap", {"annotations": {"a": "x" * (256 * 1024)}}),
+        build_manifest("v1", "ConfigMap", {"annotations": {"a": "x" * (256 * 1024)}}),
         ["metadata.annotations: Too long: may not be more than 262144 bytes"],
     ),
     (
-        made("v1", "ConfigMap", data={"a": "b"}, binaryData={"a": "Yg=="}),
+        build_manifest("v1", "ConfigMap", data={"a": "b"}, binaryData={"a": "Yg=="}),
         ['data[a]: Invalid value: "a": duplicate of key present in binaryData'],
     ),
-    (made("v1", "Namespace", {"name": "a.b"}), ['metadata.name: Invalid value: "a.b": must not contain dots']),
-    (made("v1", "Namespace", {"namespace": "lost"}), []),
-    (made("v1", "Pod", spec={}), ["spec.containers: Required value"]),
-    (made("v1", "Pod", spec={"containers": [{"name": "c"}]}), ["spec.containers[0].image: Required value"]),
     (
-        made("v1", "Pod", spec={"containers": [*POD["containers"], *POD["containers"]]}),
+        build_manifest("v1", "Namespace", {"name": "a.b"}),
+        ['metadata.name: Invalid value: "a.b": must not contain dots'],
+    ),
+    (build_manifest("v1", "Namespace", {"namespace": "lost"}), []),
+    (build_manifest("v1", "Pod", spec={}), ["spec.containers: Required value"]),
+    (build_manifest("v1", "Pod", spec={"containers": [{"name": "c"}]}), ["spec.containers[0].image: Required value"]),
+    (
+        build_manifest("v1", "Pod", spec={"containers": [*POD["containers"], *POD["containers"]]}),
         ['spec.containers[1].name: Duplicate value: "c"'],
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "Pod",
             spec={"containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/"}]}]},
@@ -70,11 +76,13 @@ CREATED: list[tuple[Manifest, list[str]]] = [
         ['spec.containers[0].volumeMounts[0].name: Not found: "v"'],
     ),
     (
-        made("v1", "Pod", spec={"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 70000}]}]}),
+        build_manifest(
+            "v1", "Pod", spec={"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 70000}]}]}
+        ),
         ["spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive"],
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "Pod",
             spec={
@@ -86,23 +94,25 @@ CREATED: list[tuple[Manifest, list[str]]] = [
         ['spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1'],
     ),
     (
-        made("v1", "Pod", spec={**POD, "restartPolicy": "Sometimes"}),
+        build_manifest("v1", "Pod", spec={**POD, "restartPolicy": "Sometimes"}),
         ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"'],
     ),
     (
-        made("v1", "Pod", spec={**POD, "volumes": [{"name": "v", "emptyDir": {}, "configMap": {"name": "x"}}]}),
+        build_manifest(
+            "v1", "Pod", spec={**POD, "volumes": [{"name": "v", "emptyDir": {}, "configMap": {"name": "x"}}]}
+        ),
         ["spec.volumes[0].configMap: Forbidden: may not specify more than 1 volume type"],
     ),
     (
-        made("v1", "Pod", spec={"containers": [{"name": "c", "image": "i", "livenessProbe": {}}]}),
+        build_manifest("v1", "Pod", spec={"containers": [{"name": "c", "image": "i", "livenessProbe": {}}]}),
         ["spec.containers[0].livenessProbe: Required value: must specify a handler type"],
     ),
     (
-        made("apps/v1", "Deployment", spec={**SELECTED, "replicas": -1}),
+        build_manifest("apps/v1", "Deployment", spec={**SELECTED, "replicas": -1}),
         ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
     ),
     (
-        made(
+        build_manifest(
             "apps/v1",
             "Deployment",
             spec={**SELECTED, "strategy": {"rollingUpdate": {"maxSurge": "x", "maxUnavailable": 1}}},
@@ -114,24 +124,24 @@ CREATED: list[tuple[Manifest, list[str]]] = [
         ],
     ),
     (
-        made("apps/v1", "StatefulSet", spec={**SELECTED, "selector": {}}),
+        build_manifest("apps/v1", "StatefulSet", spec={**SELECTED, "selector": {}}),
         [
             "spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string(nil), "
             "MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: empty selector is invalid for statefulset"
         ],
     ),
     (
-        made("batch/v1", "Job", spec={"template": {"spec": POD}}),
+        build_manifest("batch/v1", "Job", spec={"template": {"spec": POD}}),
         ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
     ),
     (
-        made(
+        build_manifest(
             "batch/v1", "CronJob", spec={"schedule": "* * *", "jobTemplate": {"spec": {"template": {"spec": JOB_POD}}}}
         ),
         ['spec.schedule: Invalid value: "* * *": expected exactly 5 fields, found 3: [* * *]'],
     ),
     (
-        made(
+        build_manifest(
             "batch/v1",
             "CronJob",
             spec={
@@ -145,48 +155,48 @@ CREATED: list[tuple[Manifest, list[str]]] = [
             'spec.concurrencyPolicy: Unsupported value: "X": supported values: "Allow", "Forbid", "Replace"',
         ],
     ),
-    (made("v1", "Service", spec={}), ["spec.ports: Required value"]),
+    (build_manifest("v1", "Service", spec={}), ["spec.ports: Required value"]),
     (
-        made("v1", "Service", spec={"type": "X", **PORTS}),
+        build_manifest("v1", "Service", spec={"type": "X", **PORTS}),
         [
             'spec.type: Unsupported value: "X": '
             'supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"'
         ],
     ),
     (
-        made("v1", "Service", spec={"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 80}]}),
+        build_manifest("v1", "Service", spec={"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 80}]}),
         [
             'spec.ports[1]: Duplicate value: core.ServicePort{Name:"", Protocol:"TCP", AppProtocol:(*string)(nil), '
             'Port:80, TargetPort:intstr.IntOrString{Type:0, IntVal:0, StrVal:""}, NodePort:0}'
         ],
     ),
     (
-        made("v1", "Service", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}),
+        build_manifest("v1", "Service", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}),
         [
             "spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. "
             "The range of valid ports is 30000-32767"
         ],
     ),
     (
-        made("v1", "Secret", type="kubernetes.io/tls"),
+        build_manifest("v1", "Secret", type="kubernetes.io/tls"),
         ["data[tls.crt]: Required value", "data[tls.key]: Required value"],
     ),
     (
-        made("v1", "Secret", type="kubernetes.io/dockerconfigjson", stringData={".dockerconfigjson": "nope"}),
+        build_manifest("v1", "Secret", type="kubernetes.io/dockerconfigjson", stringData={".dockerconfigjson": "nope"}),
         [
             'data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": '
             "invalid character 'o' in literal null (expecting 'u')"
         ],
     ),
     (
-        made("v1", "PersistentVolumeClaim", spec={}),
+        build_manifest("v1", "PersistentVolumeClaim", spec={}),
         [
             "spec.accessModes: Required value: at least 1 access mode is required",
             "spec.resources[storage]: Required value",
         ],
     ),
     (
-        made(
+        build_manifest(
             "autoscaling/v2",
             "HorizontalPodAutoscaler",
             spec={"maxReplicas": 0, "scaleTargetRef": {"kind": "D", "name": "d"}},
@@ -197,19 +207,19 @@ CREATED: list[tuple[Manifest, list[str]]] = [
         ],
     ),
     (
-        made("networking.k8s.io/v1", "Ingress", spec={}),
+        build_manifest("networking.k8s.io/v1", "Ingress", spec={}),
         ["spec: Invalid value: []networking.IngressRule(nil): either `defaultBackend` or `rules` must be specified"],
     ),
     (
-        made("networking.k8s.io/v1", "Ingress", spec={"rules": [{"http": {"paths": [{"path": "/"}]}}]}),
+        build_manifest("networking.k8s.io/v1", "Ingress", spec={"rules": [{"http": {"paths": [{"path": "/"}]}}]}),
         ["spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified"],
     ),
     (
-        made("networking.k8s.io/v1", "NetworkPolicy", spec={"ingress": [{"from": [{}]}]}),
+        build_manifest("networking.k8s.io/v1", "NetworkPolicy", spec={"ingress": [{"from": [{}]}]}),
         ["spec.ingress[0].from[0]: Required value: must specify a peer"],
     ),
     (
-        made("rbac.authorization.k8s.io/v1", "Role", rules=[{}]),
+        build_manifest("rbac.authorization.k8s.io/v1", "Role", rules=[{}]),
         [
             "rules[0].verbs: Required value: verbs must contain at least one value",
             "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
@@ -217,15 +227,15 @@ CREATED: list[tuple[Manifest, list[str]]] = [
         ],
     ),
     (
-        made("scheduling.k8s.io/v1", "PriorityClass", value=2000000000),
+        build_manifest("scheduling.k8s.io/v1", "PriorityClass", value=2000000000),
         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
     ),
     (
-        made("coordination.k8s.io/v1", "Lease", spec={"leaseDurationSeconds": 0}),
+        build_manifest("coordination.k8s.io/v1", "Lease", spec={"leaseDurationSeconds": 0}),
         ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "LimitRange",
             spec={"limits": [{"type": "Pod", "max": {"cpu": "1"}, "min": {"cpu": "2"}}]},
@@ -237,11 +247,11 @@ CREATED: list[tuple[Manifest, list[str]]] = [
         ],
     ),
     (
-        made("v1", "Event", involvedObject={"kind": "Pod", "name": "x", "namespace": "other"}),
+        build_manifest("v1", "Event", involvedObject={"kind": "Pod", "name": "x", "namespace": "other"}),
         ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
     ),
     (
-        made(
+        build_manifest(
             "admissionregistration.k8s.io/v1",
             "ValidatingWebhookConfiguration",
             webhooks=[
@@ -265,10 +275,10 @@ def test_a_new_manifest_is_refused_in_these_words(manifest: Manifest, expected: 
 
 def test_two_controllers_are_one_too_many() -> None:
     owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "controller": True} for name in "ab"]
-    (said,) = created(made("v1", "ConfigMap", {"ownerReferences": owners}))
-    assert said.startswith(
+    (message,) = created(build_manifest("v1", "ConfigMap", {"ownerReferences": owners}))
+    assert message.startswith(
         'metadata.ownerReferences: Invalid value: []v1.OwnerReference{v1.OwnerReference{APIVersion:"v1"'
     )
-    assert said.endswith(
+    assert message.endswith(
         'Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b'
     )

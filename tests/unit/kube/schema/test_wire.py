@@ -18,10 +18,10 @@ GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
 
 
 def built_in(kind: str) -> tuple[Type, str]:
-    resource = next(each for each in BUILTIN_RESOURCES if each.kind == kind)
-    found = find_builtin_type(resource.group, resource.version, kind)
-    assert found is not None
-    return found, resource.api_version
+    resource = next(candidate for candidate in BUILTIN_RESOURCES if candidate.kind == kind)
+    builtin_type = find_builtin_type(resource.group, resource.version, kind)
+    assert builtin_type is not None
+    return builtin_type, resource.api_version
 
 
 def read(kind: str, /, **fields: Any) -> DecodedManifest:

@@ -61,9 +61,9 @@ MADE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "made"), MADE)
-def test_a_template_makes_what_go_makes_of_it(text: str, made: str) -> None:
-    assert compile_template(text).render(VALUES, now=NOW) == made
+@pytest.mark.parametrize(("text", "expected"), MADE)
+def test_a_template_makes_what_go_makes_of_it(text: str, expected: str) -> None:
+    assert compile_template(text).render(VALUES, now=NOW) == expected
 
 
 REFUSED = [
@@ -87,10 +87,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "why"), REFUSED)
 def test_what_cannot_be_made_is_refused_in_a_sentence(text: str, why: str) -> None:
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         compile_template(text).render(VALUES, now=NOW)
-    assert isinstance(told.value, TemplateError)
-    assert why in str(told.value)
+    assert isinstance(caught.value, TemplateError)
+    assert why in str(caught.value)
 
 
 DEAR = [

@@ -35,10 +35,10 @@ async def test_a_scale_is_read_and_written_as_a_kind_of_its_own(api: Api) -> Non
     assert (await api.put(f"{DEPLOYMENTS}/d/scale", scale(3))).json["spec"] == {"replicas": 3}
     patched = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 4}})
     assert patched.json["spec"] == {"replicas": 4}
-    kept = (await api.get(f"{DEPLOYMENTS}/d")).json
-    assert (kept["spec"]["replicas"], kept["metadata"]["generation"]) == (4, 3)
+    live_deployment = (await api.get(f"{DEPLOYMENTS}/d")).json
+    assert (live_deployment["spec"]["replicas"], live_deployment["metadata"]["generation"]) == (4, 3)
     dry = await api.patch(f"{DEPLOYMENTS}/d/scale?dryRun=All", {"spec": {"replicas": 9}})
-    assert dry.json["spec"] == {"replicas": 9} and (await api.get(f"{DEPLOYMENTS}/d")).json == kept
+    assert dry.json["spec"] == {"replicas": 9} and (await api.get(f"{DEPLOYMENTS}/d")).json == live_deployment
 
 
 NEGATIVE = 'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0'
@@ -58,19 +58,19 @@ REFUSED_SCALES = [
 
 @pytest.mark.parametrize(("method", "body", "code", "words"), REFUSED_SCALES)
 async def test_a_scale_that_is_wrong_changes_nothing(api: Api, method: str, body: Any, code: int, words: str) -> None:
-    made = await api.made(DEPLOYMENTS, deployment("d", 2))
+    created = await api.made(DEPLOYMENTS, deployment("d", 2))
     media = "application/json" if method == "PUT" else JSON_PATCH if isinstance(body, list) else MERGE
     answer = await api.ask(method, f"{DEPLOYMENTS}/d/scale", body, media)
     assert (answer.code, words in answer.message) == (code, True), answer.body
-    assert (await api.get(f"{DEPLOYMENTS}/d")).json == made
+    assert (await api.get(f"{DEPLOYMENTS}/d")).json == created
 
 
 async def test_a_custom_kind_is_scaled_where_its_definition_says(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     await api.made(WIDGETS, widget("w", size=1))
     assert (await api.put(f"{WIDGETS}/w/scale", scale(5, "w"))).json["spec"] == {"replicas": 5}
-    kept = (await api.get(f"{WIDGETS}/w")).json
-    assert (kept["spec"]["size"], kept["metadata"]["generation"]) == (5, 2)
+    live_widget = (await api.get(f"{WIDGETS}/w")).json
+    assert (live_widget["spec"]["size"], live_widget["metadata"]["generation"]) == (5, 2)
     assert (await api.patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": -1}})).code == 422
 
 
@@ -186,9 +186,9 @@ def node_port(name: str, number: int) -> Manifest:
 
 
 async def test_every_service_has_an_address_and_ports_of_its_own(api: Api) -> None:
-    made = await asyncio.gather(*(api.made(SERVICES, service(f"s{n}", type="NodePort")) for n in range(60)))
-    assert len({each["spec"]["clusterIP"] for each in made}) == 60
-    assert len({each["spec"]["ports"][0]["nodePort"] for each in made}) == 60
+    services = await asyncio.gather(*(api.made(SERVICES, service(f"s{n}", type="NodePort")) for n in range(60)))
+    assert len({manifest["spec"]["clusterIP"] for manifest in services}) == 60
+    assert len({manifest["spec"]["ports"][0]["nodePort"] for manifest in services}) == 60
 
 
 async def test_an_address_or_port_of_another_service_is_refused(api: Api) -> None:
@@ -222,10 +222,10 @@ async def test_what_was_refused_or_only_tried_takes_nothing(api: Api) -> None:
 
 
 async def test_a_service_keeps_its_address_through_a_replacement(api: Api) -> None:
-    made = await api.made(SERVICES, service("a", type="NodePort"))
+    created = await api.made(SERVICES, service("a", type="NodePort"))
     replaced = (await api.put(f"{SERVICES}/a", service("a", type="NodePort"))).json
-    assert replaced["spec"]["clusterIP"] == made["spec"]["clusterIP"]
-    assert replaced["spec"]["ports"] == made["spec"]["ports"]
+    assert replaced["spec"]["clusterIP"] == created["spec"]["clusterIP"]
+    assert replaced["spec"]["ports"] == created["spec"]["ports"]
 
 
 # -- classes, accounts ------------------------------------------------------------------------------------------
@@ -233,11 +233,11 @@ async def test_a_service_keeps_its_address_through_a_replacement(api: Api) -> No
 
 async def test_a_claim_that_names_no_class_gets_the_newest_default(api: Api) -> None:
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
-    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    base_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
     async def claimed(name: str, **spec: Any) -> str | None:
-        made = await api.made(claims, named("v1", "PersistentVolumeClaim", name, spec={**asked, **spec}))
-        return made["spec"].get("storageClassName")
+        claim = await api.made(claims, named("v1", "PersistentVolumeClaim", name, spec={**base_spec, **spec}))
+        return claim["spec"].get("storageClassName")
 
     assert await claimed("none") is None
     for name in ("old", "new"):

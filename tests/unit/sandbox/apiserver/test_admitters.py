@@ -27,9 +27,11 @@ def completed(new: Manifest, old: Manifest | None) -> Manifest:
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster.open() as found:
-        with found.register_admission([AdmissionHandler(CONFIG_MAP, "it.example.com", "example-webhook", completed)]):
-            yield found
+    async with EmbeddedCluster.open() as embedded_cluster:
+        with embedded_cluster.register_admission(
+            [AdmissionHandler(CONFIG_MAP, "it.example.com", "example-webhook", completed)]
+        ):
+            yield embedded_cluster
 
 
 def config_map(**data: str) -> dict[str, Any]:
@@ -37,7 +39,7 @@ def config_map(**data: str) -> dict[str, Any]:
 
 
 def owners(live: Manifest, field: str) -> list[str]:
-    return [each["manager"] for each in live["metadata"]["managedFields"] if f"f:{field}'" in str(each["fieldsV1"])]
+    return [entry["manager"] for entry in live["metadata"]["managedFields"] if f"f:{field}'" in str(entry["fieldsV1"])]
 
 
 async def test_what_it_sets_is_stored_and_owned_by_it(cluster: EmbeddedCluster) -> None:
@@ -61,8 +63,8 @@ async def test_a_field_that_somebody_takes_away_comes_back(cluster: EmbeddedClus
 
 
 async def test_a_trial_shows_what_it_would_set(cluster: EmbeddedCluster) -> None:
-    shown = await cluster.create(config_map(mine="1"), dry_run=True)
-    assert shown["data"]["added"] == "by the webhook"
+    preview = await cluster.create(config_map(mine="1"), dry_run=True)
+    assert preview["data"]["added"] == "by the webhook"
     assert await cluster.get(KEY) is None
 
 

@@ -28,8 +28,10 @@ EVENTS = {"v1": "/api/v1/namespaces/default/events", "events": "/apis/events.k8s
 
 
 def owners(manifest: Any) -> dict[tuple[str, str, str], Any]:
-    found = manifest["metadata"].get("managedFields") or []
-    return {(each["manager"], each["operation"], each.get("subresource", "")): each["fieldsV1"] for each in found}
+    entries = manifest["metadata"].get("managedFields") or []
+    return {
+        (entry["manager"], entry["operation"], entry.get("subresource", "")): entry["fieldsV1"] for entry in entries
+    }
 
 
 REFUSED = [
@@ -60,8 +62,8 @@ async def test_an_apply_needs_a_manager(api: Api) -> None:
 
 async def test_an_apply_makes_shares_gives_up_and_takes(api: Api) -> None:
     path = f"{CONFIGS}/a"
-    made = await api.apply(path, config("a", {"x": "1", "y": "1"}))
-    assert made.code == 201
+    response = await api.apply(path, config("a", {"x": "1", "y": "1"}))
+    assert response.code == 201
     shared = await api.apply(path, config("a", {"x": "1"}), "m2")
     assert set(owners(shared.json)) == {("m1", "Apply", ""), ("m2", "Apply", "")}
     refused = await api.apply(path, config("a", {"x": "2"}), "m2")
@@ -73,10 +75,10 @@ async def test_an_apply_makes_shares_gives_up_and_takes(api: Api) -> None:
 
 
 async def test_an_apply_that_says_nothing_new_writes_nothing(api: Api) -> None:
-    made = await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}))
+    response = await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}))
     before = api.plane.store.revision
     again = await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}))
-    assert (again.code, again.json, api.plane.store.revision) == (200, made.json, before)
+    assert (again.code, again.json, api.plane.store.revision) == (200, response.json, before)
 
 
 async def test_an_apply_of_an_old_state_is_a_conflict(api: Api) -> None:
@@ -92,16 +94,16 @@ async def test_a_dry_apply_stores_nothing(api: Api) -> None:
 async def test_defaults_are_owned_by_nobody_and_ports_are_one_by_number_and_protocol(api: Api) -> None:
     sent = deployment("d")
     sent["spec"]["template"]["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
-    made = (await api.apply(f"{DEPLOYMENTS}/d", sent)).json
-    fields = owners(made)["m1", "Apply", ""]["f:spec"]
-    assert "f:strategy" not in fields and "strategy" in made["spec"]
+    applied = (await api.apply(f"{DEPLOYMENTS}/d", sent)).json
+    fields = owners(applied)["m1", "Apply", ""]["f:spec"]
+    assert "f:strategy" not in fields and "strategy" in applied["spec"]
     second = deployment("d")
     del second["spec"]["replicas"], second["spec"]["selector"]
     ports = [{"containerPort": 80, "protocol": "TCP", "name": "web"}, {"containerPort": 80, "protocol": "UDP"}]
     containers = [{"name": "side", "image": "s"}, {"name": "c", "ports": ports}]
     second["spec"]["template"]["spec"]["containers"] = containers
     merged = (await api.apply(f"{DEPLOYMENTS}/d", second, "m2")).json["spec"]["template"]["spec"]["containers"]
-    by_name = {each["name"]: each for each in merged}
+    by_name = {container["name"]: container for container in merged}
     assert by_name["c"]["image"] == "nginx" and by_name["side"]["image"] == "s"
     assert [(p["containerPort"], p["protocol"], p.get("name")) for p in by_name["c"]["ports"]] == [
         (80, "TCP", "web"), (80, "UDP", None),
@@ -110,8 +112,8 @@ async def test_defaults_are_owned_by_nobody_and_ports_are_one_by_number_and_prot
 
 async def test_each_path_owns_only_what_it_is_for(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
-    made = (await api.apply(f"{WIDGETS}/w", {**widget("w", size=1), "status": {"size": 9}})).json
-    assert "status" not in made and owners(made) == {("m1", "Apply", ""): {"f:spec": {"f:size": {}}}}
+    applied = (await api.apply(f"{WIDGETS}/w", {**widget("w", size=1), "status": {"size": 9}})).json
+    assert "status" not in applied and owners(applied) == {("m1", "Apply", ""): {"f:spec": {"f:size": {}}}}
     status = {**widget("w", size=7), "status": {"size": 3}}
     reported = (await api.apply(f"{WIDGETS}/w/status", status, "reporter")).json
     assert (reported["spec"]["size"], reported["status"]) == (1, {"size": 3})
@@ -126,9 +128,9 @@ async def test_an_applied_scale_owns_the_replicas(api: Api) -> None:
     assert refused.code == 409 and ".spec.replicas" in refused.message
     scaled = await api.apply(f"{DEPLOYMENTS}/d/scale", scale, "scaler", "&force=true")
     assert (scaled.json["kind"], scaled.json["spec"]) == ("Scale", {"replicas": 7})
-    kept = (await api.get(f"{DEPLOYMENTS}/d")).json
-    assert owners(kept)["scaler", "Apply", "scale"] == {"f:spec": {"f:replicas": {}}}
-    assert kept["metadata"]["generation"] == 2
+    live = (await api.get(f"{DEPLOYMENTS}/d")).json
+    assert owners(live)["scaler", "Apply", "scale"] == {"f:spec": {"f:replicas": {}}}
+    assert live["metadata"]["generation"] == 2
 
 
 async def test_what_was_there_before_the_first_apply_keeps_an_owner(api: Api) -> None:
@@ -149,12 +151,12 @@ def scaler() -> dict[str, Any]:
 
 async def test_an_autoscaler_is_one_object_in_both_versions(api: Api) -> None:
     first, second = SCALERS.format("v1"), SCALERS.format("v2")
-    made = await api.made(first, scaler())
+    created = await api.made(first, scaler())
     read = (await api.get(f"{second}/h")).json
     target = {"type": "Utilization", "averageUtilization": 50}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     assert (read["apiVersion"], read["spec"]["metrics"]) == ("autoscaling/v2", [metric])
-    assert read["metadata"]["uid"] == made["metadata"]["uid"]
+    assert read["metadata"]["uid"] == created["metadata"]["uid"]
     assert (await api.patch(f"{second}/h", {"spec": {"maxReplicas": 5}})).json["spec"]["metrics"] == [metric]
     old = (await api.get(f"{first}/h")).json
     assert (old["spec"]["maxReplicas"], old["spec"]["targetCPUUtilizationPercentage"]) == (5, 50)
@@ -173,12 +175,12 @@ async def test_an_event_is_one_object_in_both_groups(api: Api) -> None:
     assert (read["regarding"], read["note"], read["deprecatedCount"]) == (about, "hi", 1)
     assert "message" not in read and "involvedObject" not in read
     listed = (await api.get(f"{EVENTS['events']}?fieldSelector=regarding.name%3Dp")).json["items"]
-    assert [each["note"] for each in listed] == ["hi"]
+    assert [listed_event["note"] for listed_event in listed] == ["hi"]
     async with api.watch(EVENTS["events"]) as watching:
         await watching.count(1)
         await api.patch(f"{EVENTS['v1']}/e", {"count": 2})
         events = await watching.count(2)
-    assert [each["object"]["deprecatedCount"] for each in events] == [1, 2]
+    assert [watch_event["object"]["deprecatedCount"] for watch_event in events] == [1, 2]
     await api.delete(f"{EVENTS['events']}/e")
     assert (await api.get(f"{EVENTS['v1']}/e")).code == 404
 
@@ -198,9 +200,9 @@ async def test_what_is_stored_is_shown_in_each_version_through_both_schemas(api:
     await api.made(DEFINITIONS, definition(one, two))
     other = WIDGETS.replace("/v1/", "/v2/")
     await api.made(WIDGETS, widget("w", size=1, old="o"))
-    seen = (await api.get(f"{other}/w")).json
-    assert (seen["apiVersion"], seen["spec"]) == ("argosy.dev/v2", {"size": 1, "mode": "slow"})
-    assert [each["spec"] for each in (await api.get(other)).json["items"]] == [{"size": 1, "mode": "slow"}]
+    live = (await api.get(f"{other}/w")).json
+    assert (live["apiVersion"], live["spec"]) == ("argosy.dev/v2", {"size": 1, "mode": "slow"})
+    assert [manifest["spec"] for manifest in (await api.get(other)).json["items"]] == [{"size": 1, "mode": "slow"}]
     async with api.watch(other) as watching:
         (event,) = await watching.count(1)
     assert event["object"]["spec"] == {"size": 1, "mode": "slow"}
@@ -217,14 +219,14 @@ async def test_versions_of_one_schema_share_applies(api: Api) -> None:
 
 async def test_a_new_schema_prunes_and_defaults_on_reading_without_a_new_revision(api: Api) -> None:
     await api.made(DEFINITIONS, definition(version(spec=spec_of(size=SIZE, old=TEXT))))
-    made = await api.made(WIDGETS, widget("w", size=1, old="x"))
+    created = await api.made(WIDGETS, widget("w", size=1, old="x"))
     crd = f"{DEFINITIONS}/widgets.argosy.dev"
     fresh = schema(spec_of(size=SIZE, color={**TEXT, "default": "red"}))
     change = [{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": fresh}]
     assert (await api.patch(crd, change, JSON_PATCH)).code == 200
-    for shown in ((await api.get(f"{WIDGETS}/w")).json, (await api.get(WIDGETS)).json["items"][0]):
-        assert shown["spec"] == {"size": 1, "color": "red"}
-        assert shown["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    for manifest in ((await api.get(f"{WIDGETS}/w")).json, (await api.get(WIDGETS)).json["items"][0]):
+        assert manifest["spec"] == {"size": 1, "color": "red"}
+        assert manifest["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
     async with api.watch(WIDGETS) as watching:
         (event,) = await watching.count(1)
     assert event["object"]["spec"]["color"] == "red"
@@ -236,9 +238,9 @@ async def test_unknown_fields_of_custom_objects_are_pruned_or_refused(api: Api) 
     await api.made(DEFINITIONS, definition())
     sent = widget("w", size=1, extra=True)
     assert (await api.post(f"{WIDGETS}?fieldValidation=Strict", sent)).code == 400
-    made = await api.post(WIDGETS, sent)
-    assert made.json["spec"] == {"size": 1, "mode": "slow"}
-    assert 'unknown field \\"spec.extra\\"' in made.headers["warning"]
+    response = await api.post(WIDGETS, sent)
+    assert response.json["spec"] == {"size": 1, "mode": "slow"}
+    assert 'unknown field \\"spec.extra\\"' in response.headers["warning"]
 
 
 WRONG = [
@@ -257,8 +259,8 @@ async def test_a_custom_object_that_is_wrong_is_refused(api: Api, body: Any, cod
 
 async def test_a_custom_object_is_replaced_only_by_who_says_which_state_was_seen(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
-    made = await api.made(WIDGETS, widget("w", size=1))
+    created = await api.made(WIDGETS, widget("w", size=1))
     assert (await api.put(f"{WIDGETS}/w", widget("w", size=2))).code == 422
-    made["spec"]["size"] = 2
-    assert (await api.put(f"{WIDGETS}/w", made)).code == 200
-    assert (await api.put(f"{WIDGETS}/w", made)).code == 409
+    created["spec"]["size"] = 2
+    assert (await api.put(f"{WIDGETS}/w", created)).code == 200
+    assert (await api.put(f"{WIDGETS}/w", created)).code == 409

@@ -31,7 +31,7 @@ def test_who_owns_the_new_fields_is_kept() -> None:
 
 def test_one_that_is_there_may_be_neither_changed_nor_removed() -> None:
     assert not validate_update(pod(DEBUGGER, {"name": "e"}), pod(DEBUGGER))
-    changed = [str(each) for each in validate_update(pod({**DEBUGGER, "image": "shell:2"}), pod(DEBUGGER))]
-    removed = [str(each) for each in validate_update(pod(), pod(DEBUGGER))]
-    place = 'spec.ephemeralContainers: Forbidden: existing ephemeral containers "d" may not be'
-    assert (changed, removed) == ([f"{place} changed"], [f"{place} removed"])
+    changed = [str(error) for error in validate_update(pod({**DEBUGGER, "image": "shell:2"}), pod(DEBUGGER))]
+    removed = [str(error) for error in validate_update(pod(), pod(DEBUGGER))]
+    prefix = 'spec.ephemeralContainers: Forbidden: existing ephemeral containers "d" may not be'
+    assert (changed, removed) == ([f"{prefix} changed"], [f"{prefix} removed"])

@@ -22,7 +22,9 @@ def second() -> dict[str, Any]:
 
 async def conditions(api: Api, name: str) -> dict[str, tuple[str, str]]:
     status = (await api.get(f"{DEFINITIONS}/{name}")).json["status"]
-    return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions") or []}
+    return {
+        condition["type"]: (condition["status"], condition["reason"]) for condition in status.get("conditions") or []
+    }
 
 
 async def test_a_group_prefers_its_best_version_whichever_definition_came_first(api: Api) -> None:
@@ -30,8 +32,8 @@ async def test_a_group_prefers_its_best_version_whichever_definition_came_first(
         await api.made(DEFINITIONS, definition(version(name), plural=plural))
 
     async def both() -> bool:
-        found = await api.get("/apis/argosy.dev")
-        return found.code == 200 and len(found.json["versions"]) == 2
+        response = await api.get("/apis/argosy.dev")
+        return response.code == 200 and len(response.json["versions"]) == 2
 
     await eventually(both)
     assert (await api.get("/apis/argosy.dev")).json["preferredVersion"]["version"] == "v1beta1"
@@ -42,8 +44,8 @@ async def test_a_definition_whose_kind_is_taken_waits_until_it_is_free(api: Api)
     await api.made(DEFINITIONS, second())
 
     async def refused() -> bool:
-        found = await conditions(api, "gadgets.argosy.dev")
-        return found.get("NamesAccepted") == ("False", "KindConflict")
+        current_conditions = await conditions(api, "gadgets.argosy.dev")
+        return current_conditions.get("NamesAccepted") == ("False", "KindConflict")
 
     await eventually(refused)
     assert (await conditions(api, "gadgets.argosy.dev"))["Established"] == ("False", "NotAccepted")
@@ -69,12 +71,12 @@ async def test_the_default_account_comes_back_when_it_is_deleted(api: Api) -> No
 
 
 async def test_a_pod_needs_an_account_that_exists(api: Api) -> None:
-    wanted = pod("p")
-    wanted = {**wanted, "spec": {**wanted["spec"], "serviceAccountName": "robot"}}
-    refused = await api.post(PODS, wanted)
+    base_pod = pod("p")
+    manifest = {**base_pod, "spec": {**base_pod["spec"], "serviceAccountName": "robot"}}
+    refused = await api.post(PODS, manifest)
     assert refused.code == 403
     assert refused.message == (
         'pods "p" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
     )
     await api.made(ACCOUNTS, named("v1", "ServiceAccount", "robot"))
-    assert (await api.post(PODS, wanted)).code == 201
+    assert (await api.post(PODS, manifest)).code == 201

@@ -17,9 +17,9 @@ BOTH = "orphanDependents and deletionPropagation cannot be both set"
 
 
 async def test_an_object_that_nothing_holds_is_gone_at_once_and_the_answer_says_which(api: Api) -> None:
-    made = await api.made(CONFIGS, config("a"))
+    config_map = await api.made(CONFIGS, config("a"))
     answer = await api.delete(f"{CONFIGS}/a")
-    details = {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+    details = {"name": "a", "kind": "configmaps", "uid": config_map["metadata"]["uid"]}
     assert (answer.code, answer.json["status"], answer.json["details"]) == (200, "Success", details)
     assert (await api.get(f"{CONFIGS}/a")).code == 404
 
@@ -41,10 +41,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "query", "code", "words"), REFUSED)
 async def test_bad_options_delete_nothing(api: Api, body: Any, query: str, code: int, words: str) -> None:
-    made = await api.made(CONFIGS, config("x"))
+    config_map = await api.made(CONFIGS, config("x"))
     answer = await api.delete(f"{CONFIGS}/x?{query}", body)
     assert (answer.code, words in answer.message) == (code, True), answer.body
-    assert (await api.get(f"{CONFIGS}/x")).json == made
+    assert (await api.get(f"{CONFIGS}/x")).json == config_map
 
 
 async def test_preconditions_hold_for_every_object_of_a_collection(api: Api) -> None:
@@ -81,11 +81,11 @@ async def test_the_policy_is_written_down_as_a_finalizer(api: Api, body: Any, qu
 
 async def test_a_later_deletion_may_choose_another_policy(api: Api) -> None:
     await api.made(CONFIGS, config("x", finalizers=["a.b/c"]))
-    seen = []
+    finalizers = []
     for policy in ("Foreground", "Orphan", "Background"):
         answer = await api.delete(f"{CONFIGS}/x", {"propagationPolicy": policy})
-        seen.append(answer.json["metadata"]["finalizers"][1:])
-    assert seen == [["foregroundDeletion"], ["orphan"], []]
+        finalizers.append(answer.json["metadata"]["finalizers"][1:])
+    assert finalizers == [["foregroundDeletion"], ["orphan"], []]
 
 
 async def test_what_dies_stays_dying_until_its_last_finalizer_goes(api: Api) -> None:
@@ -104,11 +104,11 @@ async def test_what_dies_stays_dying_until_its_last_finalizer_goes(api: Api) -> 
 
 
 async def test_a_dry_run_shows_the_marks_and_writes_none(api: Api) -> None:
-    made = await api.made(CONFIGS, config("x", finalizers=["a.b/c"]))
-    shown = await api.delete(f"{CONFIGS}/x?dryRun=All")
-    assert shown.json["metadata"]["deletionTimestamp"] and (await api.get(f"{CONFIGS}/x")).json == made
+    config_map = await api.made(CONFIGS, config("x", finalizers=["a.b/c"]))
+    preview = await api.delete(f"{CONFIGS}/x?dryRun=All")
+    assert preview.json["metadata"]["deletionTimestamp"] and (await api.get(f"{CONFIGS}/x")).json == config_map
     body = await api.delete(f"{CONFIGS}/x", {"dryRun": ["All"]})
-    assert body.json["metadata"]["deletionTimestamp"] and (await api.get(f"{CONFIGS}/x")).json == made
+    assert body.json["metadata"]["deletionTimestamp"] and (await api.get(f"{CONFIGS}/x")).json == config_map
 
 
 async def test_asking_for_the_end_counts_as_a_generation(api: Api) -> None:
@@ -137,14 +137,14 @@ async def test_a_running_pod_is_given_time_which_may_only_be_shortened(tmp_path:
     async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now) as plane:
         api = Api(plane)
         await api.made(PODS, pod("p", "node1"))
-        seen = []
+        grace_periods = []
         for seconds in (60, None, 90, 20, -3):
             answer = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": seconds})
             about = answer.json["metadata"]
-            seen.append((about["deletionGracePeriodSeconds"], about["deletionTimestamp"]))
+            grace_periods.append((about["deletionGracePeriodSeconds"], about["deletionTimestamp"]))
             now += timedelta(seconds=5)
         minute, third = "2030-01-01T12:01:00Z", "2030-01-01T12:00:20Z"
-        assert seen == [(60, minute), (60, minute), (60, minute), (20, third), (1, "2030-01-01T12:00:01Z")]
+        assert grace_periods == [(60, minute), (60, minute), (60, minute), (20, third), (1, "2030-01-01T12:00:01Z")]
         last = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
         assert last.json["kind"] == "Pod" and last.json["metadata"]["deletionGracePeriodSeconds"] == 0
         assert (await api.get(f"{PODS}/p")).code == 404
@@ -182,11 +182,11 @@ async def test_a_collection_is_deleted_as_far_as_selectors_and_limit_reach(api: 
         await api.made(CONFIGS, config(f"c{number}", labels={"odd": str(number % 2)}))
     odd = await api.delete(f"{CONFIGS}?labelSelector=odd%3D1")
     assert odd.json["kind"] == "ConfigMapList"
-    assert [each["metadata"]["name"] for each in odd.json["items"]] == ["c1", "c3", "c5"]
+    assert [manifest["metadata"]["name"] for manifest in odd.json["items"]] == ["c1", "c3", "c5"]
     one = await api.delete(f"{CONFIGS}?limit=1")
-    assert [each["metadata"]["name"] for each in one.json["items"]] == ["c0"]
+    assert [manifest["metadata"]["name"] for manifest in one.json["items"]] == ["c0"]
     left = await api.get(CONFIGS)
-    assert [each["metadata"]["name"] for each in left.json["items"]] == ["c2", "c4"]
+    assert [manifest["metadata"]["name"] for manifest in left.json["items"]] == ["c2", "c4"]
 
 
 async def test_some_namespaces_are_never_deleted_and_none_as_a_collection(api: Api) -> None:

@@ -31,7 +31,7 @@ QUIET = 0.05  # seconds in which a keeper has time to do what it should not
 
 
 async def names(api: Api, path: str = CONFIGS) -> list[str]:
-    return [each["metadata"]["name"] for each in (await api.get(path)).json["items"]]
+    return [manifest["metadata"]["name"] for manifest in (await api.get(path)).json["items"]]
 
 
 async def quiet(api: Api) -> None:
@@ -67,7 +67,7 @@ async def test_a_dependent_with_another_living_owner_only_loses_the_dead_referen
 
     async def is_seconds() -> bool:
         child = (await api.get(f"{CONFIGS}/child")).json
-        return [each["name"] for each in child["metadata"]["ownerReferences"]] == ["second"]
+        return [reference["name"] for reference in child["metadata"]["ownerReferences"]] == ["second"]
 
     await eventually(is_seconds)
     await quiet(api)
@@ -116,8 +116,8 @@ async def test_nothing_of_the_whole_cluster_is_deleted_for_an_owner_in_a_namespa
 
 
 async def test_an_owner_that_only_speaks_of_deletion_is_alive(api: Api) -> None:
-    said = {"deletionTimestamp": "now", "finalizers": "foregroundDeletion"}
-    owner = await api.made(CONFIGS, config("owner", said))
+    data = {"deletionTimestamp": "now", "finalizers": "foregroundDeletion"}
+    owner = await api.made(CONFIGS, config("owner", data))
     await api.made(CONFIGS, config("child", ownerReferences=owned_by(owner)))
     await quiet(api)
     assert await names(api) == ["child", "owner"]
@@ -141,7 +141,7 @@ async def test_orphaned_dependents_stay_and_forget_their_owner(api: Api) -> None
 
     await eventually(freed)
     items = (await api.get(CONFIGS)).json["items"]
-    assert all("ownerReferences" not in each["metadata"] for each in items)
+    assert all("ownerReferences" not in manifest["metadata"] for manifest in items)
 
 
 async def test_in_the_foreground_three_generations_go_from_the_youngest(api: Api) -> None:

@@ -72,7 +72,7 @@ async def test_a_token_stands_for_its_account_and_says_so(api: Api) -> None:
     assert (head["alg"], claims["iss"], claims["aud"]) == ("RS256", ISSUER, [ISSUER])
     assert claims["sub"] == "system:serviceaccount:default:default"
     keys = (await api.get("/openid/v1/jwks")).json["keys"]
-    assert head["kid"] in {each["kid"] for each in keys}
+    assert head["kid"] in {jwk["kid"] for jwk in keys}
 
 
 async def test_a_token_dies_with_its_time(api: Api, clock: Clock) -> None:
@@ -108,13 +108,13 @@ async def test_a_token_dies_with_its_account_though_another_takes_the_name(api: 
 async def test_a_token_for_others_does_not_open_this_server(api: Api) -> None:
     token = await issued(api, audiences=["vault"])
     assert (await who(api, token))[0] == 401
-    for wanted, status in (
+    for audiences, status in (
         (["vault"], ["vault"]),
         (["vault", "other"], ["vault"]),
         (["other"], None),
         ([], None),
     ):
-        answer = (await api.post(REVIEW, {"spec": {"token": token, "audiences": wanted}})).json["status"]
+        answer = (await api.post(REVIEW, {"spec": {"token": token, "audiences": audiences}})).json["status"]
         assert answer.get("audiences") == status and answer.get("authenticated", False) is (status is not None)
 
 

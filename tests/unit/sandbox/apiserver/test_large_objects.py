@@ -34,10 +34,10 @@ LARGE_TEXT = "x" * LARGE_BYTES
 
 
 def with_variables(count: int = 3000) -> dict[str, Any]:
-    made = deployment("large")
-    [container] = made["spec"]["template"]["spec"]["containers"]
+    manifest = deployment("large")
+    [container] = manifest["spec"]["template"]["spec"]["containers"]
     container["env"] = [{"name": f"E{number}", "value": "1"} for number in range(count)]
-    return made
+    return manifest
 
 
 @asynccontextmanager
@@ -138,10 +138,10 @@ async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: 
     await api.made(CONFIGS, config("a"))
     served = plane.registry.catalog.find_resource("", "v1", "configmaps")
     assert served is not None
-    entered, gate, seen = threading.Event(), threading.Event(), []
+    entered, gate, resource_versions = threading.Event(), threading.Event(), []
 
     def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-        seen.append(old["metadata"]["resourceVersion"])
+        resource_versions.append(old["metadata"]["resourceVersion"])
         entered.set()
         gate.wait(HANG_SECONDS)
         return {**old, "data": {"text": "large"}}, ()
@@ -154,7 +154,7 @@ async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: 
     gate.set()
     written = (await changing).manifest
     assert written["data"] == {"text": "large"} and written["metadata"]["labels"] == {"by": "another"}
-    assert len(seen) == 2 and seen[0] != seen[1]
+    assert len(resource_versions) == 2 and resource_versions[0] != resource_versions[1]
 
 
 async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api, plane: ControlPlane) -> None:
@@ -256,9 +256,9 @@ async def test_a_job_whose_request_is_cancelled_while_it_waits_leaves_the_queue(
         await turns()
         left.cancel()
         await asyncio.wait({left})
-        kept = asyncio.create_task(work.run("b", LARGE_BYTES, order.append, "kept"))
+        remaining = asyncio.create_task(work.run("b", LARGE_BYTES, order.append, "kept"))
         await turns()
-    await asyncio.wait_for(kept, HANG_SECONDS)
+    await asyncio.wait_for(remaining, HANG_SECONDS)
     assert order == ["kept"]
 
 
@@ -297,9 +297,9 @@ FORMS = [
     ResponseFormat("protobuf"),
     ResponseFormat("protobuf", "PartialObjectMetadataList"),
     *[
-        ResponseFormat(encoding, shown)
+        ResponseFormat(encoding, representation)
         for encoding in ("yaml", "json")
-        for shown in ("", "Table", "PartialObjectMetadataList")
+        for representation in ("", "Table", "PartialObjectMetadataList")
     ],
 ]
 

@@ -29,7 +29,7 @@ PODS = "/api/v1/namespaces/default/pods"
 async def names(api: Api, path: str = CONFIGS) -> list[str]:
     answer = await api.get(path)
     assert answer.code == 200, answer.body
-    return [each["metadata"]["name"] for each in answer.json["items"]]
+    return [manifest["metadata"]["name"] for manifest in answer.json["items"]]
 
 
 async def fill(api: Api, count: int, prefix: str = "c") -> None:
@@ -57,23 +57,25 @@ async def test_all_namespaces_are_listed_in_the_order_of_their_paths_across_page
         await api.made("/api/v1/namespaces", named("v1", "Namespace", namespace))
         for name in ("x", "b"):
             await api.made(f"/api/v1/namespaces/{namespace}/configmaps", config(name))
-    seen, token = [], ""
+    listed_names, token = [], ""
     while True:
         page = (await api.get(f"{ALL}?limit=1&continue={token}")).json
-        seen += [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in page["items"]]
+        listed_names += [
+            f"{manifest['metadata']['namespace']}/{manifest['metadata']['name']}" for manifest in page["items"]
+        ]
         token = page["metadata"].get("continue", "")
         if not token:
             break
-    assert seen == ["a/b", "a/x", "team-a/b", "team-a/x", "team/b", "team/x"]
+    assert listed_names == ["a/b", "a/x", "team-a/b", "team-a/x", "team/b", "team/x"]
 
 
 async def test_a_page_of_a_selection_is_full_and_does_not_say_how_many_are_left(api: Api) -> None:
     await fill(api, 6)
     page = (await api.get(f"{CONFIGS}?labelSelector=odd%3D1&limit=2")).json
-    assert [each["metadata"]["name"] for each in page["items"]] == ["c1", "c3"]
+    assert [manifest["metadata"]["name"] for manifest in page["items"]] == ["c1", "c3"]
     assert "remainingItemCount" not in page["metadata"]
     rest = (await api.get(f"{CONFIGS}?labelSelector=odd%3D1&limit=2&continue={page['metadata']['continue']}")).json
-    assert [each["metadata"]["name"] for each in rest["items"]] == ["c5"]
+    assert [manifest["metadata"]["name"] for manifest in rest["items"]] == ["c5"]
 
 
 async def test_a_token_of_a_forgotten_moment_is_answered_with_one_that_goes_on_from_there(api: Api) -> None:
@@ -130,16 +132,18 @@ MATRIX = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "match", "code"), MATRIX)
-async def test_a_list_may_ask_for_a_moment_in_the_ways_there_are(api: Api, asked: str, match: str, code: int) -> None:
+@pytest.mark.parametrize(("requested_version", "match", "code"), MATRIX)
+async def test_a_list_may_ask_for_a_moment_in_the_ways_there_are(
+    api: Api, requested_version: str, match: str, code: int
+) -> None:
     await fill(api, 2)
     old = api.plane.store.revision
     await fill(api, 1, "new")
-    value = {"old": str(old), "now": str(api.plane.store.revision)}.get(asked, asked)
+    value = {"old": str(old), "now": str(api.plane.store.revision)}.get(requested_version, requested_version)
     answer = await api.get(f"{CONFIGS}?resourceVersion={value}&resourceVersionMatch={match}")
     assert answer.code == code, answer.body
     if code == 200:
-        exactly = asked == "old" and match == "Exact"
+        exactly = requested_version == "old" and match == "Exact"
         assert len(answer.json["items"]) == (2 if exactly else 3)
         assert not exactly or answer.json["metadata"]["resourceVersion"] == str(old)
 
@@ -186,10 +190,10 @@ SELECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("query", "found"), SELECTORS)
-async def test_selectors_choose(api: Api, query: str, found: list[str]) -> None:
+@pytest.mark.parametrize(("query", "expected"), SELECTORS)
+async def test_selectors_choose(api: Api, query: str, expected: list[str]) -> None:
     await fill(api, 3)
-    assert await names(api, f"{CONFIGS}?{query}") == found
+    assert await names(api, f"{CONFIGS}?{query}") == expected
 
 
 BAD_QUERIES = [

@@ -68,5 +68,5 @@ def test_of_other_patches_what_they_made_is_shown() -> None:
 
 @pytest.mark.parametrize(("patch", "word"), [({}, "object"), ("x", "string"), (1, "number"), (True, "bool")])
 def test_a_json_patch_must_be_a_list(patch: Any, word: str) -> None:
-    told = f"error decoding patch: json: cannot unmarshal {word} into Go value of type []handlers.jsonPatchOp"
-    assert format_not_a_list_error(patch) == told
+    expected = f"error decoding patch: json: cannot unmarshal {word} into Go value of type []handlers.jsonPatchOp"
+    assert format_not_a_list_error(patch) == expected

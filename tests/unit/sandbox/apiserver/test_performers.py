@@ -33,17 +33,17 @@ STROKE = {"apiVersion": "example.com/v1", "kind": "Stroke", "times": 2}
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster.open(rbac=True) as found:
-        await found.create(DEFINITION)
+    async with EmbeddedCluster.open(rbac=True) as embedded_cluster:
+        await embedded_cluster.create(DEFINITION)
         metadata = {"name": "it", "namespace": "default"}
-        await found.create({"apiVersion": "example.com/v1", "kind": "Bell", "metadata": metadata})
-        yield found
+        await embedded_cluster.create({"apiVersion": "example.com/v1", "kind": "Bell", "metadata": metadata})
+        yield embedded_cluster
 
 
-async def ring(asked: SubresourceRequest, cluster: Cluster) -> Manifest:
-    if asked.body["times"] > 12:
+async def ring(request: SubresourceRequest, cluster: Cluster) -> Manifest:
+    if request.body["times"] > 12:
         raise UserError("it rings at most 12 times; ask for less")
-    return {**asked.body, "heard": [asked.live["metadata"]["name"], asked.dry_run]}
+    return {**request.body, "heard": [request.live["metadata"]["name"], request.dry_run]}
 
 
 async def test_what_is_asked_of_an_object_is_done_by_who_performs(cluster: EmbeddedCluster) -> None:

@@ -55,7 +55,7 @@ async def test_a_definition_cannot_take_the_place_of_a_built_in_kind(api: Api) -
 
     async def refused() -> bool:
         status = (await api.get(f"{DEFINITIONS}/{name}")).json["status"]
-        return any(each["reason"] == "PluralConflict" for each in status.get("conditions") or [])
+        return any(condition["reason"] == "PluralConflict" for condition in status.get("conditions") or [])
 
     await eventually(refused)
     await api.delete(f"{DEFINITIONS}/{name}")
@@ -92,9 +92,9 @@ async def test_a_patch_of_a_scale_changes_replicas_and_nothing_else(api: Api) ->
     sneaky = {"spec": {"replicas": 3, "template": {"spec": {"hostNetwork": True}}}}
     scaled = await cluster.patch(key, sneaky, subresource="scale")
     assert scaled["kind"] == "Scale" and scaled["spec"] == {"replicas": 3}
-    found = await cluster.get(key)
-    assert found is not None and found["spec"]["replicas"] == 3
-    assert "hostNetwork" not in found["spec"]["template"]["spec"]
+    live = await cluster.get(key)
+    assert live is not None and live["spec"]["replicas"] == 3
+    assert "hostNetwork" not in live["spec"]["template"]["spec"]
     with pytest.raises(ClusterError):
         await cluster.patch(key, sneaky, subresource="log")
 

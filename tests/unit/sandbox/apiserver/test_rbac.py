@@ -57,7 +57,7 @@ async def allow(plane: ControlPlane, *rules: Manifest, cluster: bool = False) ->
     return admin.acting_as(ALICE)
 
 
-def asked(plane: ControlPlane, verb: str, resource: str = "", part: str = "", **more: str) -> bool:
+def is_allowed(plane: ControlPlane, verb: str, resource: str = "", part: str = "", **more: str) -> bool:
     group = more.pop("group", "")
     return plane.registry.access.allows(ALICE, Attributes(verb, group, resource, part, **more))
 
@@ -65,26 +65,26 @@ def asked(plane: ControlPlane, verb: str, resource: str = "", part: str = "", **
 # -- the evaluator ----------------------------------------------------------------------------------------------
 
 
-def slow_permits(each: Manifest, want: Attributes) -> bool:
+def slow_permits(policy_rule: Manifest, want: Attributes) -> bool:
     """The rule's text, written down once more in the plainest way."""
-    verbs = each.get("verbs") or []
+    verbs = policy_rule.get("verbs") or []
     if "*" not in verbs and want.verb not in verbs:
         return False
     if want.path:
-        for pattern in each.get("nonResourceURLs") or []:
+        for pattern in policy_rule.get("nonResourceURLs") or []:
             if pattern == "*" or pattern == want.path:
                 return True
             if pattern[-1:] == "*" and want.path[: len(pattern) - 1] == pattern[:-1]:
                 return True
         return False
-    groups = each.get("apiGroups") or []
+    groups = policy_rule.get("apiGroups") or []
     if "*" not in groups and want.group not in groups:
         return False
     full = want.resource + ("/" + want.subresource if want.subresource else "")
     fitting = ["*", full] + (["*/" + want.subresource] if want.subresource else [])
-    if not [resource for resource in each.get("resources") or [] if resource in fitting]:
+    if not [resource for resource in policy_rule.get("resources") or [] if resource in fitting]:
         return False
-    only = each.get("resourceNames") or []
+    only = policy_rule.get("resourceNames") or []
     return not only or want.name in only
 
 
@@ -109,8 +109,8 @@ questions = st.one_of(
 
 @settings(max_examples=examples())
 @given(rules, questions)
-def test_a_rule_permits_what_its_text_says(each: Manifest, want: Attributes) -> None:
-    assert rule_allows(each, want) == slow_permits(each, want)
+def test_a_rule_permits_what_its_text_says(policy_rule: Manifest, want: Attributes) -> None:
+    assert rule_allows(policy_rule, want) == slow_permits(policy_rule, want)
 
 
 # -- in a cluster -----------------------------------------------------------------------------------------------
@@ -118,36 +118,36 @@ def test_a_rule_permits_what_its_text_says(each: Manifest, want: Attributes) -> 
 
 @anyio
 async def test_who_has_no_rule_may_do_nothing_but_ask_about_themselves(guarded: ControlPlane) -> None:
-    assert not asked(guarded, "get", "configmaps", namespace="default")
-    assert asked(guarded, "create", "selfsubjectaccessreviews", group="authorization.k8s.io")
-    assert asked(guarded, "get", path="/apis/apps/v1") and not asked(guarded, "get", path="/metrics")
+    assert not is_allowed(guarded, "get", "configmaps", namespace="default")
+    assert is_allowed(guarded, "create", "selfsubjectaccessreviews", group="authorization.k8s.io")
+    assert is_allowed(guarded, "get", path="/apis/apps/v1") and not is_allowed(guarded, "get", path="/metrics")
 
 
 @anyio
 async def test_a_rule_in_a_namespace_ends_at_its_border(guarded: ControlPlane) -> None:
     await allow(guarded, rule(["get"], ["configmaps"]))
-    assert asked(guarded, "get", "configmaps", namespace="default", name="a")
-    assert not asked(guarded, "get", "configmaps", namespace="kube-system", name="a")
-    assert not asked(guarded, "get", "configmaps")
-    assert not asked(guarded, "list", "configmaps", namespace="default")
+    assert is_allowed(guarded, "get", "configmaps", namespace="default", name="a")
+    assert not is_allowed(guarded, "get", "configmaps", namespace="kube-system", name="a")
+    assert not is_allowed(guarded, "get", "configmaps")
+    assert not is_allowed(guarded, "list", "configmaps", namespace="default")
 
 
 @anyio
 async def test_a_cluster_role_bound_in_a_namespace_holds_there_only(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(binding("b", "view", role_kind="ClusterRole"))
-    assert asked(guarded, "list", "pods", namespace="default")
-    assert not asked(guarded, "list", "pods", namespace="kube-public") and not asked(guarded, "list", "pods")
+    assert is_allowed(guarded, "list", "pods", namespace="default")
+    assert not is_allowed(guarded, "list", "pods", namespace="kube-public") and not is_allowed(guarded, "list", "pods")
 
 
 @anyio
 async def test_aggregated_roles_gather_what_is_labelled_for_them(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(binding("b", "view", role_kind="ClusterRole", cluster=True))
-    assert not asked(guarded, "get", "widgets", group="argosy.dev")
+    assert not is_allowed(guarded, "get", "widgets", group="argosy.dev")
     labels = {f"{RBAC}/aggregate-to-view": "true"}
     await admin.create(role("more", rule(["get"], ["widgets"], "argosy.dev"), kind="ClusterRole", labels=labels))
-    assert asked(guarded, "get", "widgets", group="argosy.dev")
+    assert is_allowed(guarded, "get", "widgets", group="argosy.dev")
 
 
 SUBJECTS = [
@@ -165,7 +165,7 @@ async def test_a_binding_is_for_its_subjects(guarded: ControlPlane, who: Manifes
     admin = EmbeddedCluster(guarded)
     await admin.create(role("r", rule(["get"], ["pods"])))
     await admin.create(binding("b", "r", who=who))
-    assert asked(guarded, "get", "pods", namespace="default") is may
+    assert is_allowed(guarded, "get", "pods", namespace="default") is may
 
 
 @anyio
@@ -299,9 +299,9 @@ async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: Contr
     await admin.create(role("strong", rule(["delete"], ["secrets"])))
     await admin.create(role("weak", OWN))
     await alice.create(binding("ok", "weak"))
-    for each in (binding("no", "strong"), binding("no", "cluster-admin", role_kind="ClusterRole")):
+    for role_binding in (binding("no", "strong"), binding("no", "cluster-admin", role_kind="ClusterRole")):
         with pytest.raises(Forbidden):
-            await alice.create(each)
+            await alice.create(role_binding)
 
 
 @anyio
@@ -320,20 +320,20 @@ async def test_a_role_that_gathers_others_is_for_those_who_have_everything(guard
 
 
 @anyio
-@pytest.mark.parametrize(("verb", "made"), [("escalate", "role"), ("bind", "binding")])
-async def test_escalate_and_bind_are_permissions_of_their_own(guarded: ControlPlane, verb: str, made: str) -> None:
+@pytest.mark.parametrize(("verb", "kind"), [("escalate", "role"), ("bind", "binding")])
+async def test_escalate_and_bind_are_permissions_of_their_own(guarded: ControlPlane, verb: str, kind: str) -> None:
     alice = await allow(guarded, MAY_ROLE, rule([verb], ["roles"], RBAC))
     admin = EmbeddedCluster(guarded)
     await admin.create(role("strong", rule(["delete"], ["secrets"])))
-    await alice.create(role("mine", rule(["delete"], ["secrets"])) if made == "role" else binding("b", "strong"))
+    await alice.create(role("mine", rule(["delete"], ["secrets"])) if kind == "role" else binding("b", "strong"))
 
 
 @anyio
 async def test_an_empty_resource_name_is_not_a_right_to_all_names(guarded: ControlPlane) -> None:
     """k8s: a request for no name matches resourceNames [""], and a rule for all names is not covered by it."""
     alice = await allow(guarded, MAY_ROLE, rule(["get"], ["secrets"], resourceNames=[""]))
-    assert asked(guarded, "get", "secrets", namespace="default")
-    assert not asked(guarded, "get", "secrets", namespace="default", name="a")
+    assert is_allowed(guarded, "get", "secrets", namespace="default")
+    assert not is_allowed(guarded, "get", "secrets", namespace="default", name="a")
     await alice.create(role("same", rule(["get"], ["secrets"], resourceNames=[""])))
     for more in (rule(["get"], ["secrets"]), rule(["get"], ["secrets"], resourceNames=["a"])):
         with pytest.raises(Forbidden, match="not currently held"):
@@ -362,7 +362,7 @@ async def test_a_role_that_gathers_others_takes_all_paths_too(guarded: ControlPl
         role("gathering", kind="ClusterRole") | {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {}}]}}
     )
     key = ResourceKey(RBAC, "ClusterRole", "", "gathering")
-    assert asked(guarded, "escalate", "clusterroles", group=RBAC)
+    assert is_allowed(guarded, "escalate", "clusterroles", group=RBAC)
     bob = await only_update_roles(guarded)
     with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
         await bob.patch(key, {"aggregationRule": None, "metadata": {"labels": {"a": "b"}}})
@@ -418,7 +418,7 @@ async def test_a_gathered_role_that_gathers_brings_what_it_gathers(guarded: Cont
     leaf = rule(["delete"], ["secrets"])
     await admin.create(role("leaf", leaf, kind="ClusterRole", labels={"to-inner": "true"}))
     await admin.create(binding("b", "outer", role_kind="ClusterRole", cluster=True))
-    assert asked(guarded, "delete", "secrets")
+    assert is_allowed(guarded, "delete", "secrets")
 
 
 # -- questions --------------------------------------------------------------------------------------------------
@@ -468,8 +468,8 @@ async def test_a_review_must_ask_exactly_one_thing(api: Api) -> None:
 async def test_a_role_in_a_namespace_can_allow_to_read_that_namespace(guarded: ControlPlane) -> None:
     cluster = EmbeddedCluster(guarded)
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
-    place = {"name": "r", "namespace": "default"}
-    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": place, "rules": rules}
+    metadata = {"name": "r", "namespace": "default"}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
     subject = {"apiGroup": RBAC, "kind": "User", "name": "alice"}
     reference = {"apiGroup": RBAC, "kind": "Role", "name": "r"}
     binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}

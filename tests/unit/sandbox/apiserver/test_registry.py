@@ -56,8 +56,8 @@ async def test_a_create_that_is_wrong_is_refused_and_stores_nothing(api: Api, bo
 
 
 async def test_kind_and_version_may_be_left_out_of_a_built_in_object(api: Api) -> None:
-    made = await api.made(CONFIGS, {"metadata": {"name": "a"}})
-    assert (made["kind"], made["apiVersion"]) == ("ConfigMap", "v1")
+    config_map = await api.made(CONFIGS, {"metadata": {"name": "a"}})
+    assert (config_map["kind"], config_map["apiVersion"]) == ("ConfigMap", "v1")
 
 
 async def test_a_custom_object_must_say_its_kind(api: Api) -> None:
@@ -77,13 +77,13 @@ async def test_identity_is_the_servers_to_give(api: Api) -> None:
 async def test_a_generated_name_that_is_taken_is_generated_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["x-1", "x-1", "x-2"])
     monkeypatch.setattr(metadata, "generate_name", lambda prefix: next(names))
-    made = [await api.made(CONFIGS, {"metadata": {"generateName": "x-"}}) for _ in range(2)]
-    assert [each["metadata"]["name"] for each in made] == ["x-1", "x-2"]
+    config_maps = [await api.made(CONFIGS, {"metadata": {"generateName": "x-"}}) for _ in range(2)]
+    assert [manifest["metadata"]["name"] for manifest in config_maps] == ["x-1", "x-2"]
 
 
 async def test_a_long_prefix_is_cut_so_that_the_name_has_room_for_its_suffix(api: Api) -> None:
-    made = await api.made(CONFIGS, {"metadata": {"generateName": "p" * 80}})
-    name = made["metadata"]["name"]
+    config_map = await api.made(CONFIGS, {"metadata": {"generateName": "p" * 80}})
+    name = config_map["metadata"]["name"]
     assert len(name) == 63 and name.startswith("p" * 58)
     assert set(name[58:]) <= set("bcdfghjklmnpqrstvwxz2456789")
 
@@ -162,10 +162,10 @@ REFUSED_UPDATES = [
 async def test_a_change_that_is_wrong_is_refused_and_changes_nothing(
     api: Api, method: str, body: Any, code: int, words: str
 ) -> None:
-    made = await api.made(CONFIGS, config("a", {"x": "1"}))
+    config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
     answer = await api.ask(method, f"{CONFIGS}/a", body, MERGE if method == "PATCH" else "application/json")
     assert (answer.code, words in answer.message) == (code, True), answer.body
-    assert (await api.get(f"{CONFIGS}/a")).json == made
+    assert (await api.get(f"{CONFIGS}/a")).json == config_map
 
 
 KEPT = [
@@ -177,15 +177,15 @@ KEPT = [
 
 @pytest.mark.parametrize(("change", "field"), KEPT)
 async def test_what_only_the_server_sets_stays_as_it_was(api: Api, change: dict[str, Any], field: str) -> None:
-    made = await api.made(CONFIGS, config("a"))
+    config_map = await api.made(CONFIGS, config("a"))
     answer = await api.patch(f"{CONFIGS}/a", {"metadata": change})
-    assert answer.code == 200 and answer.json["metadata"].get(field) == made["metadata"].get(field)
+    assert answer.code == 200 and answer.json["metadata"].get(field) == config_map["metadata"].get(field)
 
 
-@pytest.mark.parametrize("seen", ["", "0"])
-async def test_most_kinds_may_be_replaced_without_saying_which_state_was_seen(api: Api, seen: str) -> None:
+@pytest.mark.parametrize("resource_version", ["", "0"])
+async def test_most_kinds_may_be_replaced_without_saying_which_state_was_seen(api: Api, resource_version: str) -> None:
     await api.made(CONFIGS, config("a", {"x": "1"}))
-    answer = await api.put(f"{CONFIGS}/a", config("a", {"x": "2"}, resourceVersion=seen))
+    answer = await api.put(f"{CONFIGS}/a", config("a", {"x": "2"}, resourceVersion=resource_version))
     assert (answer.code, answer.json["data"]) == (200, {"x": "2"})
 
 
@@ -223,10 +223,10 @@ NO_CHANGES = [
 
 @pytest.mark.parametrize(("method", "body", "media"), NO_CHANGES)
 async def test_a_change_that_changes_nothing_writes_nothing(api: Api, method: str, body: Any, media: str) -> None:
-    made = await api.made(CONFIGS, config("a", {"x": "1"}, labels={"l": "1"}))
+    config_map = await api.made(CONFIGS, config("a", {"x": "1"}, labels={"l": "1"}))
     before = api.plane.store.revision
     answer = await api.ask(method, f"{CONFIGS}/a", body, media, user_agent="someone-else/1")
-    assert (answer.code, answer.json) == (200, made)
+    assert (answer.code, answer.json) == (200, config_map)
     assert api.plane.store.revision == before
 
 
@@ -244,11 +244,11 @@ DRY = [
 async def test_a_dry_run_answers_as_if_and_stores_nothing(
     api: Api, method: str, path: str, body: Any, media: str, code: int
 ) -> None:
-    made = await api.made(CONFIGS, config("a", {"x": "1"}))
+    config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
     before = api.plane.store.revision
     answer = await api.ask(method, f"{path}?dryRun=All", body, media)
     assert answer.code == code
-    assert api.plane.store.revision == before and (await api.get(f"{CONFIGS}/a")).json == made
+    assert api.plane.store.revision == before and (await api.get(f"{CONFIGS}/a")).json == config_map
     if method == "POST":
         assert answer.json["metadata"]["uid"] and "resourceVersion" not in answer.json["metadata"]
     assert (await api.ask(method, f"{path}?dryRun=Some", body, media)).code == 422
@@ -273,7 +273,7 @@ async def test_unknown_fields_are_dropped_warned_of_or_refused(api: Api, mode: s
 
 async def test_a_generation_counts_what_is_asked_for_and_nothing_else(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
-    seen = [(await api.made(path, deployment("d")))["metadata"]["generation"]]
+    generations = [(await api.made(path, deployment("d")))["metadata"]["generation"]]
     for part, change in (
         ("", {"metadata": {"labels": {"a": "b"}}}),
         ("", {"spec": {"replicas": 3}}),
@@ -282,22 +282,22 @@ async def test_a_generation_counts_what_is_asked_for_and_nothing_else(api: Api) 
         ("", {"spec": {"replicas": 3}}),
     ):
         answer = await api.patch(f"{path}/d{part}", change)
-        seen.append(answer.json["metadata"]["generation"])
-    assert seen == [1, 1, 2, 2, 2, 2]
+        generations.append(answer.json["metadata"]["generation"])
+    assert generations == [1, 1, 2, 2, 2, 2]
 
 
 async def test_the_status_path_changes_the_status_of_a_custom_object_and_nothing_else(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
-    made = await api.made(WIDGETS, {**widget("w", size=1), "status": {"lost": True}})
-    assert "status" not in made
+    created = await api.made(WIDGETS, {**widget("w", size=1), "status": {"lost": True}})
+    assert "status" not in created
     change = {"spec": {"size": 9}, "metadata": {"labels": {"a": "b"}}, "status": {"size": 5}}
     changed = (await api.patch(f"{WIDGETS}/w/status", change, user_agent="reporter/1")).json
-    assert changed["spec"] == made["spec"] and "labels" not in changed["metadata"]
+    assert changed["spec"] == created["spec"] and "labels" not in changed["metadata"]
     assert changed["status"] == {"size": 5} and changed["metadata"]["generation"] == 1
-    parts = {(each["manager"], each.get("subresource", "")) for each in changed["metadata"]["managedFields"]}
+    parts = {(entry["manager"], entry.get("subresource", "")) for entry in changed["metadata"]["managedFields"]}
     assert ("reporter", "status") in parts
-    kept = (await api.patch(f"{WIDGETS}/w", {"status": {"size": 6}, "spec": {"size": 2}})).json
-    assert kept["status"] == {"size": 5} and kept["spec"]["size"] == 2 and kept["metadata"]["generation"] == 2
+    patched = (await api.patch(f"{WIDGETS}/w", {"status": {"size": 6}, "spec": {"size": 2}})).json
+    assert patched["status"] == {"size": 5} and patched["spec"]["size"] == 2 and patched["metadata"]["generation"] == 2
 
 
 async def test_any_change_of_a_custom_object_without_a_status_path_counts(api: Api) -> None:

@@ -61,7 +61,7 @@ async def test_a_body_of_more_than_three_mebibytes_is_refused_as_a_real_server_d
 async def test_an_object_that_etcd_would_not_store_is_refused_in_its_words(api: Api, way: str) -> None:
     await define(api)
     large = widget("a", text="x" * MAX_STORED_BYTES)
-    made = await api.made(WIDGETS, widget("a", size=1)) if way in ("patch", "replace") else None
+    created = await api.made(WIDGETS, widget("a", size=1)) if way in ("patch", "replace") else None
     before = await api.get(f"{WIDGETS}/a")
     match way:
         case "create":
@@ -71,7 +71,7 @@ async def test_an_object_that_etcd_would_not_store_is_refused_in_its_words(api: 
         case "patch":
             refused = await api.patch(f"{WIDGETS}/a", {"spec": large["spec"]})
         case _:
-            refused = await api.put(f"{WIDGETS}/a", {**(made or {}), "spec": large["spec"]})
+            refused = await api.put(f"{WIDGETS}/a", {**(created or {}), "spec": large["spec"]})
     assert (refused.code, refused.message) == (500, TOO_LARGE)
     after = await api.get(f"{WIDGETS}/a")
     assert (after.code, after.body) == (before.code, before.body)

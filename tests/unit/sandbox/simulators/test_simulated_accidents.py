@@ -16,7 +16,7 @@ from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
 from support.failing_clients import Moody, Mortal
 from support.proof_scale import is_full
-from support.simulators import CORE, deployment, health, made, template
+from support.simulators import CORE, build_manifest, deployment, health, template
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 COUNTED = ("Pod", "PersistentVolumeClaim", "PersistentVolume"), ("ReplicaSet", "ControllerRevision")
@@ -25,7 +25,7 @@ WRITES = 56  # that happen until all is well
 SEEDS = 12 if is_full() else 2
 
 
-def wanted() -> list[Manifest]:
+def build_manifests() -> list[Manifest]:
     selector = {"selector": {"matchLabels": {"app": "web"}}}
     claims = [{"metadata": {"name": "data"}, "spec": STORAGE}]
     labelled = {**template(), "metadata": {"labels": {"app": "db"}}}
@@ -34,21 +34,23 @@ def wanted() -> list[Manifest]:
     about = {"selector": {"matchLabels": {"app": "daemon"}}, "template": daemon}
     return [
         deployment(2),
-        made("apps/v1", "DaemonSet", about, "daemon"),
-        made("v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80}]}, "web"),
-        made("batch/v1", "Job", {"completions": 2, "template": template(restartPolicy="Never")}, "job"),
-        made("apps/v1", "StatefulSet", {**selector, **set_, "selector": {"matchLabels": {"app": "db"}}}, "db"),
+        build_manifest("apps/v1", "DaemonSet", about, "daemon"),
+        build_manifest("v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80}]}, "web"),
+        build_manifest("batch/v1", "Job", {"completions": 2, "template": template(restartPolicy="Never")}, "job"),
+        build_manifest(
+            "apps/v1", "StatefulSet", {**selector, **set_, "selector": {"matchLabels": {"app": "db"}}}, "db"
+        ),
     ]
 
 
 async def prepared(cluster: EmbeddedCluster) -> None:
-    for manifest in [*make(CORE).initial_manifests, *wanted()]:
+    for manifest in [*make(CORE).initial_manifests, *build_manifests()]:
         await cluster.create(manifest)
 
 
 async def all_well(cluster: EmbeddedCluster) -> bool:
-    found = [await cluster.get(key_of(each)) for each in wanted()]
-    return all(each is not None and _is_seen(each) and health(each)[0] == "Healthy" for each in found)
+    live_manifests = [await cluster.get(key_of(manifest)) for manifest in build_manifests()]
+    return all(live is not None and _is_seen(live) and health(live)[0] == "Healthy" for live in live_manifests)
 
 
 def _is_seen(live: Manifest) -> bool:
@@ -70,11 +72,11 @@ async def stop(work: asyncio.Task[None]) -> None:
 
 async def made_of(cluster: EmbeddedCluster) -> Counter[str]:
     core, apps = COUNTED
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for group, kinds in (("", core), ("apps", apps)):
         for kind in kinds:
-            found[kind] = len((await cluster.list(GroupKind(group, kind))).items)
-    return found
+            counts[kind] = len((await cluster.list(GroupKind(group, kind))).items)
+    return counts
 
 
 EXPECTED = Counter(Pod=7, PersistentVolumeClaim=2, PersistentVolume=2, ReplicaSet=1, ControllerRevision=2)

@@ -30,13 +30,13 @@ def played(wishes: SimulationSettings, *seconds: float, policy: str = "Always") 
     """What the containers do at each of these times, seen at no others."""
     spec = {"containers": [{"name": "main", "image": "example:1"}], "restartPolicy": policy}
     pod: Manifest = {"metadata": {"name": "web", "namespace": "default", "uid": "a"}, "spec": spec, "status": {}}
-    found = []
+    states = []
     for at in seconds:
         actor = PodSimulation(pod, wishes, START + timedelta(seconds=at), ExactTimestamps())
         acting = simulate_containers(actor)
         pod = {**pod, "status": {**pod["status"], **build_pod_status(actor, acting, "192.0.2.1")}}
-        found.append(acting)
-    return found
+        states.append(acting)
+    return states
 
 
 def test_a_crashing_container_waits_longer_each_time() -> None:
@@ -77,7 +77,7 @@ def test_a_container_that_runs_for_a_while_succeeds_then() -> None:
 
 def test_an_image_that_cannot_be_pulled_is_told_twice() -> None:
     first, second, third = played(SimulationSettings(fault=InjectedFault.IMAGE_PULL), 0, 1, 900)
-    reasons = [each.state["waiting"]["reason"] for each in (first, second, third)]
+    reasons = [state.state["waiting"]["reason"] for state in (first, second, third)]
     assert reasons == ["ErrImagePull", "ImagePullBackOff", "ImagePullBackOff"] and third.seconds_until_change is None
 
 
@@ -103,7 +103,7 @@ def replica_set(size: int, available: int) -> Manifest:
 def test_the_steps_of_a_rolling_update(
     bounds: RolloutBounds, new: tuple[int, int], old: list[tuple[int, int]], grows: int, shrinks: list[int]
 ) -> None:
-    newest, older = replica_set(*new), [replica_set(*each) for each in old]
+    newest, older = replica_set(*new), [replica_set(*numbers) for numbers in old]
     assert compute_next_size(bounds, newest, older) == grows
     assert [size for _, size in compute_scale_downs(bounds, newest, older)] == shrinks
 
@@ -123,8 +123,10 @@ def test_who_is_scaled_in_the_middle_of_a_rollout_is_so_in_proportion(
 ) -> None:
     marks = {"deployment.kubernetes.io/max-replicas": str(before), "deployment.kubernetes.io/desired-replicas": "4"}
     active = [{"metadata": {"name": str(size), "annotations": marks}, "spec": {"replicas": size}} for size in sizes]
-    found = {each["metadata"]["name"]: size for each, size in compute_proportional_sizes(bounds, active)}
-    assert [found[str(size)] for size in sizes] == expected
+    sizes_by_name = {
+        manifest["metadata"]["name"]: size for manifest, size in compute_proportional_sizes(bounds, active)
+    }
+    assert [sizes_by_name[str(size)] for size in sizes] == expected
 
 
 @pytest.mark.parametrize(

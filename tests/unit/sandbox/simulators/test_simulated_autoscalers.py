@@ -18,7 +18,7 @@ from argosy.sandbox.simulators.hpa_algorithm import (
     read_metric_values,
     read_metrics,
 )
-from support.simulators import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated
+from support.simulators import DEPLOYMENT, build_manifest, condition, deployment, fail, health, leaping, simulated
 
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 METRICS = "sandbox.argosy.dev/metrics"
@@ -27,20 +27,20 @@ CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utili
 
 def autoscaler(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    found = made(
+    manifest = build_manifest(
         "autoscaling/v2",
         "HorizontalPodAutoscaler",
         {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 5, "metrics": [CPU], **spec},
     )
-    found["metadata"]["annotations"] = annotations or {}
-    return found
+    manifest["metadata"]["annotations"] = annotations or {}
+    return manifest
 
 
 def requesting(replicas: int = 2) -> Manifest:
-    found = deployment(replicas)
+    manifest = deployment(replicas)
     resources = {"requests": {"cpu": "100m"}}
-    found["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
-    return found
+    manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
+    return manifest
 
 
 @pytest.mark.anyio
@@ -49,32 +49,34 @@ async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluste
         await cluster.create(requesting(1))
         await cluster.create(autoscaler())
         live = await world.becomes(
-            AUTOSCALER, lambda it: it["status"]["currentReplicas"] == it["status"]["desiredReplicas"] == 2
+            AUTOSCALER, lambda hpa: hpa["status"]["currentReplicas"] == hpa["status"]["desiredReplicas"] == 2
         )
         assert (await world.get(DEPLOYMENT))["spec"]["replicas"] == 2 and health(live)[0] == "Healthy"
         await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=300"}}})
-        live = await world.becomes(AUTOSCALER, lambda it: it["status"]["currentReplicas"] == 4)
-        (shown,) = live["status"]["currentMetrics"]
-        assert shown["resource"] == {"name": "cpu", "current": {"averageUtilization": 75, "averageValue": "0"}}
+        live = await world.becomes(AUTOSCALER, lambda hpa: hpa["status"]["currentReplicas"] == 4)
+        (metric,) = live["status"]["currentMetrics"]
+        assert metric["resource"] == {"name": "cpu", "current": {"averageUtilization": 75, "averageValue": "0"}}
         why = "cpu resource utilization (percentage of request) above target"
         await world.told(f"SuccessfulRescale: New size: 4; reason: {why} (simulated by argosy)")
         await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=9000"}}})
-        await world.becomes(AUTOSCALER, lambda it: condition(it, "ScalingLimited")["reason"] == "TooManyReplicas")
-        await world.becomes(DEPLOYMENT, lambda it: it["status"]["availableReplicas"] == 5)
+        await world.becomes(AUTOSCALER, lambda hpa: condition(hpa, "ScalingLimited")["reason"] == "TooManyReplicas")
+        await world.becomes(DEPLOYMENT, lambda manifest: manifest["status"]["availableReplicas"] == 5)
         await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=10"}}})
         live = await world.becomes(
-            AUTOSCALER, lambda it: condition(it, "AbleToScale")["reason"] == "ScaleDownStabilized"
+            AUTOSCALER, lambda hpa: condition(hpa, "AbleToScale")["reason"] == "ScaleDownStabilized"
         )
         assert (await world.get(DEPLOYMENT))["spec"]["replicas"] == 5
         clock.leap(16)
-        await world.becomes(DEPLOYMENT, lambda it: it["status"]["availableReplicas"] == 2 == it["status"]["replicas"])
+        await world.becomes(
+            DEPLOYMENT, lambda manifest: manifest["status"]["availableReplicas"] == 2 == manifest["status"]["replicas"]
+        )
         before = await world.settled()
         assert await world.settled() == before
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("wanted", "annotations", "said"),
+    ("workload", "annotations", "said"),
     [
         (deployment(2), {}, "failed to get cpu utilization: missing request for cpu in container main"),
         (requesting(), fail("NotReady"), "the server could not find the requested resource (get pods.metrics.k8s.io)"),
@@ -82,12 +84,12 @@ async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluste
     ],
 )
 async def test_an_autoscaler_that_cannot_measure_is_degraded(
-    cluster: EmbeddedCluster, wanted: Manifest, annotations: dict[str, str], said: str
+    cluster: EmbeddedCluster, workload: Manifest, annotations: dict[str, str], said: str
 ) -> None:
     async with simulated(cluster) as world:
-        await cluster.create(wanted)
+        await cluster.create(workload)
         await cluster.create(autoscaler(annotations))
-        live = await world.becomes(AUTOSCALER, lambda it: health(it)[0] == "Degraded")
+        live = await world.becomes(AUTOSCALER, lambda hpa: health(hpa)[0] == "Degraded")
         await world.told("FailedGetResourceMetric: the HPA was unable to compute the replica count: ")
     assert said in health(live)[1] and health(live)[1].endswith("(simulated by argosy)")
     assert condition(live, "ScalingActive")["reason"] == "FailedGetResourceMetric"
@@ -99,25 +101,25 @@ async def test_a_target_that_is_not_there_degrades_and_one_without_replicas_is_l
 ) -> None:
     async with simulated(cluster) as world:
         await cluster.create(autoscaler())
-        live = await world.becomes(AUTOSCALER, lambda it: health(it)[0] == "Degraded")
+        live = await world.becomes(AUTOSCALER, lambda hpa: health(hpa)[0] == "Degraded")
         assert condition(live, "AbleToScale")["reason"] == "FailedGetScale"
         await cluster.create(requesting(0))
-        await world.becomes(AUTOSCALER, lambda it: condition(it, "ScalingActive")["reason"] == "ScalingDisabled")
+        await world.becomes(AUTOSCALER, lambda hpa: condition(hpa, "ScalingActive")["reason"] == "ScalingDisabled")
         assert (await world.get(DEPLOYMENT))["spec"]["replicas"] == 0
 
 
 @pytest.mark.parametrize(
-    ("ratio", "current", "wanted"), [("1.05", 10, 10), ("0.95", 10, 10), ("1.5", 3, 5), ("0.1", 4, 1), ("0", 4, 0)]
+    ("ratio", "current", "expected"), [("1.05", 10, 10), ("0.95", 10, 10), ("1.5", 3, 5), ("0.1", 4, 1), ("0", 4, 0)]
 )
-def test_little_too_much_changes_nothing_and_more_is_rounded_up(ratio: str, current: int, wanted: int) -> None:
-    assert compute_desired_replicas(Decimal(ratio), current) == wanted
+def test_little_too_much_changes_nothing_and_more_is_rounded_up(ratio: str, current: int, expected: int) -> None:
+    assert compute_desired_replicas(Decimal(ratio), current) == expected
 
 
 def test_what_is_said_of_the_autoscaler_counts_before_what_is_said_of_its_target() -> None:
     near, far = autoscaler({METRICS: "cpu=90%, queue=250m"}), deployment()
     far["metadata"]["annotations"] = {METRICS: "cpu=10,memory=1Gi"}
-    found = read_metric_values([near, far])
-    assert found == {"cpu": Decimal(90), "queue": Decimal("0.25"), "memory": Decimal(2**30)}
+    metric_values = read_metric_values([near, far])
+    assert metric_values == {"cpu": Decimal(90), "queue": Decimal("0.25"), "memory": Decimal(2**30)}
     with pytest.raises(UserError, match="invalid metric"):
         read_metric_values([autoscaler({METRICS: "cpu=much"})])
 

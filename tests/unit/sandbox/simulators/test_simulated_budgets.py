@@ -10,14 +10,14 @@ from argosy.errors import ClusterError
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from support.simulators import DEPLOYMENT, condition, deployment, fail, health, made, simulated
+from support.simulators import DEPLOYMENT, build_manifest, condition, deployment, fail, health, simulated
 
 pytestmark = pytest.mark.anyio
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 
 
 def budget(**spec: Any) -> Manifest:
-    return made("policy/v1", "PodDisruptionBudget", {"selector": {"matchLabels": {"app": "web"}}, **spec})
+    return build_manifest("policy/v1", "PodDisruptionBudget", {"selector": {"matchLabels": {"app": "web"}}, **spec})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ async def test_a_budget_counts_which_pods_can_be_spared(
     async with simulated(cluster) as world:
         await cluster.create(budget(**spec))
         await cluster.create(deployment(4))
-        live = await world.becomes(BUDGET, lambda it: it["status"]["currentHealthy"] == 4)
+        live = await world.becomes(BUDGET, lambda manifest: manifest["status"]["currentHealthy"] == 4)
     status = live["status"]
     assert (status["expectedPods"], status["desiredHealthy"]) == (4, needed)
     assert status.get("disruptionsAllowed", 0) == spare
@@ -40,12 +40,14 @@ async def test_a_budget_counts_which_pods_can_be_spared(
 async def test_an_eviction_is_refused_while_no_pod_can_be_spared(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(budget(minAvailable=2))
-        wanted = deployment(2)
-        wanted["metadata"]["annotations"] = fail("NotReady")
-        await cluster.create(wanted)
-        await world.becomes(BUDGET, lambda it: it["status"]["expectedPods"] == 2)
+        manifest = deployment(2)
+        manifest["metadata"]["annotations"] = fail("NotReady")
+        await cluster.create(manifest)
+        await world.becomes(BUDGET, lambda live_budget: live_budget["status"]["expectedPods"] == 2)
         # k8s: a Pod that does not run yet may always be evicted
-        pod, _ = await world.pods_become(lambda pods: [it["status"]["phase"] for it in pods] == ["Running"] * 2)
+        pod, _ = await world.pods_become(
+            lambda pods: [running_pod["status"]["phase"] for running_pod in pods] == ["Running"] * 2
+        )
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -55,6 +57,6 @@ async def test_an_eviction_is_refused_while_no_pod_can_be_spared(cluster: Embedd
             await cluster.create(eviction, subresource_of=key_of(pod))
         healthy = {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}, "spec": {"replicas": 3}}
         await world.patch(DEPLOYMENT, healthy)
-        await world.becomes(BUDGET, lambda it: it["status"]["disruptionsAllowed"] == 1)
+        await world.becomes(BUDGET, lambda live_budget: live_budget["status"]["disruptionsAllowed"] == 1)
         await cluster.create(eviction, subresource_of=key_of(pod))
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(DEPLOYMENT, lambda live_deployment: health(live_deployment)[0] == "Healthy")

@@ -11,14 +11,14 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
-from support.simulators import CLAIM, POD, VOLUME, condition, health, key, made, pod, simulated
+from support.simulators import CLAIM, POD, VOLUME, build_manifest, condition, health, key, pod, simulated
 
 pytestmark = pytest.mark.anyio
 
 
 def claim(size: str = "1Gi", **spec: Any) -> Manifest:
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
-    return made("v1", "PersistentVolumeClaim", {**wanted, **spec})
+    base_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return build_manifest("v1", "PersistentVolumeClaim", {**base_spec, **spec})
 
 
 def volume(name: str, size: str, **spec: Any) -> Manifest:
@@ -84,7 +84,7 @@ async def test_a_claim_that_asks_for_more_grows(cluster: EmbeddedCluster) -> Non
         await cluster.create(claim())
         await world.becomes(CLAIM, is_bound)
         await world.patch(CLAIM, {"spec": {"resources": {"requests": {"storage": "3Gi"}}}})
-        await world.becomes(CLAIM, lambda it: it["status"]["capacity"] == {"storage": "3Gi"})
+        await world.becomes(CLAIM, lambda pvc: pvc["status"]["capacity"] == {"storage": "3Gi"})
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Delete", []), ("Retain", ["Released"])])
@@ -98,7 +98,7 @@ async def test_what_becomes_of_a_volume_is_its_own_policy(
         await cluster.patch(name, {"spec": {"persistentVolumeReclaimPolicy": policy}})
         await cluster.delete(key(CLAIM, "web"))
         async with asyncio.timeout(HANG_SECONDS):
-            while [each["status"]["phase"] for each in await world.all(VOLUME)] != left:
+            while [live_volume["status"]["phase"] for live_volume in await world.all(VOLUME)] != left:
                 await asyncio.sleep(0.01)
 
 
@@ -107,12 +107,14 @@ async def test_a_claim_that_a_pod_uses_goes_with_the_pod(cluster: EmbeddedCluste
     async with simulated(cluster) as world:
         await cluster.create(claim(storageClassName="standard-wait"))
         await cluster.create(using)
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
         await cluster.delete(key(CLAIM, "web"))
         await world.settled()
         assert (await world.get(CLAIM))["metadata"]["deletionTimestamp"]
         await cluster.create({**using, "metadata": {**using["metadata"], "name": "late"}})
-        late = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False", "late")
+        late = await world.becomes(
+            POD, lambda manifest: condition(manifest, "PodScheduled")["status"] == "False", "late"
+        )
         assert 'persistentvolumeclaim "web" is being deleted' in condition(late, "PodScheduled")["message"]
         await cluster.delete(key(POD, "web"))
         async with asyncio.timeout(HANG_SECONDS):
@@ -125,14 +127,14 @@ async def test_a_claim_whose_volume_is_gone_is_lost(cluster: EmbeddedCluster) ->
         await cluster.create(claim())
         live = await world.becomes(CLAIM, is_bound)
         await cluster.delete(ResourceKey("", "PersistentVolume", "", live["spec"]["volumeName"]))
-        live = await world.becomes(CLAIM, lambda it: it["status"]["phase"] == "Lost")
+        live = await world.becomes(CLAIM, lambda pvc: pvc["status"]["phase"] == "Lost")
         assert health(live)[0] == "Degraded"
 
 
 async def test_a_class_without_provisioner_makes_no_volume(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
-        found = await world.all(GroupKind("storage.k8s.io", "StorageClass"))
-        assert {each["metadata"]["name"] for each in found} == {"standard", "standard-wait"}
+        storage_classes = await world.all(GroupKind("storage.k8s.io", "StorageClass"))
+        assert {storage_class["metadata"]["name"] for storage_class in storage_classes} == {"standard", "standard-wait"}
         local = {
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",

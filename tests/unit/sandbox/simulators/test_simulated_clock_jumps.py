@@ -18,7 +18,7 @@ async def test_a_pod_that_starts_becomes_ready_however_the_clock_is_set(jump: fl
     async with EmbeddedCluster.open() as cluster, leaping(cluster) as (world, clock):
         clock.leap(60 * DAY)
         await cluster.create(pod(READY_AFTER))
-        await world.becomes(POD, lambda found: found["status"]["phase"] == "Running")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
         clock.set_by(jump)
         await world.patch(POD, {"metadata": {"labels": {"seen": "again"}}})
         await world.settled()
@@ -30,9 +30,9 @@ async def test_a_deployment_becomes_available_after_the_clock_was_set_back() -> 
     async with EmbeddedCluster.open() as cluster, leaping(cluster) as (world, clock):
         clock.leap(60 * DAY)
         await cluster.create(deployment(annotations={}, minReadySeconds=30))
-        await world.becomes(DEPLOYMENT, lambda found: found["status"]["readyReplicas"] == 1)
+        await world.becomes(DEPLOYMENT, lambda manifest: manifest["status"]["readyReplicas"] == 1)
         clock.set_by(-DAY)
         await world.settled()
         clock.leap(31)
         await world.patch(DEPLOYMENT, {"metadata": {"labels": {"seen": "again"}}})
-        await world.becomes(DEPLOYMENT, lambda found: found["status"]["availableReplicas"] == 1)
+        await world.becomes(DEPLOYMENT, lambda manifest: manifest["status"]["availableReplicas"] == 1)

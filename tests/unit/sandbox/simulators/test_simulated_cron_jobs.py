@@ -13,7 +13,7 @@ from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.cron_due_times import compute_due_times
 from support.deadlines import HANG_SECONDS
-from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
+from support.simulators import CRON_JOB, JOB, World, build_manifest, condition, fail, leaping, simulated, template
 
 HOUR = 3600
 
@@ -22,21 +22,21 @@ def cron_job(schedule: str = "", annotations: dict[str, str] | None = None, **sp
     """Hourly unless said otherwise, half an hour from now: the next time comes by a leap of the clock alone."""
     schedule = schedule or f"{(datetime.now(UTC).minute + 30) % 60} * * * *"
     job = {"spec": {"template": template(annotations, restartPolicy="Never")}}
-    return made("batch/v1", "CronJob", {"schedule": schedule, "jobTemplate": job, **spec})
+    return build_manifest("batch/v1", "CronJob", {"schedule": schedule, "jobTemplate": job, **spec})
 
 
 async def jobs(world: World) -> list[Manifest]:
-    return sorted(await world.all(JOB), key=lambda each: str(each["metadata"]["name"]))
+    return sorted(await world.all(JOB), key=lambda job: str(job["metadata"]["name"]))
 
 
 async def jobs_become(world: World, count: int, done: int) -> list[Manifest]:
-    def is_so(found: list[Manifest]) -> bool:
-        return len(found) == count and sum(1 for it in found if condition(it, "Complete")["status"]) == done
+    def is_so(live_jobs: list[Manifest]) -> bool:
+        return len(live_jobs) == count and sum(1 for job in live_jobs if condition(job, "Complete")["status"]) == done
 
     async with asyncio.timeout(HANG_SECONDS):
-        while not is_so(found := await jobs(world)):
+        while not is_so(current_jobs := await jobs(world)):
             await asyncio.sleep(0.01)
-    return found
+    return current_jobs
 
 
 @pytest.mark.anyio
@@ -48,17 +48,21 @@ async def test_a_job_is_made_each_hour_and_only_so_many_are_kept(cluster: Embedd
             clock.leap(HOUR)
             live = await world.becomes(
                 CRON_JOB,
-                lambda it, names=names: it["status"]["lastScheduleTime"] not in names,  # type: ignore[misc]
+                lambda manifest, names=names: manifest["status"]["lastScheduleTime"] not in names,  # type: ignore[misc]
             )
             names.add(live["status"]["lastScheduleTime"])
-            found = await jobs_become(world, min(number, 2), min(number, 2))
-        await world.becomes(CRON_JOB, lambda it: it["status"]["lastSuccessfulTime"] and not it["status"].get("active"))
-        said = await world.told("SuccessfulDelete", "SawCompletedJob: Saw completed job: web-", "condition: Complete")
+            current_jobs = await jobs_become(world, min(number, 2), min(number, 2))
+        await world.becomes(
+            CRON_JOB, lambda manifest: manifest["status"]["lastSuccessfulTime"] and not manifest["status"].get("active")
+        )
+        messages = await world.told(
+            "SuccessfulDelete", "SawCompletedJob: Saw completed job: web-", "condition: Complete"
+        )
     assert len(names) == 3
-    scheduled = found[-1]["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"]
+    scheduled = current_jobs[-1]["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     minute = int(datetime.fromisoformat(scheduled).timestamp()) // 60
-    assert found[-1]["metadata"]["name"] == f"web-{minute}"
-    assert sum(each.startswith("SuccessfulCreate: Created job web-") for each in said) == 3
+    assert current_jobs[-1]["metadata"]["name"] == f"web-{minute}"
+    assert sum(message.startswith("SuccessfulCreate: Created job web-") for message in messages) == 3
 
 
 @pytest.mark.anyio
@@ -82,7 +86,7 @@ async def test_a_job_that_still_runs_is_treated_as_the_policy_says(
         await cluster.create(cron_job(annotations={"sandbox.argosy.dev/run-for": "100h"}, concurrencyPolicy=policy))
         await world.settled()
         clock.leap(HOUR)
-        live = await world.becomes(CRON_JOB, lambda it: len(it["status"]["active"]) == 1)
+        live = await world.becomes(CRON_JOB, lambda manifest: len(manifest["status"]["active"]) == 1)
         first = live["status"]["active"][0]["name"]
         clock.leap(HOUR)
         if policy == "Forbid":
@@ -90,22 +94,24 @@ async def test_a_job_that_still_runs_is_treated_as_the_policy_says(
         else:
             await world.becomes(
                 CRON_JOB,
-                lambda it: len(it["status"]["active"]) == count and it["status"]["active"][-1]["name"] != first,
+                lambda manifest: (
+                    len(manifest["status"]["active"]) == count and manifest["status"]["active"][-1]["name"] != first
+                ),
             )
-        found = await jobs_become(world, count, 0)
-    assert (first in {each["metadata"]["name"] for each in found}) == (policy != "Replace")
+        current_jobs = await jobs_become(world, count, 0)
+    assert (first in {job["metadata"]["name"] for job in current_jobs}) == (policy != "Replace")
 
 
 @pytest.mark.anyio
 async def test_a_fault_on_the_cron_job_reaches_its_pods(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
-        wanted = cron_job()
-        wanted["metadata"]["annotations"] = fail("Exit")
-        wanted["spec"]["jobTemplate"]["spec"]["backoffLimit"] = 0
-        await cluster.create(wanted)
+        manifest = cron_job()
+        manifest["metadata"]["annotations"] = fail("Exit")
+        manifest["spec"]["jobTemplate"]["spec"]["backoffLimit"] = 0
+        await cluster.create(manifest)
         await world.settled()
         clock.leap(HOUR)
-        live = await world.becomes(CRON_JOB, lambda it: it["status"]["lastScheduleTime"])
+        live = await world.becomes(CRON_JOB, lambda live_cron_job: live_cron_job["status"]["lastScheduleTime"])
         await world.told("SawCompletedJob", "condition: Failed")
         (job,) = await jobs(world)
     assert condition(job, "Failed")["reason"] == "BackoffLimitExceeded" and live
@@ -119,7 +125,7 @@ async def test_without_a_reason_a_cron_job_writes_nothing(cluster: EmbeddedClust
         assert await world.settled() == before
 
 
-def at(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
@@ -137,23 +143,23 @@ def test_what_is_due_is_the_last_time_that_was_missed(
 ) -> None:
     live = cron_job(schedule, **spec)
     live["metadata"]["creationTimestamp"] = "2026-05-01T10:05:00Z"
-    found = compute_due_times(live, at("2026-05-01T10:25:00Z"))
-    assert (found.last_missed, found.missed_count, found.next_time) == (
-        at(last) if last else None,
+    due_times = compute_due_times(live, parse_time("2026-05-01T10:25:00Z"))
+    assert (due_times.last_missed, due_times.missed_count, due_times.next_time) == (
+        parse_time(last) if last else None,
         missed,
-        at(upcoming),
+        parse_time(upcoming),
     )
 
 
 def test_a_year_without_anybody_looking_is_one_job_and_quickly_found() -> None:
     live = cron_job("* * * * *")
     live["metadata"]["creationTimestamp"] = "2025-05-01T10:05:00Z"
-    found = compute_due_times(live, at("2026-05-01T10:25:30Z"))
-    assert found.last_missed == at("2026-05-01T10:25:00Z") and found.missed_count > 100
+    due_times = compute_due_times(live, parse_time("2026-05-01T10:25:30Z"))
+    assert due_times.last_missed == parse_time("2026-05-01T10:25:00Z") and due_times.missed_count > 100
 
 
 @pytest.mark.parametrize("spec", [{"schedule": "often"}, {"schedule": "* * * * *", "timeZone": "Nowhere/Land"}])
 def test_what_cannot_be_read_is_a_sentence(spec: dict[str, str]) -> None:
     live = {"metadata": {"creationTimestamp": "2025-05-01T10:05:00Z"}, "spec": spec}
     with pytest.raises(UserError, match=r"; write "):
-        compute_due_times(live, at("2026-05-01T10:25:30Z"))
+        compute_due_times(live, parse_time("2026-05-01T10:25:30Z"))

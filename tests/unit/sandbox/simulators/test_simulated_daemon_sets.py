@@ -12,14 +12,25 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import simulated_nodes
 from support.deadlines import HANG_SECONDS
-from support.simulators import DAEMON_SET, POD, World, condition, fail, health, leaping, made, simulated, template
+from support.simulators import (
+    DAEMON_SET,
+    POD,
+    World,
+    build_manifest,
+    condition,
+    fail,
+    health,
+    leaping,
+    simulated,
+    template,
+)
 
 pytestmark = pytest.mark.anyio
 
 
 def daemon_set(annotations: dict[str, str] | None = None, pod: dict[str, Any] | None = None, **spec: Any) -> Manifest:
     about = {"selector": {"matchLabels": {"app": "web"}}, "template": template(annotations, **(pod or {}))}
-    return made("apps/v1", "DaemonSet", {**about, **spec})
+    return build_manifest("apps/v1", "DaemonSet", {**about, **spec})
 
 
 def is_done(live: Manifest) -> bool:
@@ -36,19 +47,21 @@ async def three_nodes(cluster: EmbeddedCluster) -> None:
 
 
 async def images(world: World) -> list[str]:
-    alive = [each for each in await world.pods() if not each["metadata"].get("deletionTimestamp")]
-    return sorted(each["spec"]["containers"][0]["image"] for each in alive)
+    alive = [pod for pod in await world.pods() if not pod["metadata"].get("deletionTimestamp")]
+    return sorted(pod["spec"]["containers"][0]["image"] for pod in alive)
 
 
 async def test_one_pod_runs_on_each_node_that_takes_it(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await three_nodes(cluster)
         await cluster.create(daemon_set())
-        live = await world.becomes(DAEMON_SET, lambda it: is_done(it) and it["status"]["numberReady"] == 3)
+        live = await world.becomes(
+            DAEMON_SET, lambda manifest: is_done(manifest) and manifest["status"]["numberReady"] == 3
+        )
         pods = await world.pods()
-        assert sorted(each["spec"]["nodeName"] for each in pods) == ["node-2", "node-3", "sandbox"]
+        assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["node-2", "node-3", "sandbox"]
         counts = ("currentNumberScheduled", "updatedNumberScheduled", "numberAvailable")
-        assert [live["status"][each] for each in counts] == [3, 3, 3]
+        assert [live["status"][field] for field in counts] == [3, 3, 3]
         before = await world.settled()
         assert await world.settled() == before
         await world.told("SuccessfulCreate: Created pod: web-")
@@ -61,7 +74,7 @@ async def test_a_toleration_reaches_the_node_with_gpus_and_a_selector_leaves_oth
         pod = {"tolerations": [{"operator": "Exists"}], "nodeSelector": {"nvidia.com/gpu.present": "true"}}
         await cluster.create(daemon_set(pod=pod))
         await world.becomes(DAEMON_SET, is_done)
-        assert [each["spec"]["nodeName"] for each in await world.pods()] == ["sandbox-gpu"]
+        assert [live_pod["spec"]["nodeName"] for live_pod in await world.pods()] == ["sandbox-gpu"]
 
 
 async def test_nodes_that_come_get_a_pod_and_nodes_that_go_lose_theirs(cluster: EmbeddedCluster) -> None:
@@ -69,28 +82,28 @@ async def test_nodes_that_come_get_a_pod_and_nodes_that_go_lose_theirs(cluster: 
         await cluster.create(daemon_set())
         await world.becomes(DAEMON_SET, is_done)
         await cluster.create(simulated_nodes.build_node("late", "192.0.2.30", simulated_nodes.NODE_CAPACITY))
-        await world.becomes(DAEMON_SET, lambda it: it["status"]["numberReady"] == 2)
+        await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["numberReady"] == 2)
         await cluster.delete(ResourceKey("", "Node", "", "late"))
-        await world.becomes(DAEMON_SET, lambda it: it["status"]["desiredNumberScheduled"] == 1)
+        await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["desiredNumberScheduled"] == 1)
 
 
 async def test_a_new_template_rolls_one_node_at_a_time(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await three_nodes(cluster)
         await cluster.create(daemon_set({"sandbox.argosy.dev/ready-after": "50ms"}))
-        await world.becomes(DAEMON_SET, lambda it: is_done(it) and it["status"]["numberReady"] == 3)
+        await world.becomes(DAEMON_SET, lambda manifest: is_done(manifest) and manifest["status"]["numberReady"] == 3)
         containers = [{"name": "main", "image": "example:2"}]
         await world.patch(DAEMON_SET, {"spec": {"template": {"spec": {"containers": containers}}}})
         fewest = 3
         async with asyncio.timeout(HANG_SECONDS):
             while await images(world) != ["example:2"] * 3:
-                ready = [each for each in await world.pods() if condition(each, "Ready")["status"] == "True"]
+                ready = [pod for pod in await world.pods() if condition(pod, "Ready")["status"] == "True"]
                 fewest = min(fewest, len(ready))
                 await asyncio.sleep(0.005)
         await world.becomes(DAEMON_SET, is_done)
         revisions = await world.all(GroupKind("apps", "ControllerRevision"))
     assert fewest >= 2
-    assert sorted(each["revision"] for each in revisions) == [1, 2]
+    assert sorted(revision["revision"] for revision in revisions) == [1, 2]
 
 
 async def test_with_a_surge_the_old_pod_stays_until_the_new_one_is_ready(cluster: EmbeddedCluster) -> None:
@@ -99,30 +112,32 @@ async def test_with_a_surge_the_old_pod_stays_until_the_new_one_is_ready(cluster
         rolling = {"maxSurge": 1, "maxUnavailable": 0}
         strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
         await cluster.create(daemon_set(updateStrategy=strategy))
-        await world.becomes(DAEMON_SET, lambda it: is_done(it) and it["status"]["numberReady"] == 3)
+        await world.becomes(DAEMON_SET, lambda manifest: is_done(manifest) and manifest["status"]["numberReady"] == 3)
         containers = [{"name": "main", "image": "example:does-not-exist"}]
         await world.patch(DAEMON_SET, {"spec": {"template": {"spec": {"containers": containers}}}})
-        await world.pods_become(lambda found: len(found) == 4)
+        await world.pods_become(lambda pods: len(pods) == 4)
         await world.settled()
         live = await world.get(DAEMON_SET)
         assert (await images(world)).count("example:1") == 3 and health(live)[0] == "Progressing"
         containers = [{"name": "main", "image": "example:2"}]
         await world.patch(DAEMON_SET, {"spec": {"template": {"spec": {"containers": containers}}}})
-        await world.becomes(DAEMON_SET, lambda it: is_done(it) and it["status"]["updatedNumberScheduled"] == 3)
-        await world.pods_become(lambda found: len(found) == 3)
+        await world.becomes(
+            DAEMON_SET, lambda manifest: is_done(manifest) and manifest["status"]["updatedNumberScheduled"] == 3
+        )
+        await world.pods_become(lambda pods: len(pods) == 3)
 
 
 async def test_on_delete_keeps_old_pods_until_somebody_deletes_them(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(daemon_set(updateStrategy={"type": "OnDelete"}))
-        await world.becomes(DAEMON_SET, lambda it: it["status"]["numberReady"] == 1)
+        await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["numberReady"] == 1)
         containers = [{"name": "main", "image": "example:2"}]
         await world.patch(DAEMON_SET, {"spec": {"template": {"spec": {"containers": containers}}}})
         await world.settled()
         (old,) = await world.pods()
         assert await images(world) == ["example:1"]
         await cluster.delete(ResourceKey("", "Pod", "default", old["metadata"]["name"]))
-        await world.pods_become(lambda found: [it["spec"]["containers"][0]["image"] for it in found] == ["example:2"])
+        await world.pods_become(lambda pods: [pod["spec"]["containers"][0]["image"] for pod in pods] == ["example:2"])
 
 
 @pytest.mark.parametrize("fault", ["ImagePull", "CrashLoop", "NotReady", "OOMKilled", "Unschedulable", "Storage"])
@@ -130,10 +145,12 @@ async def test_a_fault_of_a_daemon_set_keeps_it_progressing_until_it_is_over(
     cluster: EmbeddedCluster, fault: str
 ) -> None:
     async with simulated(cluster) as world:
-        wanted = daemon_set()
-        wanted["metadata"]["annotations"] = fail(fault)
-        await cluster.create(wanted)
-        live = await world.becomes(DAEMON_SET, lambda it: it["status"]["currentNumberScheduled"] == 1)
+        manifest = daemon_set()
+        manifest["metadata"]["annotations"] = fail(fault)
+        await cluster.create(manifest)
+        live = await world.becomes(
+            DAEMON_SET, lambda live_daemon_set: live_daemon_set["status"]["currentNumberScheduled"] == 1
+        )
         assert health(live)[0] == "Progressing"
         await world.patch(DAEMON_SET, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
         await world.becomes(DAEMON_SET, is_done)
@@ -141,15 +158,15 @@ async def test_a_fault_of_a_daemon_set_keeps_it_progressing_until_it_is_over(
 
 async def test_an_evicted_daemon_is_replaced_and_the_next_one_stays(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
-        wanted = daemon_set()
-        wanted["metadata"]["annotations"] = fail("Evicted")
-        await cluster.create(wanted)
+        manifest = daemon_set()
+        manifest["metadata"]["annotations"] = fail("Evicted")
+        await cluster.create(manifest)
         await world.becomes(DAEMON_SET, is_done)
         (first,) = await world.pods()
         clock.leap(6)
         await world.told("FailedDaemonPod: Found failed daemon pod default/")
         await world.becomes(DAEMON_SET, is_done)
-        (second,) = await world.pods_become(lambda found: len(found) == 1 and found[0]["status"]["phase"] == "Running")
+        (second,) = await world.pods_become(lambda pods: len(pods) == 1 and pods[0]["status"]["phase"] == "Running")
         clock.leap(60)
         await world.settled()
         assert (await world.get(POD, second["metadata"]["name"]))["metadata"]["uid"] == second["metadata"]["uid"]

@@ -16,12 +16,12 @@ from support.simulators import (
     POD,
     REPLICA_SET,
     World,
+    build_manifest,
     condition,
     deployment,
     fail,
     health,
     key,
-    made,
     simulated,
     template,
 )
@@ -47,7 +47,7 @@ async def test_a_deployment_becomes_healthy_and_then_writes_nothing(cluster: Emb
         live = await world.get(DEPLOYMENT)
         assert await world.settled() == before
     counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-    assert [live["status"][each] for each in counts] == [3, 3, 3, 3]
+    assert [live["status"][field] for field in counts] == [3, 3, 3, 3]
     assert condition(live, "Available")["message"] == "Deployment has minimum availability. (simulated by argosy)"
     assert condition(live, "Progressing")["reason"] == "NewReplicaSetAvailable"
     assert live["metadata"]["annotations"][REVISION] == "1"
@@ -62,25 +62,25 @@ async def test_a_rolling_update_keeps_its_bounds_and_the_old_replica_set(cluster
         await cluster.create(deployment(4, {"sandbox.argosy.dev/ready-after": "100ms"}, strategy=strategy))
         await world.becomes(DEPLOYMENT, is_done)
         await world.patch(DEPLOYMENT, image("example:2"))
-        seen = await _sizes_until_done(world)
+        sizes = await _sizes_until_done(world)
         sets = await world.all(REPLICA_SET)
-    assert max(total for total, _ in seen) <= 5 and min(available for _, available in seen) >= 3
-    assert sorted((each["metadata"]["annotations"][REVISION], each["spec"]["replicas"]) for each in sets) == [
+    assert max(total for total, _ in sizes) <= 5 and min(available for _, available in sizes) >= 3
+    assert sorted((rs["metadata"]["annotations"][REVISION], rs["spec"]["replicas"]) for rs in sets) == [
         ("1", 0), ("2", 4),
     ]  # fmt: skip
 
 
 async def _sizes_until_done(world: World) -> list[tuple[int, int]]:
     """How many Pods there were, and how many of them were ready, at every moment that was seen."""
-    seen = []
+    sizes = []
     async with asyncio.timeout(HANG_SECONDS):
         while True:
-            pods = [each for each in await world.pods() if not each["metadata"].get("deletionTimestamp")]
-            ready = [each for each in pods if condition(each, "Ready")["status"] == "True"]
-            seen.append((len(pods), len(ready)))
+            pods = [pod for pod in await world.pods() if not pod["metadata"].get("deletionTimestamp")]
+            ready = [pod for pod in pods if condition(pod, "Ready")["status"] == "True"]
+            sizes.append((len(pods), len(ready)))
             live = await world.get(DEPLOYMENT)
-            if is_done(live) and {each["spec"]["containers"][0]["image"] for each in pods} == {"example:2"}:
-                return seen
+            if is_done(live) and {pod["spec"]["containers"][0]["image"] for pod in pods} == {"example:2"}:
+                return sizes
             await asyncio.sleep(0.005)
 
 
@@ -92,7 +92,7 @@ async def test_recreate_ends_all_old_pods_before_the_first_new_one(cluster: Embe
         async with asyncio.timeout(HANG_SECONDS):
             images: set[str] = set()
             while images != {"example:2"}:
-                images = {each["spec"]["containers"][0]["image"] for each in await world.pods()}
+                images = {pod["spec"]["containers"][0]["image"] for pod in await world.pods()}
                 assert len(images) <= 1
                 await asyncio.sleep(0.002)
         await world.becomes(DEPLOYMENT, is_done)
@@ -104,9 +104,11 @@ async def test_a_template_that_comes_back_is_a_new_revision_of_the_old_replica_s
         for name in ("example:2", "example:1"):
             await world.becomes(DEPLOYMENT, is_done)
             await world.patch(DEPLOYMENT, image(name))
-        await world.becomes(DEPLOYMENT, lambda it: is_done(it) and it["metadata"]["annotations"][REVISION] == "3")
+        await world.becomes(
+            DEPLOYMENT, lambda manifest: is_done(manifest) and manifest["metadata"]["annotations"][REVISION] == "3"
+        )
         sets = await world.all(REPLICA_SET)
-    assert sorted(each["metadata"]["annotations"][REVISION] for each in sets) == ["2", "3"]
+    assert sorted(replica_set["metadata"]["annotations"][REVISION] for replica_set in sets) == ["2", "3"]
 
 
 async def test_old_replica_sets_are_kept_up_to_the_limit(cluster: EmbeddedCluster) -> None:
@@ -115,11 +117,13 @@ async def test_old_replica_sets_are_kept_up_to_the_limit(cluster: EmbeddedCluste
         for number in range(2, 5):
             await world.becomes(DEPLOYMENT, is_done)
             await world.patch(DEPLOYMENT, image(f"example:{number}"))
-        await world.becomes(DEPLOYMENT, lambda it: is_done(it) and it["metadata"]["annotations"][REVISION] == "4")
+        await world.becomes(
+            DEPLOYMENT, lambda manifest: is_done(manifest) and manifest["metadata"]["annotations"][REVISION] == "4"
+        )
 
         async def are_few() -> bool:
             sets = await world.all(REPLICA_SET)
-            return sorted(each["metadata"]["annotations"][REVISION] for each in sets) == ["3", "4"]
+            return sorted(replica_set["metadata"]["annotations"][REVISION] for replica_set in sets) == ["3", "4"]
 
         await wait_until_async(are_few, "older ones are deleted")
         await world.settled()
@@ -139,7 +143,7 @@ async def test_a_paused_deployment_rolls_nothing_out_but_can_be_scaled(cluster: 
         assert condition(live, "Progressing")["reason"] == "DeploymentPaused"
         await world.patch(DEPLOYMENT, {"spec": {"paused": False}})
         await world.becomes(DEPLOYMENT, is_done)
-        assert {each["spec"]["containers"][0]["image"] for each in await world.pods()} == {"example:2"}
+        assert {pod["spec"]["containers"][0]["image"] for pod in await world.pods()} == {"example:2"}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +154,9 @@ async def test_a_deployment_with_a_fault_progresses_until_its_deadline_and_is_de
 ) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(1, fail(fault), progressDeadlineSeconds=2))
-        live = await world.becomes(DEPLOYMENT, lambda it: condition(it, "Progressing")["reason"])
+        live = await world.becomes(DEPLOYMENT, lambda manifest: condition(manifest, "Progressing")["reason"])
         assert health(live)[0] == "Progressing" and condition(live, "Available")["status"] == "False"
-        live = await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Degraded")
+        live = await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Degraded")
         assert condition(live, "Progressing")["reason"] == "ProgressDeadlineExceeded"
         well = {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}}
         await world.patch(DEPLOYMENT, {"spec": {"template": well}})
@@ -164,7 +168,7 @@ async def test_a_fault_on_the_deployment_itself_counts_for_pods_that_live(cluste
         await cluster.create(deployment(2))
         await world.becomes(DEPLOYMENT, is_done)
         await world.patch(DEPLOYMENT, {"metadata": {"annotations": fail("NotReady")}})
-        live = await world.becomes(DEPLOYMENT, lambda it: it["status"].get("availableReplicas", 0) == 0)
+        live = await world.becomes(DEPLOYMENT, lambda manifest: manifest["status"].get("availableReplicas", 0) == 0)
         assert condition(live, "Available")["status"] == "False"
         await world.patch(DEPLOYMENT, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
         await world.becomes(DEPLOYMENT, is_done)
@@ -174,10 +178,10 @@ async def test_a_fault_on_the_deployment_itself_counts_for_pods_that_live(cluste
 async def test_an_evicted_pod_stays_as_failed_and_is_replaced_once(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(1, fail("Evicted", **{"run-for": "100ms"})))
-        await world.pods_become(lambda pods: sorted(each["status"]["phase"] for each in pods) == ["Failed", "Running"])
+        await world.pods_become(lambda pods: sorted(pod["status"]["phase"] for pod in pods) == ["Failed", "Running"])
         await world.settled()
         pods = await world.pods()
-        evicted = [each["status"].get("reason") for each in pods if each["status"]["phase"] == "Failed"]
+        evicted = [pod["status"].get("reason") for pod in pods if pod["status"]["phase"] == "Failed"]
         assert evicted == ["Evicted"] and len(pods) == 2
         await world.becomes(DEPLOYMENT, is_done)
 
@@ -188,7 +192,7 @@ async def test_scaling_to_nothing_and_back_works(cluster: EmbeddedCluster) -> No
         await world.becomes(DEPLOYMENT, is_done)
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 0}})
         await world.pods_become(lambda pods: not pods)
-        await world.becomes(DEPLOYMENT, lambda it: is_done(it) and "replicas" not in it["status"])
+        await world.becomes(DEPLOYMENT, lambda manifest: is_done(manifest) and "replicas" not in manifest["status"])
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 2}})
         live = await world.becomes(DEPLOYMENT, is_done)
         assert live["status"]["availableReplicas"] == 2
@@ -202,7 +206,7 @@ async def test_a_pod_that_is_deleted_comes_back(cluster: EmbeddedCluster) -> Non
         await cluster.delete(key(POD, gone["metadata"]["name"]))
 
         def is_replaced(pods: list[Manifest]) -> bool:
-            return len(pods) == 2 and gone["metadata"]["uid"] not in {each["metadata"]["uid"] for each in pods}
+            return len(pods) == 2 and gone["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in pods}
 
         await world.pods_become(is_replaced)
         await world.becomes(DEPLOYMENT, is_done)
@@ -212,15 +216,15 @@ async def test_a_new_deployment_takes_in_what_an_old_one_left(cluster: EmbeddedC
     async with simulated(cluster) as world:
         await cluster.create(deployment(2))
         await world.becomes(DEPLOYMENT, is_done)
-        before = {each["metadata"]["uid"] for each in await world.pods()}
+        before = {pod["metadata"]["uid"] for pod in await world.pods()}
         await cluster.delete(key(DEPLOYMENT, "web"), propagation=Propagation.ORPHAN)
         async with asyncio.timeout(HANG_SECONDS):
             while (await world.all(REPLICA_SET))[0]["metadata"].get("ownerReferences"):
                 await asyncio.sleep(0.01)
-        await world.becomes(DEPLOYMENT, lambda it: "uid" not in it["metadata"])
+        await world.becomes(DEPLOYMENT, lambda manifest: "uid" not in manifest["metadata"])
         await cluster.create(deployment(2))
         await world.becomes(DEPLOYMENT, is_done)
-        assert {each["metadata"]["uid"] for each in await world.pods()} == before
+        assert {pod["metadata"]["uid"] for pod in await world.pods()} == before
         assert len(await world.all(REPLICA_SET)) == 1
 
 
@@ -230,9 +234,9 @@ async def test_controllers_that_end_at_any_time_go_on_where_they_were(cluster: E
     for _ in range(15):
         async with simulated(cluster):
             await asyncio.sleep(0)
-            seen = cluster.plane.store.revision
+            revision_before = cluster.plane.store.revision
             async with asyncio.timeout(HANG_SECONDS):
-                while cluster.plane.store.revision < seen + 2 and not is_seen(await world.get(DEPLOYMENT)):
+                while cluster.plane.store.revision < revision_before + 2 and not is_seen(await world.get(DEPLOYMENT)):
                     await asyncio.sleep(0)
     async with simulated(cluster):
         await world.becomes(DEPLOYMENT, is_done)
@@ -246,8 +250,8 @@ def is_seen(live: Manifest) -> bool:
 async def test_a_replica_set_of_ones_own_is_played_and_judged(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template()}
-        await cluster.create(made("apps/v1", "ReplicaSet", spec))
-        live = await world.becomes(REPLICA_SET, lambda it: it["status"]["readyReplicas"] == 2)
+        await cluster.create(build_manifest("apps/v1", "ReplicaSet", spec))
+        live = await world.becomes(REPLICA_SET, lambda replica_set: replica_set["status"]["readyReplicas"] == 2)
         assert health(live) == ("Healthy", "")
         await cluster.delete(key(REPLICA_SET, "web"))
         await world.pods_become(lambda pods: not pods)
@@ -255,10 +259,12 @@ async def test_a_replica_set_of_ones_own_is_played_and_judged(cluster: EmbeddedC
 
 async def test_pods_that_cannot_be_made_are_told_by_replica_set_and_deployment(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
-        wanted = deployment(1)
-        wanted["spec"]["template"]["spec"]["serviceAccountName"] = "missing"
-        await cluster.create(wanted)
-        live = await world.becomes(DEPLOYMENT, lambda it: condition(it, "ReplicaFailure")["status"] == "True")
+        manifest = deployment(1)
+        manifest["spec"]["template"]["spec"]["serviceAccountName"] = "missing"
+        await cluster.create(manifest)
+        live = await world.becomes(
+            DEPLOYMENT, lambda live_deployment: condition(live_deployment, "ReplicaFailure")["status"] == "True"
+        )
         message = condition(live, "ReplicaFailure")["message"]
         assert 'serviceaccount "missing" not found (simulated by argosy)' in message
         (only,) = await world.all(REPLICA_SET)
@@ -279,7 +285,7 @@ async def test_a_rollout_that_is_stuck_grows_in_both_replica_sets(cluster: Embed
 
         def has_grown(live: Manifest) -> bool:
             counts = ("replicas", "availableReplicas", "updatedReplicas")
-            return [live["status"].get(each) for each in counts] == [10, 6, 4]
+            return [live["status"].get(field) for field in counts] == [10, 6, 4]
 
         await world.becomes(DEPLOYMENT, has_grown)
         await world.settled()

@@ -16,12 +16,12 @@ from support.simulators import (
     CLAIM,
     DEPLOYMENT,
     POD,
+    build_manifest,
     condition,
     deployment,
     fail,
     health,
     leaping,
-    made,
     pod,
     simulated,
 )
@@ -32,17 +32,17 @@ BACK_OFF = "ImagePullBackOff"
 END = " (simulated by argosy)"
 
 
-def container(found: Manifest, index: int = 0) -> Any:
-    return found["status"]["containerStatuses"][index]
+def container(live_pod: Manifest, index: int = 0) -> Any:
+    return live_pod["status"]["containerStatuses"][index]
 
 
 async def test_a_pod_that_goes_well_has_the_events_of_its_life_in_their_order(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod())
-        said = await world.told("Started")
+        messages = await world.told("Started")
         await cluster.delete(ResourceKey("", "Pod", "default", "web"))
-        said = await world.told("Killing")
-    assert said == [
+        messages = await world.told("Killing")
+    assert messages == [
         f"Scheduled: Successfully assigned default/web to sandbox{END}",
         f'Pulling: Pulling image "example:1"{END}',
         f'Pulled: Successfully pulled image "example:1" in 1ms (1ms including waiting). Image size: 0 bytes.{END}',
@@ -56,27 +56,27 @@ async def test_an_event_names_its_object_its_container_and_who_tells(cluster: Em
     async with simulated(cluster) as world:
         await cluster.create(pod())
         await world.told("Started")
-        found = await world.get(POD)
-        events = {each["reason"]: each for each in (await world.all_events())}
-    assert events["Started"]["involvedObject"]["uid"] == found["metadata"]["uid"]
+        live_pod = await world.get(POD)
+        events = {event["reason"]: event for event in (await world.all_events())}
+    assert events["Started"]["involvedObject"]["uid"] == live_pod["metadata"]["uid"]
     assert events["Started"]["involvedObject"]["fieldPath"] == "spec.containers{main}"
     assert events["Scheduled"]["source"] == {"component": "default-scheduler"}
     assert (events["Started"]["source"]["component"], events["Started"]["type"]) == ("kubelet", "Normal")
 
 
-@pytest.mark.parametrize(
-    "image", ["example:does-not-exist", in_test_all("registry.example.com/team/does-not-exist:1")]
-)
+@pytest.mark.parametrize("image", ["example:does-not-exist", in_test_all("registry.example.com/team/does-not-exist:1")])
 async def test_an_image_whose_name_says_so_cannot_be_pulled(cluster: EmbeddedCluster, image: str) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(containers=[{"name": "good", "image": "example:1"}, {"name": "bad", "image": image}]))
-        found = await world.becomes(POD, lambda it: container(it, 1)["state"]["waiting"]["reason"] == BACK_OFF)
+        live_pod = await world.becomes(
+            POD, lambda manifest: container(manifest, 1)["state"]["waiting"]["reason"] == BACK_OFF
+        )
         await world.told(f"Failed: Error: ErrImagePull{END}", f"Failed: Error: {BACK_OFF}{END}")
-        assert container(found)["state"]["waiting"]["reason"] == "ContainerCreating"
-        assert health(found)[0] == "Degraded" and f'Back-off pulling image "{image}"' in health(found)[1]
+        assert container(live_pod)["state"]["waiting"]["reason"] == "ContainerCreating"
+        assert health(live_pod)[0] == "Degraded" and f'Back-off pulling image "{image}"' in health(live_pod)[1]
         containers = [{"name": "good", "image": "example:1"}, {"name": "bad", "image": "example:2"}]
         await world.patch(POD, {"spec": {"containers": containers}})
-        await world.becomes(POD, lambda it: condition(it, "Ready")["status"] == "True")
+        await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
 
 
 def test_only_a_tag_or_a_name_of_its_own_means_that_an_image_is_missing() -> None:
@@ -88,34 +88,37 @@ def test_only_a_tag_or_a_name_of_its_own_means_that_an_image_is_missing() -> Non
 async def test_a_missing_image_of_an_init_container_holds_the_others_up(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(initContainers=[{"name": "first", "image": "example:does-not-exist"}]))
-        found = await world.becomes(
-            POD, lambda it: it["status"]["initContainerStatuses"][0]["state"]["waiting"]["reason"] == BACK_OFF
+        live_pod = await world.becomes(
+            POD,
+            lambda manifest: manifest["status"]["initContainerStatuses"][0]["state"]["waiting"]["reason"] == BACK_OFF,
         )
-    assert container(found)["state"]["waiting"]["reason"] == "PodInitializing"
-    assert condition(found, "Initialized")["reason"] == "ContainersNotInitialized"
+    assert container(live_pod)["state"]["waiting"]["reason"] == "PodInitializing"
+    assert condition(live_pod, "Initialized")["reason"] == "ContainersNotInitialized"
 
 
 async def test_who_comes_first_has_ended_when_the_image_of_another_is_missing(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("ImagePull"), initContainers=[{"name": "first", "image": "example:1"}]))
-        found = await world.becomes(POD, lambda it: container(it)["state"]["waiting"]["reason"] == BACK_OFF)
-    assert found["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
-    assert condition(found, "Initialized")["status"] == "True"
+        live_pod = await world.becomes(
+            POD, lambda manifest: container(manifest)["state"]["waiting"]["reason"] == BACK_OFF
+        )
+    assert live_pod["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
+    assert condition(live_pod, "Initialized")["status"] == "True"
 
 
 async def test_a_crash_is_told_with_its_restarts_and_back_offs_grow(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))
-        found = await world.becomes(POD, lambda it: container(it)["restartCount"] == 1)
-        message = container(found)["state"]["waiting"]["message"]
-        which = f"web_default({found['metadata']['uid']})"
-        assert message.startswith(f"back-off 10s restarting failed container=main pod={which}")
+        live_pod = await world.becomes(POD, lambda manifest: container(manifest)["restartCount"] == 1)
+        message = container(live_pod)["state"]["waiting"]["message"]
+        subject = f"web_default({live_pod['metadata']['uid']})"
+        assert message.startswith(f"back-off 10s restarting failed container=main pod={subject}")
         clock.leap(11)
-        found = await world.becomes(POD, lambda it: container(it)["restartCount"] == 2)
-        assert container(found)["state"]["waiting"]["message"].startswith("back-off 20s")
-        which = f"main in pod web_default({found['metadata']['uid']})"
+        live_pod = await world.becomes(POD, lambda manifest: container(manifest)["restartCount"] == 2)
+        assert container(live_pod)["state"]["waiting"]["message"].startswith("back-off 20s")
+        subject = f"main in pod web_default({live_pod['metadata']['uid']})"
         await world.told(
-            f"BackOff: Back-off restarting failed container {which}{END}",
+            f"BackOff: Back-off restarting failed container {subject}{END}",
             f'Pulled: Container image "example:1" already present on machine{END}',
         )
 
@@ -123,51 +126,51 @@ async def test_a_crash_is_told_with_its_restarts_and_back_offs_grow(cluster: Emb
 async def test_a_volume_that_cannot_be_mounted_keeps_a_pod_from_starting(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(1, progressDeadlineSeconds=1))
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy")
         volumes = [{"name": "data", "emptyDir": {}}]
         patch = {"metadata": {"annotations": fail("Storage")}, "spec": {"template": {"spec": {"volumes": volumes}}}}
         await world.patch(DEPLOYMENT, patch)
-        said = await world.told("FailedMount")
-        assert 'FailedMount: MountVolume.SetUp failed for volume "data" : ' in "\n".join(said)
+        messages = await world.told("FailedMount")
+        assert 'FailedMount: MountVolume.SetUp failed for volume "data" : ' in "\n".join(messages)
         (waits,) = await world.pods_become(
-            lambda found: [it for it in found if health(it)[0] == "Progressing"] and len(found) == 2
-        ) and [each for each in await world.pods() if each["status"]["phase"] == "Pending"]
+            lambda pods: [live_pod for live_pod in pods if health(live_pod)[0] == "Progressing"] and len(pods) == 2
+        ) and [live_pod for live_pod in await world.pods() if live_pod["status"]["phase"] == "Pending"]
         assert container(waits)["state"]["waiting"]["reason"] == "ContainerCreating"
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Degraded")
+        await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Degraded")
         await world.patch(DEPLOYMENT, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy")
 
 
 async def test_an_evicted_pod_is_failed_as_a_kubelet_fails_it(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Evicted", **{"run-for": "10ms"})))
-        found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Failed")
-        said = await world.told("Evicted", "Killing")
-    assert found["status"]["reason"] == "Evicted"
-    assert found["status"]["message"].startswith("The node was low on resource: memory. Threshold quantity: ")
-    assert condition(found, "DisruptionTarget")["reason"] == "TerminationByKubelet"
-    assert condition(found, "Ready")["status"] == "False" and health(found)[0] == "Degraded"
-    assert said[-2].startswith("Evicted: The node was low on resource: memory.")
+        live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Failed")
+        messages = await world.told("Evicted", "Killing")
+    assert live_pod["status"]["reason"] == "Evicted"
+    assert live_pod["status"]["message"].startswith("The node was low on resource: memory. Threshold quantity: ")
+    assert condition(live_pod, "DisruptionTarget")["reason"] == "TerminationByKubelet"
+    assert condition(live_pod, "Ready")["status"] == "False" and health(live_pod)[0] == "Degraded"
+    assert messages[-2].startswith("Evicted: The node was low on resource: memory.")
 
 
 async def test_a_pod_that_is_not_ready_tells_of_its_probe(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("NotReady")))
-        said = await world.told("Unhealthy")
-    assert said[-1] == f"Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503{END}"
+        messages = await world.told("Unhealthy")
+    assert messages[-1] == f"Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503{END}"
 
 
 async def test_what_happens_again_is_counted(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))
-        await world.becomes(POD, lambda it: container(it)["restartCount"] == 1)
+        await world.becomes(POD, lambda manifest: container(manifest)["restartCount"] == 1)
         for count in (2, 3):
             clock.leap(60)
-            await world.becomes(POD, lambda it, count=count: container(it)["restartCount"] == count)  # type: ignore[misc]
+            await world.becomes(POD, lambda manifest, count=count: container(manifest)["restartCount"] == count)  # type: ignore[misc]
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                started = [each for each in await world.all_events() if each["reason"] == "Created"]
-                if [each["count"] for each in started] == [4]:
+                started = [event for event in await world.all_events() if event["reason"] == "Created"]
+                if [event["count"] for event in started] == [4]:
                     break
                 await asyncio.sleep(0.01)
 
@@ -175,10 +178,10 @@ async def test_what_happens_again_is_counted(cluster: EmbeddedCluster) -> None:
 async def test_what_goes_well_is_told_only_so_often_and_faults_always(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(60))
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy")
         await cluster.create(pod(fail("Unschedulable")))
         await world.told("FailedScheduling")
-        kubelet = [each for each in await world.all_events() if each["source"]["component"] == "kubelet"]
+        kubelet = [event for event in await world.all_events() if event["source"]["component"] == "kubelet"]
     assert len(kubelet) < 60 * 4
 
 
@@ -203,8 +206,8 @@ async def test_a_rollout_is_told_by_the_deployment_and_its_replica_set(cluster: 
 async def test_a_claim_tells_why_it_is_pending_or_that_it_was_provisioned(
     cluster: EmbeddedCluster, spec: dict[str, str], annotations: dict[str, str], said: str
 ) -> None:
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim = made("v1", "PersistentVolumeClaim", {**wanted, **spec})
+    base_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = build_manifest("v1", "PersistentVolumeClaim", {**base_spec, **spec})
     claim["metadata"]["annotations"] = annotations
     async with simulated(cluster) as world:
         await cluster.create(claim)
@@ -212,16 +215,16 @@ async def test_a_claim_tells_why_it_is_pending_or_that_it_was_provisioned(
         if annotations:
             assert health(await world.get(CLAIM))[0] == "Progressing"
             await world.patch(CLAIM, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-            await world.becomes(CLAIM, lambda it: health(it)[0] == "Healthy")
+            await world.becomes(CLAIM, lambda manifest: health(manifest)[0] == "Healthy")
 
 
 async def test_a_slow_claim_is_bound_later(cluster: EmbeddedCluster) -> None:
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim = made("v1", "PersistentVolumeClaim", wanted)
+    claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = build_manifest("v1", "PersistentVolumeClaim", claim_spec)
     claim["metadata"]["annotations"] = fail("Slow")
     async with leaping(cluster) as (world, clock):
         await cluster.create(claim)
         await world.settled()
         assert (await world.get(CLAIM))["status"]["phase"] == "Pending"
         clock.leap(31)
-        await world.becomes(CLAIM, lambda it: it["status"]["phase"] == "Bound")
+        await world.becomes(CLAIM, lambda manifest: manifest["status"]["phase"] == "Bound")

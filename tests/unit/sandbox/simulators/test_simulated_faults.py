@@ -14,12 +14,12 @@ from support.simulators import (
     JOB,
     REPLICA_SET,
     STATEFUL_SET,
+    build_manifest,
     condition,
     deployment,
     fail,
     health,
     leaping,
-    made,
     template,
 )
 
@@ -36,8 +36,8 @@ FAULTS = {
 }
 WORKLOADS: dict[GroupKind, Manifest] = {
     DEPLOYMENT: deployment(1),
-    REPLICA_SET: made("apps/v1", "ReplicaSet", {**SELECTOR, "template": template()}),
-    STATEFUL_SET: made("apps/v1", "StatefulSet", {**SELECTOR, "serviceName": "web", "template": template()}),
+    REPLICA_SET: build_manifest("apps/v1", "ReplicaSet", {**SELECTOR, "template": template()}),
+    STATEFUL_SET: build_manifest("apps/v1", "StatefulSet", {**SELECTOR, "serviceName": "web", "template": template()}),
 }
 
 # Each fault on each kind always; that an annotation of the workload itself counts as well, with one fault.
@@ -50,13 +50,13 @@ ROWS = [
 ]  # fmt: skip
 
 
-def faulty(wanted: Manifest, fault: str, *, on_template: bool) -> Manifest:
+def faulty(workload: Manifest, fault: str, *, on_template: bool) -> Manifest:
     annotations = fail(fault)
     if not on_template:
-        return {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
-    pods = wanted["spec"]["template"]
+        return {**workload, "metadata": {**workload["metadata"], "annotations": annotations}}
+    pods = workload["spec"]["template"]
     noted = {**pods, "metadata": {**pods["metadata"], "annotations": annotations}}
-    return {**wanted, "spec": {**wanted["spec"], "template": noted}}
+    return {**workload, "spec": {**workload["spec"], "template": noted}}
 
 
 def seen(live: Manifest) -> bool:
@@ -69,32 +69,34 @@ async def test_a_fault_holds_a_workload_up_and_its_pod_says_so(
 ) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(faulty(WORKLOADS[kind], fault, on_template=on_template))
-        await world.pods_become(lambda found: [health(each)[0] for each in found] == [FAULTS[fault]] and _noted(found))
+        await world.pods_become(lambda pods: [health(pod)[0] for pod in pods] == [FAULTS[fault]] and _noted(pods))
         live = await world.becomes(kind, seen)
         assert health(live)[0] == "Progressing"
         if fault == "Slow":
             clock.leap(31)
-            await world.becomes(kind, lambda it: (seen(it) and health(it)[0] == "Healthy") or clock.leap(1))
+            await world.becomes(
+                kind, lambda workload: (seen(workload) and health(workload)[0] == "Healthy") or clock.leap(1)
+            )
 
 
 def _noted(pods: list[Manifest]) -> bool:
     """Somebody has looked at it: a Pod that is merely new progresses as well."""
-    return all(each["status"].get("startTime") or condition(each, "PodScheduled")["status"] == "False" for each in pods)
+    return all(pod["status"].get("startTime") or condition(pod, "PodScheduled")["status"] == "False" for pod in pods)
 
 
-@pytest.mark.parametrize("kind", WORKLOADS, ids=[each.kind for each in WORKLOADS])
+@pytest.mark.parametrize("kind", WORKLOADS, ids=[workload.kind for workload in WORKLOADS])
 async def test_an_evicted_pod_is_replaced_once_whoever_owns_it(cluster: EmbeddedCluster, kind: GroupKind) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(faulty(WORKLOADS[kind], "Evicted", on_template=False))
-        await world.becomes(kind, lambda it: seen(it) and health(it)[0] == "Healthy")
+        await world.becomes(kind, lambda workload: seen(workload) and health(workload)[0] == "Healthy")
         (first,) = await world.pods()
         clock.leap(6)
         await world.told("Evicted: The node was low on resource: memory.")
-        await world.pods_become(lambda found: any(_uid(each) != _uid(first) and _runs(each) for each in found))
-        await world.becomes(kind, lambda it: health(it)[0] == "Healthy")
+        await world.pods_become(lambda pods: any(_uid(pod) != _uid(first) and _runs(pod) for pod in pods))
+        await world.becomes(kind, lambda workload: health(workload)[0] == "Healthy")
         clock.leap(60)
         await world.settled()
-        assert len([each for each in await world.pods() if _runs(each)]) == 1
+        assert len([pod for pod in await world.pods() if _runs(pod)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,10 +106,12 @@ async def test_an_evicted_pod_is_replaced_once_whoever_owns_it(cluster: Embedded
 async def test_a_job_fails_by_what_ends_and_waits_for_what_does_not_start(
     cluster: EmbeddedCluster, fault: str, judged: str
 ) -> None:
-    job = made("batch/v1", "Job", {"backoffLimit": 0, "template": template(restartPolicy="Never")})
+    job = build_manifest("batch/v1", "Job", {"backoffLimit": 0, "template": template(restartPolicy="Never")})
     async with leaping(cluster) as (world, _):
         await cluster.create(faulty(job, fault, on_template=True))
-        live: Any = await world.becomes(JOB, lambda it: health(it)[0] == judged and it["status"]["startTime"])
+        live: Any = await world.becomes(
+            JOB, lambda manifest: health(manifest)[0] == judged and manifest["status"]["startTime"]
+        )
         if judged == "Progressing":
             await world.settled()
             assert health(await world.get(JOB))[0] == judged

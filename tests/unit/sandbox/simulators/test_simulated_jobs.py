@@ -10,13 +10,13 @@ import pytest
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
-from support.simulators import JOB, POD, condition, fail, health, key, leaping, made, simulated, template
+from support.simulators import JOB, POD, build_manifest, condition, fail, health, key, leaping, simulated, template
 
 pytestmark = pytest.mark.anyio
 
 
 def job(annotations: dict[str, str] | None = None, policy: str = "Never", **spec: Any) -> Manifest:
-    return made("batch/v1", "Job", {"template": template(annotations, restartPolicy=policy), **spec})
+    return build_manifest("batch/v1", "Job", {"template": template(annotations, restartPolicy=policy), **spec})
 
 
 def ended(live: Manifest) -> bool:
@@ -39,10 +39,10 @@ async def test_a_job_is_complete_at_once_and_healthy_and_then_writes_nothing(clu
 async def test_a_job_runs_as_long_as_it_was_asked_to(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(job({"sandbox.argosy.dev/run-for": "20m"}))
-        live = await world.becomes(JOB, lambda it: it["status"]["ready"] == 1)
+        live = await world.becomes(JOB, lambda manifest: manifest["status"]["ready"] == 1)
         assert (live["status"]["active"], health(live)[0]) == (1, "Progressing")
         clock.leap(20 * 60)
-        live = await world.becomes(JOB, lambda it: ended(it) or clock.leap(1))
+        live = await world.becomes(JOB, lambda manifest: ended(manifest) or clock.leap(1))
     assert health(live)[0] == "Healthy" and "active" not in live["status"]
 
 
@@ -85,13 +85,16 @@ async def test_a_pod_that_somebody_takes_away_has_failed(cluster: EmbeddedCluste
         gone: list[str] = []
         for count in (1, 2):
             (only,) = await world.pods_become(
-                lambda pods: [(it["status"]["phase"], it["metadata"]["uid"] in gone) for it in pods]
-                == [("Running", False)]
+                lambda pods: (
+                    [(pod["status"]["phase"], pod["metadata"]["uid"] in gone) for pod in pods] == [("Running", False)]
+                )
             )
             gone.append(only["metadata"]["uid"])
-            await world.becomes(JOB, lambda it: it["status"].get("active") == 1)  # its controller has seen the Pod
+            await world.becomes(
+                JOB, lambda manifest: manifest["status"].get("active") == 1
+            )  # its controller has seen the Pod
             await cluster.delete(key(POD, only["metadata"]["name"]))
-            live = await world.becomes(JOB, lambda it, count=count: it["status"].get("failed") == count)  # type: ignore[misc]
+            live = await world.becomes(JOB, lambda manifest, count=count: manifest["status"].get("failed") == count)  # type: ignore[misc]
         live = await world.becomes(JOB, ended)
     assert condition(live, "Failed")["reason"] == "BackoffLimitExceeded"
 
@@ -102,7 +105,7 @@ async def test_never_more_pods_at_a_time_than_asked_for(cluster: EmbeddedCluster
         await cluster.create(job({"sandbox.argosy.dev/run-for": "50ms"}, completions=5, parallelism=2))
         async with asyncio.timeout(HANG_SECONDS):
             while not ended(live := await world.get(JOB)):
-                alive = [each for each in await world.pods() if each["status"]["phase"] in ("Pending", "Running")]
+                alive = [pod for pod in await world.pods() if pod["status"]["phase"] in ("Pending", "Running")]
                 most = max(most, len(alive))
                 await asyncio.sleep(0.002)
         assert len(await world.pods()) == 5
@@ -114,7 +117,7 @@ async def test_an_indexed_job_has_one_success_for_each_index(cluster: EmbeddedCl
         await cluster.create(job(completions=4, parallelism=4, completionMode="Indexed"))
         live = await world.becomes(JOB, ended)
         pods = await world.pods()
-    indexes = [each["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for each in pods]
+    indexes = [pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in pods]
     assert sorted(indexes) == ["0", "1", "2", "3"] and live["status"]["completedIndexes"] == "0-3"
     assert {"name": "JOB_COMPLETION_INDEX", "value": indexes[0]} in pods[0]["spec"]["containers"][0]["env"]
 
@@ -122,13 +125,13 @@ async def test_an_indexed_job_has_one_success_for_each_index(cluster: EmbeddedCl
 async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, suspend=True))
-        live = await world.becomes(JOB, lambda it: condition(it, "Suspended")["status"] == "True")
+        live = await world.becomes(JOB, lambda manifest: condition(manifest, "Suspended")["status"] == "True")
         assert health(live)[0] == "Suspended" and await world.pods() == []
         await world.patch(JOB, {"spec": {"suspend": False}})
         await world.pods_become(lambda pods: len(pods) == 1)
         await world.patch(JOB, {"spec": {"suspend": True}})
         await world.pods_become(lambda pods: not pods)
-        live = await world.becomes(JOB, lambda it: condition(it, "Suspended")["status"] == "True")
+        live = await world.becomes(JOB, lambda manifest: condition(manifest, "Suspended")["status"] == "True")
         assert "startTime" not in live["status"] and "failed" not in live["status"]
 
 

@@ -33,8 +33,8 @@ pytestmark = pytest.mark.anyio
 KINDS = (*MODEL_KINDS, BUILD_CONFIG, BUILD, STREAM)
 EXPECTED = {DEPLOYMENT: 1, POD: 1, ROUTE: 1, BUILD: 1, GroupKind("", "Service"): 2}
 START = "sandbox.argosy.dev/start-build"
-WRITES = [2, 6, 13, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 3, 4, 5, 8, 10, 17, 22))]
-SEEDS = [0, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 2))]
+WRITES = [2, 6, 13, *(pytest.param(write_count, marks=IN_TEST_ALL) for write_count in (1, 3, 4, 5, 8, 10, 17, 22))]
+SEEDS = [0, *(pytest.param(seed, marks=IN_TEST_ALL) for seed in (1, 2))]
 
 
 async def prepared(cluster: EmbeddedCluster) -> None:
@@ -49,7 +49,7 @@ async def prepared(cluster: EmbeddedCluster) -> None:
 async def is_done(cluster: EmbeddedCluster) -> bool:
     live = await cluster.get(key(SERVICE, "web")) or {}
     builds = (await cluster.list(BUILD)).items
-    done = [each for each in builds if (each.get("status") or {}).get("phase") == "Complete"]
+    done = [build for build in builds if (build.get("status") or {}).get("phase") == "Complete"]
     config = await cluster.get(key(BUILD_CONFIG, "web")) or {}
     again = START in (config["metadata"].get("annotations") or {})
     return condition(live, "Ready")["status"] == "True" and bool(done) and len(done) == len(builds) and not again

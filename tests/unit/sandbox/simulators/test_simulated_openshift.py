@@ -12,7 +12,7 @@ from support.serving_manifests import (
     ROUTE,
     SUBSCRIPTION,
     VERSION,
-    judged,
+    assess_health,
     modelled,
     operator_group,
     route,
@@ -26,25 +26,25 @@ NAME = "rhods-operator.v1.0.0"
 
 
 def admitted(live: Manifest) -> Manifest:
-    found: Manifest = live["status"]["ingress"][0]["conditions"][0]
-    return found
+    condition: Manifest = live["status"]["ingress"][0]["conditions"][0]
+    return condition
 
 
 async def test_a_route_without_a_host_gets_one_when_it_is_made(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, ROUTE) as world:
-        made = await cluster.create(route())
-        assert made["spec"]["host"] == "web-default.apps.argosy.invalid"
-        live = await world.becomes(ROUTE, lambda it: admitted(it)["status"] == "True")
-    assert judged(live) == ("Healthy", "Route is admitted")
+        created = await cluster.create(route())
+        assert created["spec"]["host"] == "web-default.apps.argosy.invalid"
+        live = await world.becomes(ROUTE, lambda manifest: admitted(manifest)["status"] == "True")
+    assert assess_health(live) == ("Healthy", "Route is admitted")
     assert "simulated" in admitted(live)["message"]
-    owners = [each["manager"] for each in live["metadata"]["managedFields"] if "f:host" in str(each["fieldsV1"])]
+    owners = [entry["manager"] for entry in live["metadata"]["managedFields"] if "f:host" in str(entry["fieldsV1"])]
     assert "openshift-apiserver" in owners
 
 
 async def test_a_route_keeps_the_host_that_it_was_given_when_it_is_applied_again(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, ROUTE) as world:
         await cluster.create(route())
-        live = await world.becomes(ROUTE, lambda it: admitted(it)["status"] == "True")
+        live = await world.becomes(ROUTE, lambda manifest: admitted(manifest)["status"] == "True")
         again = {**live, "spec": {"to": {"kind": "Service", "name": "other"}}}
         changed = await cluster.replace(again)
     assert changed["spec"]["host"] == "web-default.apps.argosy.invalid" and changed["spec"]["to"]["name"] == "other"
@@ -53,34 +53,34 @@ async def test_a_route_keeps_the_host_that_it_was_given_when_it_is_applied_again
 async def test_a_host_is_refused_to_the_younger_route_until_the_older_is_gone(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, ROUTE) as world:
         await cluster.create(route("one", host="models.example.com"))
-        await world.becomes(ROUTE, lambda it: admitted(it)["status"] == "True", "one")
+        await world.becomes(ROUTE, lambda manifest: admitted(manifest)["status"] == "True", "one")
         await cluster.create(route("two", host="models.example.com"))
-        live = await world.becomes(ROUTE, lambda it: admitted(it)["status"] == "False", "two")
-        assert judged(live)[0] == "Degraded" and "already exposes models.example.com" in judged(live)[1]
+        live = await world.becomes(ROUTE, lambda manifest: admitted(manifest)["status"] == "False", "two")
+        assert assess_health(live)[0] == "Degraded" and "already exposes models.example.com" in assess_health(live)[1]
         await cluster.delete(key(ROUTE, "one"))
-        await world.becomes(ROUTE, lambda it: admitted(it)["status"] == "True", "two")
+        await world.becomes(ROUTE, lambda manifest: admitted(manifest)["status"] == "True", "two")
 
 
 async def test_a_subscription_installs_its_operator(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *OPERATORS) as world:
         await cluster.create(operator_group())
         await cluster.create(subscription())
-        live = await world.becomes(SUBSCRIPTION, lambda it: it["status"]["state"] == "AtLatestKnown")
+        live = await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["state"] == "AtLatestKnown")
         version = await world.get(VERSION, NAME)
         plan = await world.get(PLAN, live["status"]["installPlanRef"]["name"])
         before = await world.settled()
         assert await world.settled() == before
-    assert judged(live) == ("Healthy", f"Installed: {NAME}")
-    assert judged(version) == ("Healthy", "install strategy completed with no errors (simulated by argosy)")
-    assert judged(plan) == ("Healthy", "InstallPlan is complete")
+    assert assess_health(live) == ("Healthy", f"Installed: {NAME}")
+    assert assess_health(version) == ("Healthy", "install strategy completed with no errors (simulated by argosy)")
+    assert assess_health(plan) == ("Healthy", "InstallPlan is complete")
 
 
 async def test_a_subscription_that_asks_for_a_version_gets_that_one(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *OPERATORS) as world:
         await cluster.create(operator_group())
         await cluster.create(subscription(startingCSV="rhods-operator.2.10.0"))
-        live = await world.becomes(SUBSCRIPTION, lambda it: it["status"]["installedCSV"])
-        assert judged(live) == ("Healthy", "Installed: rhods-operator.2.10.0")
+        live = await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["installedCSV"])
+        assert assess_health(live) == ("Healthy", "Installed: rhods-operator.2.10.0")
         assert (await world.get(VERSION, "rhods-operator.2.10.0"))["spec"]["version"] == "2.10.0"
 
 
@@ -88,32 +88,40 @@ async def test_an_install_plan_waits_for_approval_where_that_is_manual(cluster: 
     async with modelled(cluster, *OPERATORS) as world:
         await cluster.create(operator_group())
         await cluster.create(subscription(installPlanApproval="Manual"))
-        live = await world.becomes(SUBSCRIPTION, lambda it: "RequiresApproval" in str(it["status"]["conditions"]))
+        live = await world.becomes(
+            SUBSCRIPTION, lambda manifest: "RequiresApproval" in str(manifest["status"]["conditions"])
+        )
         name = live["status"]["installPlanRef"]["name"]
-        plan = await world.becomes(PLAN, lambda it: it["status"]["phase"] == "RequiresApproval", name)
-        assert judged(plan) == ("Suspended", "InstallPlan waits for approval")
-        assert judged(live)[0] == "Progressing"
+        plan = await world.becomes(
+            PLAN, lambda install_plan: install_plan["status"]["phase"] == "RequiresApproval", name
+        )
+        assert assess_health(plan) == ("Suspended", "InstallPlan waits for approval")
+        assert assess_health(live)[0] == "Progressing"
         await world.patch(PLAN, {"spec": {"approved": True}}, name)
-        await world.becomes(SUBSCRIPTION, lambda it: it["status"]["state"] == "AtLatestKnown")
+        await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["state"] == "AtLatestKnown")
 
 
 async def test_without_an_operator_group_nothing_is_installed(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *OPERATORS) as world:
         await cluster.create(subscription())
-        live = await world.becomes(SUBSCRIPTION, lambda it: "InstallPlanFailed" in str(it["status"]["conditions"]))
-        assert judged(live)[0] == "Degraded" and "no operator group found" in judged(live)[1]
+        live = await world.becomes(
+            SUBSCRIPTION, lambda manifest: "InstallPlanFailed" in str(manifest["status"]["conditions"])
+        )
+        assert assess_health(live)[0] == "Degraded" and "no operator group found" in assess_health(live)[1]
         await cluster.create(operator_group())
-        await world.becomes(SUBSCRIPTION, lambda it: it["status"]["state"] == "AtLatestKnown")
+        await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["state"] == "AtLatestKnown")
 
 
 async def test_an_operator_that_fails_is_degraded_until_the_wish_is_gone(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *OPERATORS) as world:
         await cluster.create(operator_group())
         await cluster.create(subscription(fail("CrashLoop")))
-        version = await world.becomes(VERSION, lambda it: it["status"]["phase"] == "Failed", NAME)
-        assert judged(version)[0] == "Degraded" and "simulated by argosy" in judged(version)[1]
+        version = await world.becomes(
+            VERSION, lambda service_version: service_version["status"]["phase"] == "Failed", NAME
+        )
+        assert assess_health(version)[0] == "Degraded" and "simulated by argosy" in assess_health(version)[1]
         await world.patch(SUBSCRIPTION, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(SUBSCRIPTION, lambda it: it["status"]["state"] == "AtLatestKnown")
+        await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["state"] == "AtLatestKnown")
 
 
 async def test_a_cluster_that_is_no_openshift_has_no_routes(cluster: EmbeddedCluster) -> None:

@@ -51,7 +51,7 @@ def docling(**spec: Any) -> Manifest:
 
 
 def owners(live: Manifest, field: str) -> list[str]:
-    return [each["manager"] for each in live["metadata"]["managedFields"] if f"f:{field}" in str(each["fieldsV1"])]
+    return [entry["manager"] for entry in live["metadata"]["managedFields"] if f"f:{field}" in str(entry["fieldsV1"])]
 
 
 async def test_the_operator_rewrites_its_gateways_whoever_made_them_and_no_others(cluster: EmbeddedCluster) -> None:
@@ -60,12 +60,16 @@ async def test_the_operator_rewrites_its_gateways_whoever_made_them_and_no_other
         await cluster.create(gateway("of-a-team"))
         await cluster.create(cluster_with())
         rewritten = {"knative": "ingressgateway"}
-        live = await world.becomes(GATEWAY, lambda it: it["spec"]["selector"] == rewritten, "knative-local-gateway")
+        live = await world.becomes(
+            GATEWAY, lambda manifest: manifest["spec"]["selector"] == rewritten, "knative-local-gateway"
+        )
         await world.patch(GATEWAY, {"spec": {"selector": {"istio": "mine"}}}, "knative-local-gateway")
-        await world.becomes(GATEWAY, lambda it: it["spec"]["selector"] == rewritten, "knative-local-gateway")
-        theirs = await world.get(GATEWAY, "of-a-team")
+        await world.becomes(
+            GATEWAY, lambda manifest: manifest["spec"]["selector"] == rewritten, "knative-local-gateway"
+        )
+        team_gateway = await world.get(GATEWAY, "of-a-team")
     assert live["spec"]["servers"][0]["hosts"] == ["*"] and "opendatahub-operator" in owners(live, "servers")
-    assert theirs["spec"] == gateway("of-a-team")["spec"]
+    assert team_gateway["spec"] == gateway("of-a-team")["spec"]
 
 
 async def test_gateways_are_left_alone_where_the_mesh_is_somebody_elses(cluster: EmbeddedCluster) -> None:
@@ -91,17 +95,20 @@ async def test_a_cluster_for_data_science_is_ready_unless_a_fault_is_asked_for(c
 async def test_docling_never_has_fewer_than_two_replicas_and_says_who_wrote_that(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster, VARIANT + "+Deployment+ReplicaSet+Pod") as world:
         await cluster.create(docling(replicas=1))
-        live = await world.becomes(DOCLING, lambda it: it["status"]["phase"] == "Ready")
-        made = await world.get(DEPLOYMENT)
+        live = await world.becomes(DOCLING, lambda manifest: manifest["status"]["phase"] == "Ready")
+        live_deployment = await world.get(DEPLOYMENT)
         await world.patch(DOCLING, {"spec": {"replicas": 3}})
-        await world.becomes(DOCLING, lambda it: it["status"]["readyReplicas"] == 3)
+        await world.becomes(DOCLING, lambda manifest: manifest["status"]["readyReplicas"] == 3)
     assert live["spec"]["replicas"] == 2 and "docling-operator" in owners(live, "replicas")
-    assert made["spec"]["replicas"] == 2 and made["metadata"]["ownerReferences"][0]["kind"] == "DoclingServe"
+    assert (
+        live_deployment["spec"]["replicas"] == 2
+        and live_deployment["metadata"]["ownerReferences"][0]["kind"] == "DoclingServe"
+    )
 
 
 def test_only_the_variant_ai_has_these_operators() -> None:
     assert {CLUSTER, DOCLING} == set(OPENSHIFT_AI_KINDS) - set(DEFAULT_KINDS)
-    assert {each["metadata"]["name"] for each in make("ai").definitions} >= {
+    assert {definition["metadata"]["name"] for definition in make("ai").definitions} >= {
         "clusterpolicies.nvidia.com", "doclingserves.docling.io", "gateways.networking.istio.io"
     }  # fmt: skip
 

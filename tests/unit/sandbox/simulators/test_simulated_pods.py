@@ -11,7 +11,7 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
-from support.simulators import CLAIM, POD, condition, fail, health, leaping, made, pod, simulated
+from support.simulators import CLAIM, POD, build_manifest, condition, fail, health, leaping, pod, simulated
 
 pytestmark = pytest.mark.anyio
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.anyio
 async def test_a_pod_is_scheduled_becomes_ready_and_says_that_it_is_simulated(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod())
-        found = await world.becomes(POD, lambda it: condition(it, "Ready")["status"] == "True")
-    status = found["status"]
-    assert (found["spec"]["nodeName"], status["phase"]) == ("sandbox", "Running")
+        live_pod = await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
+    status = live_pod["status"]
+    assert (live_pod["spec"]["nodeName"], status["phase"]) == ("sandbox", "Running")
     assert status["podIP"].startswith("10.") and status["podIPs"] == [{"ip": status["podIP"]}]
     assert status["containerStatuses"][0]["state"].keys() == {"running"}
-    assert health(found) == ("Healthy", "simulated by argosy")
+    assert health(live_pod) == ("Healthy", "simulated by argosy")
 
 
 @pytest.mark.parametrize(
@@ -41,108 +41,114 @@ async def test_a_fault_keeps_a_pod_waiting_and_argo_cd_calls_it_degraded(
 ) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail(fault)))
-        found = await world.becomes(
-            POD, lambda it: it["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == reason
+        live_pod = await world.becomes(
+            POD, lambda manifest: manifest["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == reason
         )
-    assert health(found)[0] == judged and "simulated by argosy" in health(found)[1]
+    assert health(live_pod)[0] == judged and "simulated by argosy" in health(live_pod)[1]
     if fault == "OOMKilled":
-        ended = found["status"]["containerStatuses"][0]["lastState"]["terminated"]
+        ended = live_pod["status"]["containerStatuses"][0]["lastState"]["terminated"]
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
 async def test_a_pod_that_is_not_ready_runs_and_progresses(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("NotReady")))
-        found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
         await world.settled()
-        found = await world.get(POD)
-        assert condition(found, "Ready")["reason"] == "ContainersNotReady" and health(found)[0] == "Progressing"
+        live_pod = await world.get(POD)
+        assert condition(live_pod, "Ready")["reason"] == "ContainersNotReady" and health(live_pod)[0] == "Progressing"
         await world.patch(POD, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(POD, lambda it: condition(it, "Ready")["status"] == "True")
+        await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
 
 
 async def test_an_unschedulable_pod_is_pending_until_the_fault_is_taken_away(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Unschedulable")))
-        found = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["reason"] == "Unschedulable")
-        assert found["status"]["phase"] == "Pending" and "nodeName" not in found["spec"]
+        live_pod = await world.becomes(
+            POD, lambda manifest: condition(manifest, "PodScheduled")["reason"] == "Unschedulable"
+        )
+        assert live_pod["status"]["phase"] == "Pending" and "nodeName" not in live_pod["spec"]
         await world.patch(POD, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(POD, lambda it: condition(it, "Ready")["status"] == "True")
+        await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
 
 
 async def test_a_pod_that_asks_for_another_node_waits_until_that_node_is_there(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(nodeSelector={"disk": "fast"}))
-        found = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False")
-        assert "didn't match Pod's node affinity/selector" in condition(found, "PodScheduled")["message"]
+        live_pod = await world.becomes(POD, lambda manifest: condition(manifest, "PodScheduled")["status"] == "False")
+        assert "didn't match Pod's node affinity/selector" in condition(live_pod, "PodScheduled")["message"]
         await cluster.patch(ResourceKey("", "Node", "", "sandbox"), {"metadata": {"labels": {"disk": "fast"}}})
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
 
 
 async def test_readiness_comes_after_the_delay_that_was_asked_for(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod({"sandbox.argosy.dev/ready-after": "20m"}))
-        found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
-        assert condition(found, "Ready")["status"] == "False"
+        live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
+        assert condition(live_pod, "Ready")["status"] == "False"
         clock.leap(20 * 60)
-        await world.becomes(POD, lambda it: condition(it, "Ready")["status"] == "True" or clock.leap(1))
+        await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True" or clock.leap(1))
 
 
 @pytest.mark.parametrize(("fault", "phase"), [("", "Succeeded"), ("Exit", "Failed")])
 async def test_a_pod_that_is_not_restarted_ends_at_once(cluster: EmbeddedCluster, fault: str, phase: str) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail(fault) if fault else None, restartPolicy="Never"))
-        found = await world.becomes(POD, lambda it: it["status"]["phase"] == phase)
-    assert health(found)[0] == ("Degraded" if fault else "Healthy")
+        live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == phase)
+    assert health(live_pod)[0] == ("Degraded" if fault else "Healthy")
 
 
 async def test_a_container_that_fails_twice_is_well_the_third_time(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Exit", **{"fail-times": "1"}), restartPolicy="OnFailure"))
-        found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Succeeded")
-    assert found["status"]["containerStatuses"][0]["restartCount"] == 1
+        live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Succeeded")
+    assert live_pod["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
 async def test_an_annotation_that_cannot_be_read_is_told_by_the_pod(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Sulks")))
-        found = await world.becomes(POD, lambda it: it["status"]["containerStatuses"][0]["state"]["waiting"])
-    assert "unknown fault Sulks; choose among: ImagePull, CrashLoop" in health(found)[1]
+        live_pod = await world.becomes(
+            POD, lambda manifest: manifest["status"]["containerStatuses"][0]["state"]["waiting"]
+        )
+    assert "unknown fault Sulks; choose among: ImagePull, CrashLoop" in health(live_pod)[1]
 
 
 async def test_deletion_is_over_at_once_unless_the_pod_takes_its_time(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod({"sandbox.argosy.dev/stop-after": "20s"}))
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
         await cluster.delete(ResourceKey("", "Pod", "default", "web"))
         await world.settled()
         assert (await world.get(POD))["metadata"]["deletionGracePeriodSeconds"] == 30
         await world.patch(POD, {"metadata": {"annotations": {"sandbox.argosy.dev/stop-after": None}}})
-        await world.pods_become(lambda found: not found)
+        await world.pods_become(lambda pods: not pods)
 
 
 async def test_a_finalizer_of_another_keeps_a_stopped_pod_as_failed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
-        kept = pod()
-        kept["metadata"]["finalizers"] = ["example.com/keep"]
-        await cluster.create(kept)
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        manifest = pod()
+        manifest["metadata"]["finalizers"] = ["example.com/keep"]
+        await cluster.create(manifest)
+        await world.becomes(POD, lambda current_pod: current_pod["status"]["phase"] == "Running")
         await cluster.delete(ResourceKey("", "Pod", "default", "web"))
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Failed")
+        await world.becomes(POD, lambda current_pod: current_pod["status"]["phase"] == "Failed")
         await world.patch(POD, {"metadata": {"finalizers": None}})
-        await world.pods_become(lambda found: not found)
+        await world.pods_become(lambda pods: not pods)
 
 
 async def test_a_pod_waits_for_its_claim(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
         await cluster.create(pod(volumes=volumes))
-        found = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False")
-        assert 'persistentvolumeclaim "data" not found' in condition(found, "PodScheduled")["message"]
-        wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        claim = made("v1", "PersistentVolumeClaim", {**wanted, "storageClassName": "standard-wait"}, "data")
+        live_pod = await world.becomes(POD, lambda manifest: condition(manifest, "PodScheduled")["status"] == "False")
+        assert 'persistentvolumeclaim "data" not found' in condition(live_pod, "PodScheduled")["message"]
+        claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = build_manifest(
+            "v1", "PersistentVolumeClaim", {**claim_spec, "storageClassName": "standard-wait"}, "data"
+        )
         await cluster.create(claim)
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
         assert (await world.get(CLAIM, "data"))["status"]["phase"] == "Bound"
 
 
@@ -154,17 +160,20 @@ async def test_pods_of_a_real_node_and_of_another_add_on_are_left_alone(cluster:
         other["metadata"]["name"] = "other"
         await cluster.create(other)
         await world.settled()
-        assert [each["status"]["phase"] for each in await world.pods()] == ["Pending", "Pending"]
+        assert [live_pod["status"]["phase"] for live_pod in await world.pods()] == ["Pending", "Pending"]
 
 
 async def test_kinds_can_be_chosen_and_an_unknown_one_is_told() -> None:
     beside = ["simulated-pods", "simulated-claims", "simulated-nodes"]
-    assert [each.name for each in make("kubelet").controllers] == beside
-    assert "simulated-nodes" not in [each.name for each in make("").controllers]
-    assert [each.name for each in make("ReplicaSet+Pod").controllers] == ["simulated-pods", "simulated-replicasets"]
+    assert [controller.name for controller in make("kubelet").controllers] == beside
+    assert "simulated-nodes" not in [controller.name for controller in make("").controllers]
+    assert [controller.name for controller in make("ReplicaSet+Pod").controllers] == [
+        "simulated-pods",
+        "simulated-replicasets",
+    ]
     with pytest.raises(UserError, match=r"no simulator for kind Cat; choose among: simulators, "):
         make("Cat")
-    assert GroupKind("", "Node").kind in {each["kind"] for each in make("").initial_manifests}
+    assert GroupKind("", "Node").kind in {manifest["kind"] for manifest in make("").initial_manifests}
 
 
 async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: EmbeddedCluster) -> None:
@@ -174,13 +183,16 @@ async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: Embed
         other = {"type": "MemoryPressure", "status": "Unknown"}
         await cluster.patch(node, {"status": {"conditions": [lost, other]}}, subresource="status")
         async with asyncio.timeout(HANG_SECONDS):
-            while condition(found := await cluster.get(node) or {}, "Ready")["status"] != "True":
+            while condition(live_node := await cluster.get(node) or {}, "Ready")["status"] != "True":
                 await asyncio.sleep(0.01)
-    assert condition(found, "Ready")["lastHeartbeatTime"] and condition(found, "MemoryPressure")["status"] == "Unknown"
+    assert (
+        condition(live_node, "Ready")["lastHeartbeatTime"]
+        and condition(live_node, "MemoryPressure")["status"] == "Unknown"
+    )
 
 
 async def test_a_pod_that_is_active_for_too_long_is_failed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(activeDeadlineSeconds=1))
-        found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Failed")
-    assert found["status"]["reason"] == "DeadlineExceeded" and health(found)[0] == "Degraded"
+        live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Failed")
+    assert live_pod["status"]["reason"] == "DeadlineExceeded" and health(live_pod)[0] == "Degraded"

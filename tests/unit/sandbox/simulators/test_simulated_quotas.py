@@ -16,10 +16,10 @@ from support.simulators import (
     POD,
     REPLICA_SET,
     STATEFUL_SET,
+    build_manifest,
     condition,
     deployment,
     health,
-    made,
     pod,
     simulated,
     template,
@@ -30,13 +30,13 @@ QUOTA = GroupKind("", "ResourceQuota")
 
 
 def quota(name: str = "compute", hard: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    return made("v1", "ResourceQuota", {"hard": hard or {"pods": "2"}, **spec}, name)
+    return build_manifest("v1", "ResourceQuota", {"hard": hard or {"pods": "2"}, **spec}, name)
 
 
-async def in_force(cluster: EmbeddedCluster, wanted: Manifest) -> None:
+async def in_force(cluster: EmbeddedCluster, manifest: Manifest) -> None:
     """Taken over by its controller, or by somebody in its place: until then it counts for nothing."""
-    made = await cluster.create(wanted)
-    await cluster.patch(key_of(made), {"status": {"hard": wanted["spec"]["hard"]}}, subresource="status")
+    created = await cluster.create(manifest)
+    await cluster.patch(key_of(created), {"status": {"hard": manifest["spec"]["hard"]}}, subresource="status")
 
 
 async def test_a_quota_that_nobody_has_taken_over_counts_for_nothing(cluster: EmbeddedCluster) -> None:
@@ -60,30 +60,36 @@ async def test_a_deployment_that_exceeds_a_quota_says_so_and_goes_on_when_there_
     async with simulated(cluster) as world:
         await in_force(cluster, quota())
         await cluster.create(deployment(3))
-        live = await world.becomes(DEPLOYMENT, lambda it: condition(it, "ReplicaFailure")["status"] == "True")
+        live = await world.becomes(
+            DEPLOYMENT, lambda manifest: condition(manifest, "ReplicaFailure")["status"] == "True"
+        )
         message = condition(live, "ReplicaFailure")["message"]
         assert "is forbidden: exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2" in message
         assert condition(live, "ReplicaFailure")["reason"] == "FailedCreate"
         assert message.endswith("(simulated by argosy)")
         (only,) = await world.all(REPLICA_SET)
         assert health(only)[0] == "Degraded"
-        await world.becomes(QUOTA, lambda it: it["status"] == {"hard": {"pods": "2"}, "used": {"pods": "2"}}, "compute")
+        await world.becomes(
+            QUOTA, lambda manifest: manifest["status"] == {"hard": {"pods": "2"}, "used": {"pods": "2"}}, "compute"
+        )
         await world.told("FailedCreate: Error creating: pods ")
         await world.patch(QUOTA, {"spec": {"hard": {"pods": "3"}}}, "compute")
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy" and it["status"]["replicas"] == 3)
-        await world.becomes(QUOTA, lambda it: it["status"]["used"] == {"pods": "3"}, "compute")
+        await world.becomes(
+            DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy" and manifest["status"]["replicas"] == 3
+        )
+        await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "3"}, "compute")
 
 
 async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await in_force(cluster, quota(hard={"pods": "0"}))
-        await cluster.create(made("batch/v1", "Job", {"template": template(restartPolicy="Never")}))
+        await cluster.create(build_manifest("batch/v1", "Job", {"template": template(restartPolicy="Never")}))
         selector = {"selector": {"matchLabels": {"app": "web"}}, "serviceName": "web"}
-        await cluster.create(made("apps/v1", "StatefulSet", {**selector, "template": template()}))
+        await cluster.create(build_manifest("apps/v1", "StatefulSet", {**selector, "template": template()}))
         await world.told("FailedCreate: Error creating: ", "FailedCreate: create Pod in StatefulSet web failed error: ")
         await world.patch(QUOTA, {"spec": {"hard": {"pods": "5"}}}, "compute")
-        await world.becomes(JOB, lambda it: health(it)[0] == "Healthy")
-        await world.becomes(STATEFUL_SET, lambda it: it["status"]["readyReplicas"] == 1)
+        await world.becomes(JOB, lambda job: health(job)[0] == "Healthy")
+        await world.becomes(STATEFUL_SET, lambda stateful_set: stateful_set["status"]["readyReplicas"] == 1)
         await world.told(
             "Completed: Job completed (simulated by argosy)",
             "SuccessfulCreate: create Pod web-0 in StatefulSet web successful (simulated by argosy)",
@@ -91,7 +97,7 @@ async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: Em
 
 
 @pytest.mark.parametrize(
-    ("hard", "wanted", "why"),
+    ("hard", "manifest", "why"),
     [
         ({"pods": "0"}, pod(), "exceeded quota: compute, requested: pods=1, used: pods=0, limited: pods=0"),
         (
@@ -106,21 +112,25 @@ async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: Em
             "limited: requests.memory=1Gi",
         ),
         ({"requests.nvidia.com/gpu": "1"}, limited(**{"nvidia.com/gpu": "2"}), "requested: requests.nvidia.com/gpu=2"),
-        ({"count/configmaps": "0"}, {**made("v1", "ConfigMap", {}), "data": {}}, "requested: count/configmaps=1"),
+        (
+            {"count/configmaps": "0"},
+            {**build_manifest("v1", "ConfigMap", {}), "data": {}},
+            "requested: count/configmaps=1",
+        ),
         (
             {"services.loadbalancers": "0"},
-            made("v1", "Service", {"type": "LoadBalancer", "ports": [{"port": 1}]}),
+            build_manifest("v1", "Service", {"type": "LoadBalancer", "ports": [{"port": 1}]}),
             "requested: services.loadbalancers=1",
         ),
     ],
 )
 async def test_what_is_too_much_is_refused_at_the_door(
-    cluster: EmbeddedCluster, hard: dict[str, str], wanted: Manifest, why: str
+    cluster: EmbeddedCluster, hard: dict[str, str], manifest: Manifest, why: str
 ) -> None:
     await in_force(cluster, quota(hard=hard))
-    wanted = {name: value for name, value in wanted.items() if name != "spec" or wanted["kind"] != "ConfigMap"}
+    manifest = {name: value for name, value in manifest.items() if name != "spec" or manifest["kind"] != "ConfigMap"}
     with pytest.raises(Forbidden) as refused:
-        await cluster.create(wanted)
+        await cluster.create(manifest)
     assert why in refused.value.message and " is forbidden: " in refused.value.message
 
 
@@ -143,13 +153,15 @@ async def test_what_ended_or_went_gives_its_share_back(cluster: EmbeddedCluster)
         first = asking(cpu="1")
         first["spec"]["restartPolicy"] = "Never"
         await cluster.create(first)
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Succeeded")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Succeeded")
         used = {"pods": "0", "requests.cpu": "0"}
-        await world.becomes(QUOTA, lambda it: it["status"]["used"] == used, "compute")
+        await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == used, "compute")
         second = asking(cpu="1")
         second["metadata"]["name"] = "second"
         await cluster.create(second)
-        await world.becomes(QUOTA, lambda it: it["status"]["used"] == {"pods": "1", "requests.cpu": "1"}, "compute")
+        await world.becomes(
+            QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "1", "requests.cpu": "1"}, "compute"
+        )
 
 
 async def test_the_status_counts_other_kinds_and_forgets_names_that_are_gone(cluster: EmbeddedCluster) -> None:
@@ -157,8 +169,10 @@ async def test_the_status_counts_other_kinds_and_forgets_names_that_are_gone(clu
         await cluster.create(quota(hard={"count/deployments.apps": "5", "secrets": "3", "requests.storage": "10Gi"}))
         await cluster.create(deployment(1))
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-        await cluster.create(made("v1", "PersistentVolumeClaim", claim))
+        await cluster.create(build_manifest("v1", "PersistentVolumeClaim", claim))
         used = {"count/deployments.apps": "1", "secrets": "0", "requests.storage": "2Gi"}
-        await world.becomes(QUOTA, lambda it: it["status"]["used"] == used, "compute")
+        await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == used, "compute")
         await world.patch(QUOTA, {"spec": {"hard": {"secrets": None, "count/deployments.apps": None}}}, "compute")
-        await world.becomes(QUOTA, lambda it: it["status"]["used"] == {"requests.storage": "2Gi"}, "compute")
+        await world.becomes(
+            QUOTA, lambda manifest: manifest["status"]["used"] == {"requests.storage": "2Gi"}, "compute"
+        )

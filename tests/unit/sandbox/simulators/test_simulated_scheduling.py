@@ -16,11 +16,11 @@ from support.simulators import (
     DEPLOYMENT,
     NODE,
     POD,
+    build_manifest,
     condition,
     deployment,
     fail,
     health,
-    made,
     pod,
     simulated,
     template,
@@ -39,9 +39,9 @@ def asking(**amounts: str) -> Manifest:
     return pod(containers=[{"name": "main", "image": "example:1", "resources": resources}])
 
 
-def why(wanted: Manifest, *found: Manifest, taken: dict[str, str] | None = None) -> str:
+def why(pod_manifest: Manifest, *nodes: Manifest, taken: dict[str, str] | None = None) -> str:
     used = {name: Decimal(much) for name, much in (taken or {}).items()}
-    chosen, sentence = node_selection.choose_node(wanted, found, lambda _: used)
+    chosen, sentence = node_selection.choose_node(pod_manifest, nodes, lambda _: used)
     return sentence if chosen is None else f"on {chosen['metadata']['name']}"
 
 
@@ -51,7 +51,7 @@ CORDONED = {**node("away"), "spec": {"unschedulable": True}}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "expected"),
+    ("pod_manifest", "nodes", "expected"),
     [
         (pod(), [], "no nodes available to schedule pods"),
         (asking(cpu="1"), [node("a")], "on a"),
@@ -81,15 +81,15 @@ CORDONED = {**node("away"), "spec": {"unschedulable": True}}
     ],
 )
 def test_a_pod_goes_where_it_may_and_fits_or_says_why_not(
-    wanted: Manifest, found: list[Manifest], expected: str
+    pod_manifest: Manifest, nodes: list[Manifest], expected: str
 ) -> None:
-    assert why(wanted, *found).startswith(expected)
+    assert why(pod_manifest, *nodes).startswith(expected)
 
 
 def test_where_others_take_the_room_they_are_no_victims() -> None:
-    said = why(asking(cpu="2"), node("a"), taken={"cpu": "3", "pods": "3"})
-    assert said.startswith("0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods. preemption: ")
-    assert said.endswith("1 No preemption victims found for incoming pod.")
+    message = why(asking(cpu="2"), node("a"), taken={"cpu": "3", "pods": "3"})
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods. preemption: ")
+    assert message.endswith("1 No preemption victims found for incoming pod.")
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_where_others_take_the_room_they_are_no_victims() -> None:
 )
 def test_required_node_affinity_is_kept(term: Manifest, is_there: bool) -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    wanted = pod(affinity={"nodeAffinity": required})
-    assert why(wanted, node("a", labels={"zone": "a", "size": "4"})).startswith("on a" if is_there else "0/1")
+    manifest = pod(affinity={"nodeAffinity": required})
+    assert why(manifest, node("a", labels={"zone": "a", "size": "4"})).startswith("on a" if is_there else "0/1")
 
 
 def test_a_pod_prefers_the_emptier_node_and_one_that_is_not_disliked() -> None:
@@ -137,25 +137,27 @@ async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluste
     async with simulated(cluster) as world:
         resources = {"limits": {"nvidia.com/gpu": "3"}}
         containers = [{"name": "main", "image": "example:1", "resources": resources}]
-        wanted = deployment(3)
-        wanted["spec"]["template"] = template(containers=containers, **TOLERATING)
-        await cluster.create(wanted)
-        pods = await world.pods_become(lambda found: sum(bool(it["spec"].get("nodeName")) for it in found) == 2)
+        manifest = deployment(3)
+        manifest["spec"]["template"] = template(containers=containers, **TOLERATING)
+        await cluster.create(manifest)
+        pods = await world.pods_become(lambda live_pods: sum(bool(it["spec"].get("nodeName")) for it in live_pods) == 2)
         (waits,) = [each for each in pods if not each["spec"].get("nodeName")]
-        said = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["message"], waits["metadata"]["name"])
-        message = condition(said, "PodScheduled")["message"]
+        waiting_pod = await world.becomes(
+            POD, lambda current_pod: condition(current_pod, "PodScheduled")["message"], waits["metadata"]["name"]
+        )
+        message = condition(waiting_pod, "PodScheduled")["message"]
         assert message == (
             "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available: "
             "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling. "
             "(simulated by argosy)"
         )
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 2}})
-        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(DEPLOYMENT, lambda live_deployment: health(live_deployment)[0] == "Healthy")
         runs = next(each for each in await world.pods() if each["spec"].get("nodeName"))
-        await cluster.create(made("v1", "Pod", wanted["spec"]["template"]["spec"], "late"))
-        await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False", "late")
+        await cluster.create(build_manifest("v1", "Pod", manifest["spec"]["template"]["spec"], "late"))
+        await world.becomes(POD, lambda live_pod: condition(live_pod, "PodScheduled")["status"] == "False", "late")
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 1}})
-        await world.becomes(POD, lambda it: it["spec"]["nodeName"] == "sandbox-gpu", "late")
+        await world.becomes(POD, lambda live_pod: live_pod["spec"]["nodeName"] == "sandbox-gpu", "late")
         assert runs["spec"]["nodeName"] == "sandbox-gpu"
 
 
@@ -163,19 +165,23 @@ async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluste
 async def test_an_unschedulable_fault_names_all_nodes_and_tells_an_event(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Unschedulable")))
-        found = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["reason"] == "Unschedulable")
-        said = await world.told("FailedScheduling")
-    assert condition(found, "PodScheduled")["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
-    assert said[0].startswith("FailedScheduling: 0/2 nodes are available: 2 Insufficient cpu.")
+        live_pod = await world.becomes(
+            POD, lambda manifest: condition(manifest, "PodScheduled")["reason"] == "Unschedulable"
+        )
+        messages = await world.told("FailedScheduling")
+    assert condition(live_pod, "PodScheduled")["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert messages[0].startswith("FailedScheduling: 0/2 nodes are available: 2 Insufficient cpu.")
 
 
 @pytest.mark.anyio
 async def test_a_node_that_is_uncordoned_takes_who_waited(cluster: EmbeddedCluster) -> None:
     sandbox = ResourceKey("", "Node", "", "sandbox")
     async with simulated(cluster) as world:
-        assert {each["metadata"]["name"] for each in await world.all(NODE)} == {"sandbox", "sandbox-gpu"}
+        assert {live_node["metadata"]["name"] for live_node in await world.all(NODE)} == {"sandbox", "sandbox-gpu"}
         await cluster.patch(sandbox, {"spec": {"unschedulable": True}})
         await cluster.create(pod())
-        await world.becomes(POD, lambda it: "1 node(s) were unschedulable" in condition(it, "PodScheduled")["message"])
+        await world.becomes(
+            POD, lambda manifest: "1 node(s) were unschedulable" in condition(manifest, "PodScheduled")["message"]
+        )
         await cluster.patch(sandbox, {"spec": {"unschedulable": None}})
-        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")

@@ -10,49 +10,67 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.endpoint_manifests import build_endpoint_slices, build_endpoints
-from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
+from support.simulators import (
+    DEPLOYMENT,
+    World,
+    build_manifest,
+    condition,
+    deployment,
+    fail,
+    health,
+    leaping,
+    simulated,
+)
 
 SERVICE, ENDPOINTS = GroupKind("", "Service"), GroupKind("", "Endpoints")
 SLICE, INGRESS = GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("networking.k8s.io", "Ingress")
 
 
 def service(**spec: Any) -> Manifest:
-    return made("v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}], **spec})
+    return build_manifest(
+        "v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}], **spec}
+    )
 
 
 def ingress(annotations: dict[str, str] | None = None) -> Manifest:
     backend = {"service": {"name": "web", "port": {"number": 80}}}
-    found = made("networking.k8s.io/v1", "Ingress", {"defaultBackend": backend})
-    found["metadata"]["annotations"] = annotations or {}
-    return found
+    manifest = build_manifest("networking.k8s.io/v1", "Ingress", {"defaultBackend": backend})
+    manifest["metadata"]["annotations"] = annotations or {}
+    return manifest
 
 
-def addresses(endpoints: Manifest, which: str = "addresses") -> int:
-    return sum(len(each.get(which) or ()) for each in endpoints.get("subsets") or ())
+def addresses(endpoints: Manifest, field: str = "addresses") -> int:
+    return sum(len(subset.get(field) or ()) for subset in endpoints.get("subsets") or ())
 
 
 async def slices(world: World) -> list[Manifest]:
-    return [each for each in await world.all(SLICE) if each["metadata"]["namespace"] == "default"]
+    return [
+        endpoint_slice
+        for endpoint_slice in await world.all(SLICE)
+        if endpoint_slice["metadata"]["namespace"] == "default"
+    ]
 
 
 @pytest.mark.anyio
 async def test_a_service_leads_to_its_ready_pods_and_follows_them(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(service())
-        await world.becomes(ENDPOINTS, lambda it: it["metadata"]["name"] and not addresses(it))
+        await world.becomes(ENDPOINTS, lambda manifest: manifest["metadata"]["name"] and not addresses(manifest))
         await cluster.create(deployment(3))
-        found = await world.becomes(ENDPOINTS, lambda it: addresses(it) == 3)
-        (subset,) = found["subsets"]
+        endpoints = await world.becomes(ENDPOINTS, lambda manifest: addresses(manifest) == 3)
+        (subset,) = endpoints["subsets"]
         assert subset["ports"] == [{"port": 8080, "protocol": "TCP"}]
-        ips = {each["status"]["podIP"] for each in await world.pods()}
-        assert {each["ip"] for each in subset["addresses"]} == ips
-        assert found["metadata"]["annotations"]["sandbox.argosy.dev/simulated"] == "simulated by argosy"
+        ips = {pod["status"]["podIP"] for pod in await world.pods()}
+        assert {address["ip"] for address in subset["addresses"]} == ips
+        assert endpoints["metadata"]["annotations"]["sandbox.argosy.dev/simulated"] == "simulated by argosy"
         await world.settled()
         (only,) = await slices(world)
         assert only["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
-        assert [each["conditions"]["ready"] for each in only["endpoints"]] == [True] * 3
+        assert [endpoint["conditions"]["ready"] for endpoint in only["endpoints"]] == [True] * 3
         await world.patch(DEPLOYMENT, {"metadata": {"annotations": fail("NotReady")}, "spec": {"replicas": 2}})
-        await world.becomes(ENDPOINTS, lambda it: (addresses(it), addresses(it, "notReadyAddresses")) == (0, 2))
+        await world.becomes(
+            ENDPOINTS, lambda manifest: (addresses(manifest), addresses(manifest, "notReadyAddresses")) == (0, 2)
+        )
         before = await world.settled()
         assert await world.settled() == before
 
@@ -61,16 +79,20 @@ async def test_a_service_leads_to_its_ready_pods_and_follows_them(cluster: Embed
 async def test_what_led_somewhere_goes_with_its_service_and_what_others_wrote_stays(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(service())
-        await world.becomes(ENDPOINTS, lambda it: it["metadata"]["name"])
+        await world.becomes(ENDPOINTS, lambda manifest: manifest["metadata"]["name"])
         bare = service(selector=None)
         bare["metadata"]["name"] = "bare"
         await cluster.create(bare)
-        mine = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "bare", "namespace": "default"}}
-        await cluster.create({**mine, "subsets": [{"addresses": [{"ip": "192.0.2.99"}]}]})
+        manual_endpoints = {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {"name": "bare", "namespace": "default"},
+        }
+        await cluster.create({**manual_endpoints, "subsets": [{"addresses": [{"ip": "192.0.2.99"}]}]})
         await cluster.delete(ResourceKey("", "Service", "default", "web"))
         await cluster.delete(ResourceKey("", "Service", "default", "bare"))
         await world.settled()
-        names = [each["metadata"]["name"] for each in await world.all(ENDPOINTS)]
+        names = [endpoints["metadata"]["name"] for endpoints in await world.all(ENDPOINTS)]
         assert names == ["bare"] and await slices(world) == []
 
 
@@ -78,13 +100,13 @@ async def test_what_led_somewhere_goes_with_its_service_and_what_others_wrote_st
 async def test_a_load_balancer_gets_an_address_and_says_that_nothing_is_behind_it(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(service(type="LoadBalancer"))
-        live = await world.becomes(SERVICE, lambda it: it["status"]["loadBalancer"]["ingress"])
+        live = await world.becomes(SERVICE, lambda manifest: manifest["status"]["loadBalancer"]["ingress"])
         assert live["status"]["loadBalancer"]["ingress"][0]["ip"].startswith("203.0.113.")
-        said = condition(live, "sandbox.argosy.dev/Simulated")["message"]
-        assert said == "no load balancer serves this address (simulated by argosy)"
+        message = condition(live, "sandbox.argosy.dev/Simulated")["message"]
+        assert message == "no load balancer serves this address (simulated by argosy)"
         assert health(live)[0] == "Healthy" and live["spec"]["clusterIP"].startswith("10.96.")
         await world.patch(SERVICE, {"spec": {"type": "ClusterIP"}})
-        await world.becomes(SERVICE, lambda it: not it["status"]["loadBalancer"].get("ingress"))
+        await world.becomes(SERVICE, lambda manifest: not manifest["status"]["loadBalancer"].get("ingress"))
 
 
 @pytest.mark.anyio
@@ -97,19 +119,19 @@ async def test_a_fault_keeps_addresses_back_and_slow_ones_come_late(cluster: Emb
         await world.settled()
         assert health(await world.get(INGRESS))[0] == "Progressing" == health(await world.get(SERVICE))[0]
         clock.leap(31)
-        await world.becomes(SERVICE, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(SERVICE, lambda manifest: health(manifest)[0] == "Healthy")
         assert health(await world.get(INGRESS))[0] == "Progressing"
         await world.patch(INGRESS, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(INGRESS, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(INGRESS, lambda manifest: health(manifest)[0] == "Healthy")
 
 
 @pytest.mark.anyio
 async def test_an_ingress_gets_an_address_whose_name_says_what_it_is(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(ingress())
-        live = await world.becomes(INGRESS, lambda it: health(it)[0] == "Healthy")
-        (found,) = live["status"]["loadBalancer"]["ingress"]
-        assert found["ip"].startswith("203.0.113.") and found["hostname"] == "simulated.sandbox.argosy.dev"
+        live = await world.becomes(INGRESS, lambda manifest: health(manifest)[0] == "Healthy")
+        (address,) = live["status"]["loadBalancer"]["ingress"]
+        assert address["ip"].startswith("203.0.113.") and address["hostname"] == "simulated.sandbox.argosy.dev"
         await world.told("Sync: Scheduled for sync (simulated by argosy)")
 
 
@@ -117,9 +139,9 @@ async def test_an_ingress_gets_an_address_whose_name_says_what_it_is(cluster: Em
 
 
 def served(**spec: Any) -> Manifest:
-    found = service(**spec)
-    found["metadata"] |= {"uid": "u", "labels": {"app": "web"}}
-    return found
+    manifest = service(**spec)
+    manifest["metadata"] |= {"uid": "u", "labels": {"app": "web"}}
+    return manifest
 
 
 def running(name: str, *, ready: bool = True, port: str = "http", **spec: Any) -> Manifest:
@@ -134,8 +156,8 @@ def running(name: str, *, ready: bool = True, port: str = "http", **spec: Any) -
 
 def test_a_port_by_name_is_the_one_of_each_pod() -> None:
     named = served(ports=[{"name": "web", "port": 80, "targetPort": "http"}])
-    found = build_endpoints(named, [running("a"), running("bb", port="other")])
-    assert [each.get("ports") for each in found["subsets"]] == [
+    endpoints = build_endpoints(named, [running("a"), running("bb", port="other")])
+    assert [subset.get("ports") for subset in endpoints["subsets"]] == [
         None,
         [{"name": "web", "port": 9000, "protocol": "TCP"}],
     ]
@@ -143,8 +165,8 @@ def test_a_port_by_name_is_the_one_of_each_pod() -> None:
 
 def test_pods_that_are_not_ready_are_told_apart_or_published_where_the_service_says_so() -> None:
     pods = [running("a"), running("bb", ready=False)]
-    found = build_endpoints(served(), pods)
-    assert (addresses(found), addresses(found, "notReadyAddresses")) == (1, 1)
+    endpoints = build_endpoints(served(), pods)
+    assert (addresses(endpoints), addresses(endpoints, "notReadyAddresses")) == (1, 1)
     assert addresses(build_endpoints(served(publishNotReadyAddresses=True), pods)) == 2
 
 
@@ -160,5 +182,5 @@ def test_a_pod_of_a_stateful_set_has_its_name_and_a_dying_one_is_only_in_slices(
 
 def test_many_pods_are_in_several_slices() -> None:
     made_for = build_endpoint_slices(served(), [running(f"p{number:03}") for number in range(250)])
-    assert [len(each["endpoints"]) for each in made_for] == [100, 100, 50]
-    assert len({each["metadata"]["name"] for each in made_for}) == 3
+    assert [len(endpoint_slice["endpoints"]) for endpoint_slice in made_for] == [100, 100, 50]
+    assert len({endpoint_slice["metadata"]["name"] for endpoint_slice in made_for}) == 3

@@ -11,7 +11,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
-from support.simulators import CLAIM, STATEFUL_SET, condition, fail, health, key, made, simulated, template
+from support.simulators import CLAIM, STATEFUL_SET, build_manifest, condition, fail, health, key, simulated, template
 
 pytestmark = pytest.mark.anyio
 REVISIONS = GroupKind("apps", "ControllerRevision")
@@ -19,7 +19,7 @@ REVISIONS = GroupKind("apps", "ControllerRevision")
 
 def stateful_set(replicas: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
     pods = {"selector": {"matchLabels": {"app": "web"}}, "template": template(annotations), "serviceName": "web"}
-    return made("apps/v1", "StatefulSet", {"replicas": replicas, **pods, **spec})
+    return build_manifest("apps/v1", "StatefulSet", {"replicas": replicas, **pods, **spec})
 
 
 def image(name: str) -> dict[str, Any]:
@@ -33,12 +33,12 @@ def is_done(live: Manifest) -> bool:
 
 
 def counts(live: Manifest) -> list[int]:
-    return [live["status"][each] for each in ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas")]
+    return [live["status"][field] for field in ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas")]
 
 
 def images(pods: list[Manifest]) -> list[str]:
-    pods = sorted(pods, key=lambda each: each["metadata"]["name"])
-    return [each["spec"]["containers"][0]["image"] for each in pods]
+    pods = sorted(pods, key=lambda pod: pod["metadata"]["name"])
+    return [live_pod["spec"]["containers"][0]["image"] for live_pod in pods]
 
 
 STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -51,14 +51,14 @@ async def test_pods_come_one_after_another_with_claims_of_their_own(cluster: Emb
         await cluster.create(stateful_set(3, slow, volumeClaimTemplates=CLAIMS))
         async with asyncio.timeout(HANG_SECONDS):
             while len(pods := await world.pods()) < 3:
-                ready = [each for each in pods if condition(each, "Ready")["status"] == "True"]
+                ready = [pod for pod in pods if condition(pod, "Ready")["status"] == "True"]
                 assert len(pods) <= len(ready) + 1
                 await asyncio.sleep(0.002)
         live = await world.becomes(STATEFUL_SET, is_done)
         before = await world.settled()
         assert await world.settled() == before
-        names = sorted(each["metadata"]["name"] for each in await world.pods())
-        claims = {each["metadata"]["name"]: each["status"]["phase"] for each in await world.all(CLAIM)}
+        names = sorted(pod["metadata"]["name"] for pod in await world.pods())
+        claims = {claim["metadata"]["name"]: claim["status"]["phase"] for claim in await world.all(CLAIM)}
     assert names == ["web-0", "web-1", "web-2"]
     assert claims == {"data-web-0": "Bound", "data-web-1": "Bound", "data-web-2": "Bound"}
     assert counts(live) == [3, 3, 3, 3]
@@ -70,11 +70,11 @@ async def test_an_update_goes_from_the_last_pod_to_the_first(cluster: EmbeddedCl
         await world.becomes(STATEFUL_SET, is_done)
         await world.patch(STATEFUL_SET, image("example:2"))
         async with asyncio.timeout(HANG_SECONDS):
-            while (seen := images(await world.pods())) != ["example:2"] * 3:
-                assert seen == sorted(seen)
+            while (current_images := images(await world.pods())) != ["example:2"] * 3:
+                assert current_images == sorted(current_images)
                 await asyncio.sleep(0.002)
         await world.becomes(STATEFUL_SET, is_done)
-        assert sorted(each["revision"] for each in await world.all(REVISIONS)) == [1, 2]
+        assert sorted(revision["revision"] for revision in await world.all(REVISIONS)) == [1, 2]
 
 
 async def test_pods_below_the_partition_stay_and_come_back_as_they_were(cluster: EmbeddedCluster) -> None:
@@ -84,13 +84,13 @@ async def test_pods_below_the_partition_stay_and_come_back_as_they_were(cluster:
         held = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
         await world.patch(STATEFUL_SET, {"spec": {**image("example:2")["spec"], **held}})
         await world.pods_become(lambda pods: images(pods) == ["example:1", "example:1", "example:2"])
-        live = await world.becomes(STATEFUL_SET, lambda it: counts(it) == [3, 3, 2, 1])
+        live = await world.becomes(STATEFUL_SET, lambda manifest: counts(manifest) == [3, 3, 2, 1])
         assert health(live) == ("Healthy", "partitioned roll out complete: 1 new pods have been updated...")
-        first = next(each for each in await world.pods() if each["metadata"]["name"] == "web-0")
+        first = next(pod for pod in await world.pods() if pod["metadata"]["name"] == "web-0")
         await cluster.delete(key(GroupKind("", "Pod"), "web-0"))
 
         def is_back(pods: list[Manifest]) -> bool:
-            uids = {each["metadata"]["uid"] for each in pods}
+            uids = {pod["metadata"]["uid"] for pod in pods}
             return len(pods) == 3 and first["metadata"]["uid"] not in uids
 
         assert images(await world.pods_become(is_back)) == ["example:1", "example:1", "example:2"]
@@ -106,18 +106,18 @@ async def test_scaling_down_takes_the_last_pod_first_and_keeps_its_claim(cluster
         await world.patch(STATEFUL_SET, {"spec": {"replicas": 1}})
         pods = await world.pods_become(lambda pods: len(pods) == 1)
         assert pods[0]["metadata"]["name"] == "web-0" and len(await world.all(CLAIM)) == 3
-        await world.becomes(STATEFUL_SET, lambda it: it["status"]["replicas"] == 1)
+        await world.becomes(STATEFUL_SET, lambda manifest: manifest["status"]["replicas"] == 1)
 
 
 async def test_claims_go_where_the_policy_says_so(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
-        wanted = stateful_set(2, volumeClaimTemplates=CLAIMS, persistentVolumeClaimRetentionPolicy=policy)
-        await cluster.create(wanted)
+        manifest = stateful_set(2, volumeClaimTemplates=CLAIMS, persistentVolumeClaimRetentionPolicy=policy)
+        await cluster.create(manifest)
         await world.becomes(STATEFUL_SET, is_done)
         await world.patch(STATEFUL_SET, {"spec": {"replicas": 1}})
         async with asyncio.timeout(HANG_SECONDS):
-            while [each["metadata"]["name"] for each in await world.all(CLAIM)] != ["data-web-0"]:
+            while [claim["metadata"]["name"] for claim in await world.all(CLAIM)] != ["data-web-0"]:
                 await asyncio.sleep(0.01)
         await cluster.delete(key(STATEFUL_SET, "web"))
         async with asyncio.timeout(HANG_SECONDS):
@@ -143,7 +143,7 @@ async def test_parallel_sets_do_not_wait(cluster: EmbeddedCluster) -> None:
 async def test_on_delete_changes_only_what_somebody_deletes(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(2, updateStrategy={"type": "OnDelete"}))
-        await world.becomes(STATEFUL_SET, lambda it: it["status"]["readyReplicas"] == 2)
+        await world.becomes(STATEFUL_SET, lambda manifest: manifest["status"]["readyReplicas"] == 2)
         await world.patch(STATEFUL_SET, image("example:2"))
         await world.settled()
         assert images(await world.pods()) == ["example:1"] * 2

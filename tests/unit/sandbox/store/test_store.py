@@ -248,13 +248,13 @@ def test_listeners_get_every_batch_in_order_even_beside_one_that_fails(run: Call
         def fail(events: object) -> None:
             raise RuntimeError("listener")
 
-        heard: list[StoreEvent] = []
+        received_events: list[StoreEvent] = []
         store.subscribe(fail)
-        end = store.subscribe(heard.extend)
+        end = store.subscribe(received_events.extend)
         await fill(store, "a/1", "a/2")
         end()
         await fill(store, "a/3")
-        assert [event.name for event in heard] == ["1", "2"]
+        assert [event.name for event in received_events] == ["1", "2"]
         assert reports == ["a listener of the store failed"] * 3
 
     run(scenario)
@@ -275,11 +275,11 @@ def test_what_leaves_the_window_is_read_from_disk_or_is_gone(
                 await watch.next_batch()
             assert len(await store.watch(B, since=50).next_batch()) == 10
         else:
-            seen: list[StoreEvent] = []
-            while len(seen) < 60:
-                seen += await watch.next_batch()
-            assert [event.revision for event in seen] == list(range(1, 61))
-            assert seen[8].previous == body(2) and seen[8].previous_revision == 2
+            events: list[StoreEvent] = []
+            while len(events) < 60:
+                events += await watch.next_batch()
+            assert [event.revision for event in events] == list(range(1, 61))
+            assert events[8].previous == body(2) and events[8].previous_revision == 2
             assert [entry.revision for entry in await store.list_at(B, "a", 30)] == [29, 30, 24, 25, 26, 27, 28]
 
     run(scenario)

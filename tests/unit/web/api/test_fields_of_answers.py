@@ -16,14 +16,14 @@ LIST = {
 }
 
 
-def of(text: str) -> object:
+def select_fields(text: str) -> object:
     fields = parse_field_selection(text)
     assert fields is not None
     return fields.apply(LIST)
 
 
 def test_only_the_paths_that_are_named_are_left_item_by_item():
-    assert of("items.metadata.name,items.status.sync") == {
+    assert select_fields("items.metadata.name,items.status.sync") == {
         "items": [
             {"metadata": {"name": "a"}, "status": {"sync": {"status": "Synced"}}},
             {"metadata": {"name": "b"}},
@@ -32,14 +32,14 @@ def test_only_the_paths_that_are_named_are_left_item_by_item():
 
 
 def test_a_minus_before_the_first_path_leaves_all_of_them_out():
-    assert of("-items.status,items.metadata.labels,metadata") == {
+    assert select_fields("-items.status,items.metadata.labels,metadata") == {
         "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": {"project": "default"}}]
     }
 
 
 @pytest.mark.parametrize("text", ["items.metadata,items.metadata.name", "items.metadata.name,items.metadata"])
 def test_a_path_within_another_takes_nothing_away_from_it(text):
-    assert of(text)["items"][0] == {"metadata": LIST["items"][0]["metadata"]}
+    assert select_fields(text)["items"][0] == {"metadata": LIST["items"][0]["metadata"]}
 
 
 @pytest.mark.parametrize("text", ["", ",", "-", " , -"])
@@ -48,10 +48,10 @@ def test_no_path_at_all_asks_for_everything(text):
 
 
 def test_a_path_through_what_is_no_object_gives_what_is_there():
-    assert of("metadata.resourceVersion.deeper") == {"metadata": {"resourceVersion": "7"}}
+    assert select_fields("metadata.resourceVersion.deeper") == {"metadata": {"resourceVersion": "7"}}
 
 
-@pytest.mark.parametrize("text", [",".join(f"a{each}" for each in range(MAX_PATHS + 1)), ".".join("a" * 99)])
+@pytest.mark.parametrize("text", [",".join(f"a{number}" for number in range(MAX_PATHS + 1)), ".".join("a" * 99)])
 def test_more_paths_than_anybody_needs_are_refused(text):
     with pytest.raises(UserError, match="are allowed"):
         parse_field_selection(text)
@@ -59,5 +59,5 @@ def test_more_paths_than_anybody_needs_are_refused(text):
 
 def test_the_document_itself_stays_as_it_is():
     before = str(LIST)
-    of("-items.metadata.labels")
+    select_fields("-items.metadata.labels")
     assert str(LIST) == before

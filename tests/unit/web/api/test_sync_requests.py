@@ -13,7 +13,10 @@ from argosy.web.api.body_fields import BodyReader, check_same_name
 
 
 def app(**spec: Any) -> Application:
-    resources = [{"group": "apps", "kind": "Deployment", "namespace": "ml", "name": each} for each in ("a", "b")]
+    resources = [
+        {"group": "apps", "kind": "Deployment", "namespace": "ml", "name": resource_name}
+        for resource_name in ("a", "b")
+    ]
     return read_application(
         {
             "metadata": {"name": "models", "namespace": "argocd"},
@@ -28,16 +31,16 @@ def app(**spec: Any) -> Application:
     )
 
 
-def asked(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def build_operation(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return build_sync_operation(app(**spec), BodyReader(body), "ann")
 
 
 def test_an_empty_body_is_a_sync_with_hooks_by_whoever_asked():
-    assert asked({}) == {"sync": {"syncStrategy": {"hook": {}}}, "initiatedBy": {"username": "ann"}}
+    assert build_operation({}) == {"sync": {"syncStrategy": {"hook": {}}}, "initiatedBy": {"username": "ann"}}
 
 
 def test_everything_that_argo_cd_takes_is_taken():
-    made = asked(
+    operation = build_operation(
         {
             "revision": "v2", "prune": True, "dryRun": True, "strategy": {"apply": {"force": True}},
             "resources": [{"group": "apps", "kind": "Deployment", "name": "a", "namespace": "ml"}],
@@ -45,7 +48,7 @@ def test_everything_that_argo_cd_takes_is_taken():
             "retryStrategy": {"limit": "3", "backoff": {"duration": "5s", "factor": 2}},
         }
     )  # fmt: skip
-    assert made == {
+    assert operation == {
         "sync": {
             "revision": "v2", "prune": True, "dryRun": True, "syncStrategy": {"apply": {"force": True}},
             "resources": [{"group": "apps", "namespace": "ml", "kind": "Deployment", "name": "a"}],
@@ -59,13 +62,13 @@ def test_everything_that_argo_cd_takes_is_taken():
 
 def test_options_of_the_request_replace_those_of_the_application():
     policy = {"syncOptions": ["CreateNamespace=true"]}
-    assert asked({}, syncPolicy=policy)["sync"]["syncOptions"] == ["CreateNamespace=true"]
-    assert asked({"syncOptions": {"items": []}}, syncPolicy=policy)["sync"]["syncOptions"] == []
+    assert build_operation({}, syncPolicy=policy)["sync"]["syncOptions"] == ["CreateNamespace=true"]
+    assert build_operation({"syncOptions": {"items": []}}, syncPolicy=policy)["sync"]["syncOptions"] == []
 
 
 def test_an_excluded_object_leaves_all_others():
-    made = asked({"resources": [{"group": "apps", "kind": "Deployment", "name": "a", "exclude": True}]})
-    assert [each["name"] for each in made["sync"]["resources"]] == ["b"]
+    operation = build_operation({"resources": [{"group": "apps", "kind": "Deployment", "name": "a", "exclude": True}]})
+    assert [resource["name"] for resource in operation["sync"]["resources"]] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +82,12 @@ def test_an_excluded_object_leaves_all_others():
 )  # fmt: skip
 def test_what_is_of_another_kind_is_refused_and_named(body):
     with pytest.raises(UserError):
-        asked(body)
+        build_operation(body)
 
 
 def test_another_revision_of_what_syncs_by_itself_is_refused():
     with pytest.raises(PolicyError, match="auto-sync"):
-        asked({"revision": "v2"}, syncPolicy={"automated": {}})
+        build_operation({"revision": "v2"}, syncPolicy={"automated": {}})
 
 
 def test_a_body_may_not_name_another_than_the_address():

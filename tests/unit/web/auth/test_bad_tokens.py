@@ -34,12 +34,12 @@ class Signing:
 
     def text(self, head: str, body: str, key: bytes | None = None) -> str:
         signed = f"{part(head)}.{part(body)}"
-        made = hmac.new(self.key if key is None else key, signed.encode(), hashlib.sha256).digest()
-        return f"{signed}.{base64.urlsafe_b64encode(made).rstrip(b'=').decode()}"
+        signature = hmac.new(self.key if key is None else key, signed.encode(), hashlib.sha256).digest()
+        return f"{signed}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
     def token(self, head: dict[str, Any] | None = None, without: str = "", **claims: Any) -> str:
-        said = {name: value for name, value in {**self.claims, **claims}.items() if name != without}
-        return self.text(json.dumps(head or {"alg": "HS256", "typ": "JWT"}), json.dumps(said))
+        payload = {name: value for name, value in {**self.claims, **claims}.items() if name != without}
+        return self.text(json.dumps(head or {"alg": "HS256", "typ": "JWT"}), json.dumps(payload))
 
 
 def part(text: str) -> str:
@@ -161,12 +161,12 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Room]:
     folder: Path = tmp_path_factory.mktemp("tokens")
-    async with identity_room(folder) as made:
-        await made.settings(
+    async with identity_room(folder) as opened_room:
+        await opened_room.settings(
             accounts__bob="apiKey, login", accounts__robot="apiKey", accounts__gone="login",
             accounts__gone__enabled="false", users__anonymous__enabled="true",
         )  # fmt: skip
-        yield made
+        yield opened_room
 
 
 async def test_there_are_enough_of_them() -> None:
@@ -186,13 +186,13 @@ async def test_a_token_that_is_made_by_hand_and_right_counts(shared: Room) -> No
 async def test_a_token_that_is_wrong_is_refused_also_where_nobody_must_show_one(shared: Room, wrong: str) -> None:
     signing = Signing(shared, (await shared.secret())["server.secretkey"])
     token = BAD[wrong](signing)
-    for shown in (
+    for bad_token in (
         RequestCredentials(bearer=token),
         RequestCredentials(cookies={"argosy-1": token}),
         RequestCredentials(cookies={"argocd.token": token}),
     ):
         with pytest.raises(BadCredential):
-            await shared.identities.identify(shown)
+            await shared.identities.identify(bad_token)
 
 
 async def test_who_shows_nothing_is_anonymous_where_that_is_allowed(shared: Room) -> None:

@@ -46,12 +46,12 @@ async def test_guesses_still_count_after_a_small_step_of_the_clock(room: Room) -
 async def test_a_session_that_was_ended_stays_ended_when_the_clock_was_ahead_for_a_moment(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token, other = await room.identities.login("ann", PASSWORD), await room.identities.login("ann", PASSWORD)
-    caller, another = await room.who(token), await room.who(other)
-    assert caller is not None and another is not None
+    caller, other_caller = await room.who(token), await room.who(other)
+    assert caller is not None and other_caller is not None
     await room.identities.logout(caller)
     await room.glance.look()
     room.clock.set_by(5 * DAY)
-    await room.identities.logout(another)  # a moment in which what is over is forgotten
+    await room.identities.logout(other_caller)  # a moment in which what is over is forgotten
     await room.glance.look()
     room.clock.set_by(-5 * DAY)
     assert await room.is_refused(token)

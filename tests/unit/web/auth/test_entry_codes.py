@@ -43,14 +43,14 @@ async def test_no_code_opens_for_who_may_not_log_in(room: Room) -> None:
 
 
 def test_a_code_of_another_folder_or_another_text_does_not_count(tmp_path: Path) -> None:
-    mine, other = LoginCodes(tmp_path / "a"), LoginCodes(tmp_path / "b")
-    code = mine.create_code()
+    codes, other = LoginCodes(tmp_path / "a"), LoginCodes(tmp_path / "b")
+    code = codes.create_code()
     assert other.redeem(code) is None
-    assert mine.redeem(code.replace("admin", "bdmin")) is None
-    assert mine.redeem(code[:-1]) is None
-    assert mine.redeem("") is None
-    assert mine.redeem("x" * 10_000) is None
-    assert mine.redeem(code) == "admin"
+    assert codes.redeem(code.replace("admin", "bdmin")) is None
+    assert codes.redeem(code[:-1]) is None
+    assert codes.redeem("") is None
+    assert codes.redeem("x" * 10_000) is None
+    assert codes.redeem(code) == "admin"
 
 
 def test_the_key_is_the_owners_alone_and_one_for_all_who_begin_at_once(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_the_key_is_the_owners_alone_and_one_for_all_who_begin_at_once(tmp_path:
 
 def test_many_at_once_redeem_a_code_once(tmp_path: Path) -> None:
     code = LoginCodes(tmp_path).create_code()
-    found: list[str | None] = []
-    threads = [threading.Thread(target=lambda: found.append(LoginCodes(tmp_path).redeem(code))) for _ in range(16)]
+    redeemed: list[str | None] = []
+    threads = [threading.Thread(target=lambda: redeemed.append(LoginCodes(tmp_path).redeem(code))) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found.count("admin") == 1
+    assert redeemed.count("admin") == 1

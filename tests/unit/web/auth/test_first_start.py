@@ -37,9 +37,9 @@ async def test_what_an_argo_cd_has_set_up_is_used_and_not_replaced(tmp_path: Pat
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, NAMESPACE)
         room = Room(cluster, tmp_path / "codes")
-        kept = bcrypt.hashpw(b"as it was", bcrypt.gensalt(4)).decode()
+        password_hash = bcrypt.hashpw(b"as it was", bcrypt.gensalt(4)).decode()
         then = "2024-01-01T00:00:00Z"
-        await room.secrets(admin__password=kept, admin__passwordMtime=then, server__secretkey="k" * 44)
+        await room.secrets(admin__password=password_hash, admin__passwordMtime=then, server__secretkey="k" * 44)
         before = await room.secret()
         assert await room.identities.prepare() is False
         assert await room.secret() == before
@@ -53,8 +53,8 @@ async def test_several_that_start_at_once_agree(tmp_path: Path) -> None:
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, NAMESPACE)
         room = Room(cluster, tmp_path / "codes")
-        told = await asyncio.gather(*(room.server().prepare() for _ in range(6)))
-        assert told.count(True) == 1
+        results = await asyncio.gather(*(room.server().prepare() for _ in range(6)))
+        assert results.count(True) == 1
         await room.glance.look()
         password = (await room.secret(INITIAL_ADMIN_SECRET))["password"].decode()
         assert not await room.is_refused(await room.identities.login("admin", password))

@@ -22,7 +22,7 @@ PASSWORD = "correct horse"
 SOURCE = ROOT / "src" / "argosy"
 
 
-async def tried(identities: Authenticator, name: str, password: str = "wrong", peer: str = "") -> bool:
+async def try_login(identities: Authenticator, name: str, password: str = "wrong", peer: str = "") -> bool:
     try:
         await identities.login(name, password, peer=peer)
     except BadLogin:
@@ -35,84 +35,84 @@ async def test_five_wrong_guesses_shut_an_account_for_five_minutes_also_for_the_
     hashing = room.identities.account_store.hashing
     before = hashing.comparison_count
     for _ in range(9):
-        assert not await tried(room.identities, "ann")
+        assert not await try_login(room.identities, "ann")
     assert hashing.comparison_count - before == 5
-    assert not await tried(room.identities, "ann", PASSWORD)
+    assert not await try_login(room.identities, "ann", PASSWORD)
     room.clock.leap(290)
-    assert not await tried(room.identities, "ann", PASSWORD)
+    assert not await try_login(room.identities, "ann", PASSWORD)
     room.clock.leap(12)
-    assert await tried(room.identities, "ann", PASSWORD)
+    assert await try_login(room.identities, "ann", PASSWORD)
 
 
 async def test_the_right_password_is_not_counted_and_does_not_pardon_others_guesses(room: Room) -> None:
     await room.account("ann", PASSWORD)
     for _ in range(8):
-        assert await tried(room.identities, "ann", PASSWORD)
+        assert await try_login(room.identities, "ann", PASSWORD)
     for _ in range(4):
-        assert not await tried(room.identities, "ann")
-    assert await tried(room.identities, "ann", PASSWORD)
-    assert not await tried(room.identities, "ann")
-    assert not await tried(room.identities, "ann", PASSWORD)
+        assert not await try_login(room.identities, "ann")
+    assert await try_login(room.identities, "ann", PASSWORD)
+    assert not await try_login(room.identities, "ann")
+    assert not await try_login(room.identities, "ann", PASSWORD)
 
 
 async def test_one_address_cannot_shut_an_account_for_another(room: Room) -> None:
     await room.account("ann", PASSWORD)
     hashing, before = room.identities.account_store.hashing, room.identities.account_store.hashing.comparison_count
     for _ in range(20):
-        assert not await tried(room.identities, "ann", peer="203.0.113.9")
+        assert not await try_login(room.identities, "ann", peer="203.0.113.9")
     assert hashing.comparison_count - before == MAX_FAILURES_PER_ADDRESS
-    assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.9")
-    assert await tried(room.identities, "ann", PASSWORD, "198.51.100.1")
+    assert not await try_login(room.identities, "ann", PASSWORD, "203.0.113.9")
+    assert await try_login(room.identities, "ann", PASSWORD, "198.51.100.1")
 
 
 async def test_where_an_account_signed_in_before_strangers_cannot_shut_it_out(room: Room) -> None:
     await room.account("ann", PASSWORD)
     home = "198.51.100.1"
-    assert await tried(room.identities, "ann", PASSWORD, home)
+    assert await try_login(room.identities, "ann", PASSWORD, home)
     for number in range(40):
-        assert not await tried(room.identities, "ann", peer=f"203.0.113.{number}")
-    assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.200")
+        assert not await try_login(room.identities, "ann", peer=f"203.0.113.{number}")
+    assert not await try_login(room.identities, "ann", PASSWORD, "203.0.113.200")
     again = room.server()  # it is remembered over a restart
     await again.state.refresh(room.cluster)
-    assert await tried(again, "ann", PASSWORD, home)
+    assert await try_login(again, "ann", PASSWORD, home)
     hashing, before = room.identities.account_store.hashing, room.identities.account_store.hashing.comparison_count
     for _ in range(9):
-        await tried(room.identities, "ann", peer=home)  # but also there it is five
+        await try_login(room.identities, "ann", peer=home)  # but also there it is five
     assert hashing.comparison_count - before == 5
     room.clock.leap(31 * 86400)
     for number in range(40):
-        await tried(room.identities, "ann", peer=f"203.0.113.{number}")
-    assert not await tried(room.identities, "ann", PASSWORD, home)  # for a month
+        await try_login(room.identities, "ann", peer=f"203.0.113.{number}")
+    assert not await try_login(room.identities, "ann", PASSWORD, home)  # for a month
 
 
 async def test_places_that_count_no_more_are_forgotten(room: Room) -> None:
     await room.account("ann", PASSWORD)
     for number in range(20):
-        await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+        await try_login(room.identities, "ann", peer=f"203.0.113.{number}")
         room.clock.leap(301)
-    found = await room.cluster.get(ResourceKey("", "ConfigMap", NAMESPACE, CONFIG_MAP_NAME))
-    assert found is not None and len(found["data"]) == 2
+    config_map = await room.cluster.get(ResourceKey("", "ConfigMap", NAMESPACE, CONFIG_MAP_NAME))
+    assert config_map is not None and len(config_map["data"]) == 2
 
 
 async def test_an_account_may_be_called_like_a_count(room: Room) -> None:
     for name in ("strangers", "_unknown"):
         await room.account(name, PASSWORD)
     for number in range(9):
-        await tried(room.identities, f"nobody-{number}")
-    assert await tried(room.identities, "strangers", PASSWORD)
-    assert await tried(room.identities, "_unknown", PASSWORD)
+        await try_login(room.identities, f"nobody-{number}")
+    assert await try_login(room.identities, "strangers", PASSWORD)
+    assert await try_login(room.identities, "_unknown", PASSWORD)
 
 
 async def test_names_that_nobody_has_share_one_count_and_push_nobody_out(room: Room) -> None:
     await room.account("ann", PASSWORD)
     for _ in range(5):
-        await tried(room.identities, "ann")
+        await try_login(room.identities, "ann")
     for number in range(50):
-        await tried(room.identities, f"nobody-{number}")
-    assert not await tried(room.identities, "ann", PASSWORD)
-    found = room.identities.rate_limiter
-    assert await found.count_attempt("") is None
-    assert await tried(room.identities, "admin", await room.identities.account_store.load_initial_password())
+        await try_login(room.identities, f"nobody-{number}")
+    assert not await try_login(room.identities, "ann", PASSWORD)
+    rate_limiter = room.identities.rate_limiter
+    assert await rate_limiter.count_attempt("") is None
+    assert await try_login(room.identities, "admin", await room.identities.account_store.load_initial_password())
 
 
 async def test_two_hundred_at_once_on_two_servers_are_five(room: Room) -> None:
@@ -123,7 +123,7 @@ async def test_two_hundred_at_once_on_two_servers_are_five(room: Room) -> None:
         glance = Glance(room.cluster)
         servers.append(room.server(glance, hashing))
         await glance.look()
-    await asyncio.gather(*(tried(servers[number % 2], "ann") for number in range(200)))
+    await asyncio.gather(*(try_login(servers[number % 2], "ann") for number in range(200)))
     assert 1 <= hashing.comparison_count <= 5
 
 
@@ -141,14 +141,14 @@ async def test_who_is_unknown_costs_as_much_to_refuse_as_who_is_not(room: Room) 
 
     room.clock.call_later = at_once  # type: ignore[method-assign,assignment]
     for name in ("ann", "nobody", *["nobody"] * 9):
-        await tried(identities, name)
+        await try_login(identities, name)
     assert len(waits) == 11
     assert all(0 < seconds <= 60.0 for seconds in waits)
 
 
 def test_nothing_here_uses_chance_that_can_be_foretold() -> None:
-    places = [SOURCE / "web" / "auth", SOURCE / "features" / "accounts", SOURCE / "gitops" / "policy"]
-    files = [file for place in places for file in place.rglob("*.py")]
+    folders = [SOURCE / "web" / "auth", SOURCE / "features" / "accounts", SOURCE / "gitops" / "policy"]
+    files = [file for folder in folders for file in folder.rglob("*.py")]
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -215,21 +215,21 @@ async def test_a_token_that_is_given_in_the_second_of_a_new_password_counts(room
 
 async def test_a_password_that_is_changed_twice_in_a_second_ends_what_was_given_in_between(room: Room) -> None:
     await room.settings(accounts__ann="apiKey, login")
-    given = []
+    tokens = []
     for number in range(4):
         await room.identities.account_store.set_password("ann", f"{PASSWORD} {number}")
         await room.glance.look()
-        assert [await room.is_refused(token) for token in given] == [True] * len(given)
-        given += [await room.identities.account_store.add_token("ann")]
-        given += [await room.identities.login("ann", f"{PASSWORD} {number}")]
-        assert [await room.is_refused(token) for token in given[-2:]] == [False, False]
+        assert [await room.is_refused(token) for token in tokens] == [True] * len(tokens)
+        tokens += [await room.identities.account_store.add_token("ann")]
+        tokens += [await room.identities.login("ann", f"{PASSWORD} {number}")]
+        assert [await room.is_refused(token) for token in tokens[-2:]] == [False, False]
 
 
 async def test_two_servers_give_tokens_at_once_and_none_is_lost(room: Room) -> None:
     await room.account("ann", PASSWORD)
     other = room.server(room.glance)
-    made = await asyncio.gather(*(each.account_store.add_token("ann") for each in [room.identities, other] * 6))
-    assert [await room.is_refused(token) for token in made] == [False] * 12
+    tokens = await asyncio.gather(*(server.account_store.add_token("ann") for server in [room.identities, other] * 6))
+    assert [await room.is_refused(token) for token in tokens] == [False] * 12
 
 
 async def test_admin_can_be_turned_off(room: Room) -> None:
@@ -252,7 +252,7 @@ async def test_a_role_of_a_project_has_tokens_as_long_as_the_project_lists_them(
     )
     signing_key = (await room.secret())["server.secretkey"]
     claims = [signed_tokens.TokenClaims("argocd", "proj:ml:ci", name, now, 0, now) for name in ("one", "two", "three")]
-    one, two, three = (signed_tokens.sign_token(each, signing_key) for each in claims)
+    one, two, three = (signed_tokens.sign_token(payload, signing_key) for payload in claims)
     caller = await room.who(one)
     await room.glance.look()
     assert caller is not None

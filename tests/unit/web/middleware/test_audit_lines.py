@@ -29,23 +29,23 @@ APP = {
 }
 
 
-async def done(asked: RequestContext) -> JsonResponse:
-    return JsonResponse(await asked.read_json())
+async def echo_body(request: RequestContext) -> JsonResponse:
+    return JsonResponse(await request.read_json())
 
 
 def failing(error: Exception) -> Any:
-    async def fail(asked: RequestContext) -> JsonResponse:
+    async def fail(request: RequestContext) -> JsonResponse:
         raise error
 
     return fail
 
 
-async def slow(asked: RequestContext) -> JsonResponse:
+async def slow(request: RequestContext) -> JsonResponse:
     await asyncio.sleep(30)
     return JsonResponse()
 
 
-async def breaking(asked: RequestContext) -> StreamResponse:
+async def breaking(request: RequestContext) -> StreamResponse:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"one\n"
         raise TransientError("the cluster is away")
@@ -58,7 +58,7 @@ ROUTES = (
         "POST",
         "/api/v1/applications/{name}/sync",
         RequiresPermission("applications", "sync", resolve_application),
-        done,
+        echo_body,
     ),
     Route("DELETE", "/api/v1/held", SignedIn(), failing(PolicyError("held by ann; release it first"))),
     Route("GET", "/api/v1/slow", Public("a test"), slow),
@@ -89,8 +89,8 @@ async def test_a_change_is_a_line_with_who_what_and_what_came_of_it(
     await ask(entry, "POST", path, {"Content-Type": "application/json"}, b"{}")
     await ask(entry, "DELETE", "/api/v1/held", bearer("ann"))
     await ask(entry, "GET", "/api/v1/nowhere", bearer("ann"))
-    found = [(line["who"], line["what"], line["object"], line["result"], line["code"]) for line in lines(caplog)]
-    assert found == [
+    records = [(line["who"], line["what"], line["object"], line["result"], line["code"]) for line in lines(caplog)]
+    assert records == [
         ("ann", f"POST {path}", "team/a", "done", 200),
         ("bob", f"POST {path}", "", "refused", 403),
         ("nobody", f"POST {path}", "", "refused", 401),

@@ -58,10 +58,10 @@ class Tags(HTMLParser):
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_page_is_the_same_after_its_fields_were_concealed_and_restored(text: str) -> None:
-    shown = escape(text)
-    page = f'<p>{shown}</p><input name="q" value="{shown}"><textarea name="script">{shown}</textarea><b></b>'.encode()
+    html = escape(text)
+    page = f'<p>{html}</p><input name="q" value="{html}"><textarea name="script">{html}</textarea><b></b>'.encode()
     concealed, fields = conceal_form_fields(page, QueryParameters([("q", text), ("script", text)]))
-    assert concealed.count(str(shown).encode()) == 1, "only the paragraph still has it"
+    assert concealed.count(str(html).encode()) == 1, "only the paragraph still has it"
     assert fields.restore(concealed) == page
 
 
@@ -89,12 +89,12 @@ def secret(value: str) -> dict[str, object]:
 @pytest.mark.parametrize("is_secret", [False, True], ids=["no secret", "a secret"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 async def test_a_form_that_is_sent_with_an_error_comes_back_with_its_fields_escaped(text: str, is_secret: bool) -> None:
-    async def answer(asked: RequestContext) -> PageResponse:
-        form = await asked.read_form()
+    async def answer(request: RequestContext) -> PageResponse:
+        form = await request.read_form()
         if "url" in form:
             values = {"title": "x", "section": "settings", "crumbs": [], "rows": [], "fault": "x", "commands": []}
             return PageResponse("repositories/repositories.html", {**values, "typed": form.get_text("url")}, code=400)
-        values = settings_health.build_page_values(asked, fault="invalid")
+        values = settings_health.build_page_values(request, fault="invalid")
         return PageResponse("health_checks/health_checks.html", {**values, "script": form.get_text("script")}, code=400)
 
     entry = WebApplication(

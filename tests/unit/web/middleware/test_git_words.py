@@ -55,9 +55,9 @@ def app(name: str = "shop", **spec: Any) -> dict[str, Any]:
 
 
 def project(*namespaces: str, **spec: Any) -> dict[str, Any]:
-    places = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
+    destinations = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
     metadata = {"name": "ml", "namespace": CONTROL}
-    spec = {"sourceRepos": ["*"], "destinations": places, **spec}
+    spec = {"sourceRepos": ["*"], "destinations": destinations, **spec}
     return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
 
 
@@ -82,21 +82,21 @@ class Place:
     async def render(
         self, application: dict[str, Any], files: dict[str, str], revision: str = FIRST, *, is_raw: bool = False
     ) -> None:
-        found = read_application(application)
+        parsed = read_application(application)
         named = files if is_raw else {f"app/{name}": text for name, text in files.items()}
-        asked = RenderRequest(found, found.sources[0], Checkout(TextTree(named), revision), BuildSettings())
-        await self.renders.render(asked, 0, nothing_remote)
+        request = RenderRequest(parsed, parsed.sources[0], Checkout(TextTree(named), revision), BuildSettings())
+        await self.renders.render(request, 0, nothing_remote)
 
     def told(self, name: str = "shop", text: str = TOLD) -> str:
         return self.masks.get_mask_for_application(name).mask_text(text)
 
 
 async def test_a_word_in_a_manifest_in_git_is_shown_though_a_secret_has_it() -> None:
-    place = Place(project("web"), app(), secret("web"))
-    assert place.told() == "cannot reach ++++++++", "nothing of it is in memory yet"
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == TOLD
-    assert VALUE in json.dumps(place.masks.mask_application({**app(), "status": {"message": TOLD} | app()["status"]}))
+    server = Place(project("web"), app(), secret("web"))
+    assert server.told() == "cannot reach ++++++++", "nothing of it is in memory yet"
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert server.told() == TOLD
+    assert VALUE in json.dumps(server.masks.mask_application({**app(), "status": {"message": TOLD} | app()["status"]}))
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ async def test_a_word_in_a_manifest_in_git_is_shown_though_a_secret_has_it() -> 
     ],
 )
 async def test_environment_variables_labels_and_parts_of_texts_are_words_in_git(manifest: str) -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"x.yaml": manifest.replace("STAGE", VALUE)})
-    assert place.told() == TOLD
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"x.yaml": manifest.replace("STAGE", VALUE)})
+    assert server.told() == TOLD
 
 
 IN_SECRETS = {
@@ -133,16 +133,16 @@ IN_SECRETS = {
 
 @pytest.mark.parametrize("case", IN_SECRETS)
 async def test_what_stands_only_in_secret_manifests_or_passwords_stays_hidden(case: str) -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"s.yaml": IN_SECRETS[case], "other.yaml": CONFIG_MAP.replace(VALUE, "other")})
-    assert place.told() == "cannot reach ++++++++"
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"s.yaml": IN_SECRETS[case], "other.yaml": CONFIG_MAP.replace(VALUE, "other")})
+    assert server.told() == "cannot reach ++++++++"
 
 
 async def test_a_word_in_git_of_one_application_unmasks_nothing_of_another() -> None:
-    place = Place(project("web"), app(), app("other"), secret("web"))
-    await place.render(app("other"), {"settings.yaml": CONFIG_MAP})
-    assert place.told("other") == TOLD
-    assert place.told("shop") == "cannot reach ++++++++"
+    server = Place(project("web"), app(), app("other"), secret("web"))
+    await server.render(app("other"), {"settings.yaml": CONFIG_MAP})
+    assert server.told("other") == TOLD
+    assert server.told("shop") == "cannot reach ++++++++"
 
 
 # -- guesses in Git --------------------------------------------------------------------------------------------------
@@ -164,93 +164,93 @@ CANNOT_READ = {
 async def test_guesses_in_git_unmask_no_secret_that_its_writers_cannot_read(case: str) -> None:
     delivered = app()
     delivered["status"]["resources"] = [{"kind": "ConfigMap", "namespace": "web", "name": "c", "status": "Synced"}]
-    place = Place(CANNOT_READ[case], delivered, secret("web"))
-    await place.render(delivered, {"settings.yaml": CONFIG_MAP})
-    assert place.told() == "cannot reach ++++++++"
+    server = Place(CANNOT_READ[case], delivered, secret("web"))
+    await server.render(delivered, {"settings.yaml": CONFIG_MAP})
+    assert server.told() == "cannot reach ++++++++"
 
 
 async def test_guesses_in_git_unmask_no_secret_without_a_project_to_permit_them() -> None:
-    place = Place(app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == "cannot reach ++++++++"
+    server = Place(app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert server.told() == "cannot reach ++++++++"
 
 
 async def test_guesses_in_git_unmask_no_credential_of_the_project() -> None:
     repository = secret(CONTROL, RANDOM, **{"argocd.argoproj.io/secret-type": "repository"})
-    place = Place(project("web"), app(), repository)
-    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, RANDOM)})
-    assert place.told(text=f"cannot reach {RANDOM}") == "cannot reach ++++++++"
+    server = Place(project("web"), app(), repository)
+    await server.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, RANDOM)})
+    assert server.told(text=f"cannot reach {RANDOM}") == "cannot reach ++++++++"
 
 
 async def test_guesses_in_git_at_a_short_credential_of_the_project_change_nothing() -> None:
-    place = Place(project("web"), app(), secret(CONTROL, **{"argocd.argoproj.io/secret-type": "repository"}))
-    assert place.told() == TOLD, "it is not masked where tenants write"
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == TOLD
+    server = Place(project("web"), app(), secret(CONTROL, **{"argocd.argoproj.io/secret-type": "repository"}))
+    assert server.told() == TOLD, "it is not masked where tenants write"
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert server.told() == TOLD
 
 
 async def test_a_value_that_another_secret_has_too_stays_hidden_if_that_one_cannot_be_read() -> None:
     delivered = app()
     delivered["status"]["resources"] = [{"kind": "ConfigMap", "namespace": "old", "name": "c", "status": "Synced"}]
-    place = Place(project("web"), delivered, secret("web"), secret("old"))
-    await place.render(delivered, {"settings.yaml": CONFIG_MAP})
-    assert place.told() == "cannot reach ++++++++"
+    server = Place(project("web"), delivered, secret("web"), secret("old"))
+    await server.render(delivered, {"settings.yaml": CONFIG_MAP})
+    assert server.told() == "cannot reach ++++++++"
 
 
 async def test_a_preview_of_another_branch_unmasks_nothing() -> None:
     """Who may see an Application may ask for its diff at any revision, so at a branch with guesses."""
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP}, SECOND)
-    assert place.told() == "cannot reach ++++++++"
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP}, SECOND)
+    assert server.told() == "cannot reach ++++++++"
 
 
 async def test_a_preview_with_other_options_unmasks_nothing() -> None:
-    place = Place(project("web"), app(), secret("web"))
+    server = Place(project("web"), app(), secret("web"))
     other = app()
     other["spec"]["source"]["path"] = "other"
-    await place.render(other, {"other/settings.yaml": CONFIG_MAP}, is_raw=True)
-    assert place.told() == "cannot reach ++++++++"
+    await server.render(other, {"other/settings.yaml": CONFIG_MAP}, is_raw=True)
+    assert server.told() == "cannot reach ++++++++"
 
 
 async def test_a_preview_hides_no_word_that_was_shown_before() -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == TOLD
-    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, "staging")}, SECOND)
-    assert place.told() == TOLD
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert server.told() == TOLD
+    await server.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, "staging")}, SECOND)
+    assert server.told() == TOLD
 
 
 def compared(revision: str, **spec: Any) -> dict[str, Any]:
-    made = app(**spec)
-    made["status"]["sync"] = {"status": "OutOfSync", "revision": revision}
-    return made
+    application = app(**spec)
+    application["status"]["sync"] = {"status": "OutOfSync", "revision": revision}
+    return application
 
 
 async def test_a_commit_that_waits_for_a_sync_unmasks_nothing_until_it_is_delivered() -> None:
-    place = Place(project("web"), compared(SECOND), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP}, SECOND)
-    assert place.told() == "cannot reach ++++++++"
+    server = Place(project("web"), compared(SECOND), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP}, SECOND)
+    assert server.told() == "cannot reach ++++++++"
     synced = compared(SECOND)
     synced["status"]["history"].append({"id": 2, "revision": SECOND})
-    place.lookout.put(synced)
-    assert place.told() == TOLD
+    server.lookout.put(synced)
+    assert server.told() == TOLD
 
 
 @pytest.mark.parametrize(("automated", "is_shown"), [({}, True), ({"prune": True}, True), ({"enabled": False}, False)])
 async def test_a_commit_that_is_delivered_without_consent_counts_at_once(automated: Any, is_shown: bool) -> None:
     waiting = compared(SECOND, syncPolicy={"automated": automated})
-    place = Place(project("web"), waiting, secret("web"))
-    await place.render(waiting, {"settings.yaml": CONFIG_MAP}, SECOND)
-    assert (place.told() == TOLD) is is_shown
+    server = Place(project("web"), waiting, secret("web"))
+    await server.render(waiting, {"settings.yaml": CONFIG_MAP}, SECOND)
+    assert (server.told() == TOLD) is is_shown
 
 
 async def test_a_new_commit_that_waits_hides_no_word_of_the_delivered_one() -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == TOLD
-    place.lookout.put(compared(SECOND))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, "staging")}, SECOND)
-    assert place.told() == TOLD
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert server.told() == TOLD
+    server.lookout.put(compared(SECOND))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, "staging")}, SECOND)
+    assert server.told() == TOLD
 
 
 # -- values that are rendered, and do not stand in Git ---------------------------------------------------------------
@@ -318,27 +318,27 @@ def test_words_behind_the_limit_stay_hidden(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_the_fields_of_a_secret_stay_hidden_whatever_stands_in_git() -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
     live = {**secret("web"), "stringData": {"more": VALUE}}
-    shown = place.masks.get_mask_for_application("shop").mask_json(serialize_masked({"live": live, "told": TOLD}))
-    assert json.loads(shown)["told"] == TOLD
-    assert VALUE.encode() not in shown.replace(TOLD.encode(), b"")
-    assert base64.b64encode(VALUE.encode()) not in shown
+    masked = server.masks.get_mask_for_application("shop").mask_json(serialize_masked({"live": live, "told": TOLD}))
+    assert json.loads(masked)["told"] == TOLD
+    assert VALUE.encode() not in masked.replace(TOLD.encode(), b"")
+    assert base64.b64encode(VALUE.encode()) not in masked
     encoded = base64.b64encode(VALUE.encode()).decode()
-    assert place.told(text=f"data of the Secret: {encoded}") == "data of the Secret: ++++++++"
+    assert server.told(text=f"data of the Secret: {encoded}") == "data of the Secret: ++++++++"
 
 
 async def test_words_are_joined_once_and_only_when_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[int] = []
     join = unmasked_git_words._join_texts
     monkeypatch.setattr(unmasked_git_words, "_join_texts", lambda rendered: joined.append(1) or join(rendered))
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    place.told(text="nothing of it")
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    server.told(text="nothing of it")
     assert joined == []
     for _ in range(5):
-        assert place.told() == TOLD
+        assert server.told() == TOLD
     assert joined == [1]
 
 
@@ -347,12 +347,12 @@ async def test_the_number_of_applications_whose_words_are_remembered_has_a_limit
 ) -> None:
     monkeypatch.setattr(unmasked_git_words, "MAX_APPLICATIONS", 3)
     names = [f"shop-{number}" for number in range(9)]
-    place = Place(project("web"), *map(app, names), secret("web"))
-    words = unmasked_git_words.GitWords(place.renders, BuildSettings)
+    server = Place(project("web"), *map(app, names), secret("web"))
+    words = unmasked_git_words.GitWords(server.renders, BuildSettings)
     for name in names:
-        await place.render(app(name), {"settings.yaml": CONFIG_MAP})
-        found = words.find(app(name))
-        assert found is not None and VALUE in found
+        await server.render(app(name), {"settings.yaml": CONFIG_MAP})
+        git_text = words.find(app(name))
+        assert git_text is not None and VALUE in git_text
     assert len(words._entries) == 3
 
 
@@ -377,11 +377,11 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_a_word_is_looked_for_once_however_often_it_is_told(scans: list[str]) -> None:
-    place = Place(project("web"), app(), secret("web"), secret("web", "not-in-git-at-all"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    server = Place(project("web"), app(), secret("web"), secret("web", "not-in-git-at-all"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
     for _ in range(20):
-        assert place.told() == TOLD
-        assert place.told(text="with not-in-git-at-all") == "with ++++++++"
+        assert server.told() == TOLD
+        assert server.told(text="with not-in-git-at-all") == "with ++++++++"
     assert sorted(scans) == [VALUE, "not-in-git-at-all"]
 
 
@@ -457,19 +457,19 @@ def test_a_text_that_is_dropped_during_a_lookup_shows_nothing(monkeypatch: pytes
 
 
 def test_renders_are_released_once_they_are_joined() -> None:
-    made = rendered("Directory", VALUE)
-    reference = weakref.ref(made)
-    text = unmasked_git_words.GitText((made,), "")
-    assert text.is_built_from((made,), "") and VALUE in text and text.is_built_from((made,), "")
-    del made
+    render_result = rendered("Directory", VALUE)
+    reference = weakref.ref(render_result)
+    text = unmasked_git_words.GitText((render_result,), "")
+    assert text.is_built_from((render_result,), "") and VALUE in text and text.is_built_from((render_result,), "")
+    del render_result
     gc.collect()
     assert reference() is None and VALUE in text
 
 
 async def test_a_text_that_was_dropped_is_built_again_when_the_application_changes() -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    words = unmasked_git_words.GitWords(place.renders, BuildSettings)
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    words = unmasked_git_words.GitWords(server.renders, BuildSettings)
     first = words.find(app())
     assert first is not None and VALUE in first
     first.drop()
@@ -478,17 +478,17 @@ async def test_a_text_that_was_dropped_is_built_again_when_the_application_chang
 
 
 async def test_nothing_is_kept_of_an_application_that_is_gone() -> None:
-    place = Place(project("web"), app(), secret("web"))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == TOLD
-    place.masks.mask_application(app())
-    git = place.masks.get_scope(CONTROL, "shop").git_words
+    server = Place(project("web"), app(), secret("web"))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert server.told() == TOLD
+    server.masks.mask_application(app())
+    git = server.masks.get_scope(CONTROL, "shop").git_words
     assert git is not None and VALUE in git
     key = read_application(app()).key
-    place.lookout.drop(key)
+    server.lookout.drop(key)
     assert VALUE not in git
-    assert len(place.masks._scopes) == 0 and len(place.masks._manifests) == 0
-    assert not any(place.renders.list_entries(key, 1))
+    assert len(server.masks._scopes) == 0 and len(server.masks._manifests) == 0
+    assert not any(server.renders.list_entries(key, 1))
 
 
 # -- encoded values --------------------------------------------------------------------------------------------------
@@ -506,14 +506,14 @@ ENCODED = {
 async def test_an_encoded_value_is_never_a_word_in_git(case: str) -> None:
     """A chart may encode a value of the spec: `{{ .Values.password | b64enc }}`."""
     value = "hunter 22/x" if case == "percent" else "hunter22x"
-    place = Place(project("web"), app(), secret("web", value))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{ENCODED[case]}'")})
-    assert place.told(text=f"of {ENCODED[case]} and") == "of ++++++++ and"
+    server = Place(project("web"), app(), secret("web", value))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{ENCODED[case]}'")})
+    assert server.told(text=f"of {ENCODED[case]} and") == "of ++++++++ and"
 
 
 @pytest.mark.parametrize("value", ["aHVudGVyMjJ4", "deadbeef01", "hunter22", 'say "lagoon"', "tom&jerry-1"])
 async def test_a_word_that_only_looks_encoded_or_is_escaped_is_shown(value: str) -> None:
-    place = Place(project("web"), app(), secret("web", value))
-    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{value}'")})
+    server = Place(project("web"), app(), secret("web", value))
+    await server.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{value}'")})
     for text in (value, json.dumps(value), html.escape(value)):
-        assert place.told(text=f"of {text} and") == f"of {text} and"
+        assert server.told(text=f"of {text} and") == f"of {text} and"

@@ -8,7 +8,7 @@ from argosy.web.middleware.client_address import find_client_address
 
 
 @pytest.mark.parametrize(
-    ("direct", "forwarded", "proxies", "found"),
+    ("direct", "forwarded", "proxies", "expected"),
     [
         ("203.0.113.9", "", "", "203.0.113.9"),
         ("203.0.113.9", "198.51.100.1", "", "203.0.113.9"),
@@ -23,5 +23,5 @@ from argosy.web.middleware.client_address import find_client_address
         ("", "198.51.100.1", "10.0.0.0/8", ""),
     ],
 )
-def test_only_proxies_of_ours_are_believed(direct: str, forwarded: str, proxies: str, found: str) -> None:
-    assert find_client_address(direct, forwarded, proxies) == found
+def test_only_proxies_of_ours_are_believed(direct: str, forwarded: str, proxies: str, expected: str) -> None:
+    assert find_client_address(direct, forwarded, proxies) == expected

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.anyio
 JSON = {"Content-Type": "application/json"}
 
 
-async def told(asked: RequestContext) -> JsonResponse:
-    return JsonResponse(await asked.read_json())
+async def echo_body(request: RequestContext) -> JsonResponse:
+    return JsonResponse(await request.read_json())
 
 
 ROUTES = (
-    Route("POST", "/api/v1/session", Public("a test"), told),
-    Route("POST", "/api/v1/work", SignedIn(), told),
+    Route("POST", "/api/v1/session", Public("a test"), echo_body),
+    Route("POST", "/api/v1/work", SignedIn(), echo_body),
 )
 
 
@@ -109,8 +109,8 @@ def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> 
     for _ in range(3):
         rate.count_write("ann", "ml")
     now[0] = 60.0
-    told = "ann wrote 3 times into project 'ml' within 5 minutes; try again in 240 s"
-    with pytest.raises(request_limits.RequestLimitExceeded, match=told) as refused:
+    message = "ann wrote 3 times into project 'ml' within 5 minutes; try again in 240 s"
+    with pytest.raises(request_limits.RequestLimitExceeded, match=message) as refused:
         rate.count_write("ann", "ml")
     assert describe_error(refused.value).headers == (("retry-after", "240"),)
     rate.count_write("ann", "other")
@@ -125,15 +125,15 @@ def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> 
 async def test_who_writes_text_into_applications_is_slowed_down_and_who_reads_is_not(
     action: str, codes: list[int]
 ) -> None:
-    async def found(asked: RequestContext) -> ResolvedObject:
+    async def found(request: RequestContext) -> ResolvedObject:
         return ResolvedObject(None, "ml/web")
 
-    route = Route("POST", "/api/v1/applications/web", RequiresPermission("applications", action, found), told)
+    route = Route("POST", "/api/v1/applications/web", RequiresPermission("applications", action, found), echo_body)
     entry = WebApplication(a_site([], KnownPeople({"ann": anything})), [route])
     entry.write_rate = request_limits.WriteRateLimiter(max_writes=2)
     headers = {**JSON, "Authorization": "Bearer ann"}
     got = [await ask(entry, "POST", "/api/v1/applications/web", headers, b"{}") for _ in range(3)]
-    assert [each.code for each in got] == codes
+    assert [response.code for response in got] == codes
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,16 @@ async def test_who_previews_other_revisions_of_an_application_is_slowed_down(que
     status = {"sync": {"revision": "1" * 40}, "history": [{"id": 1, "revision": "2" * 40}]}
     manifest = {"metadata": {"name": "web", "namespace": "argocd"}, "spec": {"source": source}, "status": status}
 
-    async def found(asked: RequestContext) -> ResolvedObject:
+    async def found(request: RequestContext) -> ResolvedObject:
         return ResolvedObject(read_application(manifest), "ml/web")
 
     names = ("revision", "revisions")
     routes = [
-        Route("GET", "/api/v1/applications/web", RequiresPermission("applications", "get", found), told, query=names)
+        Route(
+            "GET", "/api/v1/applications/web", RequiresPermission("applications", "get", found), echo_body, query=names
+        )
     ]
-    routes.append(Route("GET", "/api/v1/other", SignedIn(), told, query=names))
+    routes.append(Route("GET", "/api/v1/other", SignedIn(), echo_body, query=names))
     entry = WebApplication(a_site([], KnownPeople({"ann": anything})), routes)
     entry.write_rate = request_limits.WriteRateLimiter(max_writes=2)
     headers = {"Authorization": "Bearer ann"}
@@ -172,10 +174,12 @@ async def test_who_previews_other_revisions_of_an_application_is_slowed_down(que
 
 
 async def test_who_reads_commits_that_were_never_compared_is_slowed_down() -> None:
-    async def found(asked: RequestContext) -> ResolvedObject:
+    async def found(request: RequestContext) -> ResolvedObject:
         return ResolvedObject(None, "ml/web")
 
-    route = Route("GET", "/api/v1/applications/web/{revision}", RequiresPermission("applications", "get", found), told)
+    route = Route(
+        "GET", "/api/v1/applications/web/{revision}", RequiresPermission("applications", "get", found), echo_body
+    )
     entry = WebApplication(a_site([], KnownPeople({"ann": anything})), [route])
     entry.write_rate = request_limits.WriteRateLimiter(max_writes=2)
     headers = {"Authorization": "Bearer ann"}

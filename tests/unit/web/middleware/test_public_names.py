@@ -53,7 +53,7 @@ def cluster_wide(kind: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": VALUE}}
 
 
-def told(*manifests: dict[str, Any], text: str = TOLD) -> str:
+def mask_text(*manifests: dict[str, Any], text: str = TOLD) -> str:
     lookout = StillLookout(manifests)
     return (
         ApplicationMasks(build_mask(lookout, CONTROL), lookout.cache, CONTROL)
@@ -74,51 +74,51 @@ GUESSES = {
 
 @pytest.mark.parametrize("case", GUESSES)
 def test_a_name_elsewhere_unmasks_nothing(case: str) -> None:
-    assert told(project(), app(), secret(), GUESSES[case]) == HIDDEN
+    assert mask_text(project(), app(), secret(), GUESSES[case]) == HIDDEN
 
 
 def test_an_address_of_another_application_unmasks_nothing() -> None:
     address = "https://git.example.com/blue-lagoon"
     manifests = project(), app(), secret(value=address)
     text = f"cannot reach {address}"
-    assert told(*manifests, app("other", "other", f"{address}/guess"), text=text) == HIDDEN
-    assert told(project(), app(url=f"{address}/own"), secret(value=address), text=text) == text
+    assert mask_text(*manifests, app("other", "other", f"{address}/guess"), text=text) == HIDDEN
+    assert mask_text(project(), app(url=f"{address}/own"), secret(value=address), text=text) == text
 
 
 @pytest.mark.parametrize("own", [role("web"), pod("web")])
 def test_a_name_in_a_namespace_whose_secrets_its_writers_can_read_is_public(own: dict[str, Any]) -> None:
-    assert told(project(), app(), secret(), own) == TOLD
+    assert mask_text(project(), app(), secret(), own) == TOLD
 
 
 @pytest.mark.parametrize("own", [role("web"), pod("web")])
 @pytest.mark.parametrize("others", [(project(**NO_PODS), secret()), (secret(),)])
 def test_a_name_unmasks_no_secret_that_its_writers_cannot_read(own: dict[str, Any], others: Any) -> None:
-    assert told(app(), own, *others) == HIDDEN
+    assert mask_text(app(), own, *others) == HIDDEN
 
 
 def test_a_name_unmasks_no_credential_of_the_project() -> None:
     token = "ghp-zx81kqplm03vbn7rtyw"
     declared = secret(CONTROL, token, project="ml")
-    assert told(app(), project(), role("web", token), declared, text=TOLD.replace(VALUE, token)) == HIDDEN
+    assert mask_text(app(), project(), role("web", token), declared, text=TOLD.replace(VALUE, token)) == HIDDEN
     short = secret(CONTROL, project="ml")
-    assert told(app(), project(), role("web"), short) == told(app(), project(), short) == TOLD
+    assert mask_text(app(), project(), role("web"), short) == mask_text(app(), project(), short) == TOLD
 
 
 def test_a_name_unmasks_no_value_that_another_secret_has_too_if_that_one_cannot_be_read() -> None:
     shop = app()
     shop["status"] = {"resources": [{"kind": "Role", "namespace": "old", "name": "r", "status": "Synced"}]}
-    assert told(project(), shop, role("web"), secret(), secret("old")) == HIDDEN
+    assert mask_text(project(), shop, role("web"), secret(), secret("old")) == HIDDEN
 
 
 @pytest.mark.parametrize("safe", [cluster_wide("StorageClass"), project(VALUE)])
 def test_names_that_administrators_give_are_public_everywhere(safe: dict[str, Any]) -> None:
-    assert told(project(), app(), secret(), safe) == TOLD
+    assert mask_text(project(), app(), secret(), safe) == TOLD
 
 
 def delivered(kind: str, label: str = "") -> dict[str, Any]:
-    made = cluster_wide(kind)
+    manifest = cluster_wide(kind)
     tracking = {"labels": {label: "shop"}} if label else {"annotations": {TRACKING_ID: f"shop:/{kind}:/{VALUE}"}}
-    return {**made, "metadata": {**made["metadata"], **tracking}}
+    return {**manifest, "metadata": {**manifest["metadata"], **tracking}}
 
 
 def settings(label: str) -> dict[str, Any]:
@@ -137,13 +137,13 @@ def settings(label: str) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_cluster_wide_name_that_tenants_choose_unmasks_nothing(guess: dict[str, Any]) -> None:
-    assert told(project(), app(), secret(), settings("corp.example/app"), guess) == HIDDEN
+    assert mask_text(project(), app(), secret(), settings("corp.example/app"), guess) == HIDDEN
 
 
 def test_names_of_an_applications_own_objects_are_public_in_it() -> None:
     shop = app()
     shop["status"] = {"resources": [{"kind": "Role", "namespace": "web", "name": VALUE, "status": "Synced"}]}
-    assert told(project(**NO_PODS), shop, secret()) == TOLD
+    assert mask_text(project(**NO_PODS), shop, secret()) == TOLD
 
 
 def watched(*manifests: dict[str, Any]) -> tuple[StillLookout, ApplicationMasks]:
@@ -186,8 +186,8 @@ def test_lists_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -
     shop["status"] = {"conditions": [{"type": "SyncError", "message": TOLD}]}
     lookout, masks = watched(GUESS)
     lookout.put(shop)
-    shown = masks.mask_application(shop)["status"]["conditions"][0]["message"]
-    assert shown == TOLD
+    message = masks.mask_application(shop)["status"]["conditions"][0]["message"]
+    assert message == TOLD
     lookout.put(settings(LABEL))
     assert masks.mask_application(shop)["status"]["conditions"][0]["message"] == HIDDEN
 
@@ -208,8 +208,8 @@ def test_streams_are_masked_again_when_a_cluster_wide_name_is_public_no_longer()
 )  # fmt: skip
 @pytest.mark.parametrize("namespace", ["", "other"])
 def test_kinds_of_kubernetes_are_public_everywhere(version: str, kind: str, namespace: str) -> None:
-    seen = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": namespace}}
-    assert told(project(), app(), secret(value=kind), seen, text=f"no such {kind}") == f"no such {kind}"
+    manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": namespace}}
+    assert mask_text(project(), app(), secret(value=kind), manifest, text=f"no such {kind}") == f"no such {kind}"
 
 
 @pytest.mark.parametrize("group", ["networking.k8s.io", "guess.k8s.io", "rbac.authorization.k8s.io", "example.com"])
@@ -217,7 +217,7 @@ def test_kinds_of_kubernetes_are_public_everywhere(version: str, kind: str, name
 def test_kinds_of_definitions_unmask_nothing_whatever_their_group(group: str, namespace: str) -> None:
     metadata = {"name": "x", "namespace": namespace}
     guess = {"apiVersion": f"{group}/v1", "kind": VALUE, "metadata": metadata}
-    assert told(project(), app(), secret(), guess) == HIDDEN
+    assert mask_text(project(), app(), secret(), guess) == HIDDEN
 
 
 def tracked(label: str, instance: str = "shop") -> dict[str, Any]:
@@ -236,4 +236,4 @@ def tracked(label: str, instance: str = "shop") -> dict[str, Any]:
 def test_a_namespace_that_the_project_no_longer_permits_stays_masked_while_objects_live_there(
     objects: list[dict[str, Any]], expected: str
 ) -> None:
-    assert told(project(), app(namespace="old"), secret("old"), *objects) == expected
+    assert mask_text(project(), app(namespace="old"), secret("old"), *objects) == expected

@@ -23,7 +23,9 @@ VALUE = "of-jobs-0f5d4c"
 
 
 def app(*namespaces: str) -> dict[str, Any]:
-    rows = [{"kind": "ConfigMap", "namespace": each, "name": "c", "status": "OutOfSync"} for each in namespaces]
+    rows = [
+        {"kind": "ConfigMap", "namespace": namespace, "name": "c", "status": "OutOfSync"} for namespace in namespaces
+    ]
     return scope_manifests.application(namespace=namespaces[0], status={"resources": rows})
 
 
@@ -63,10 +65,10 @@ async def test_an_open_stream_follows_the_secrets_that_it_may_quote(change: str)
         lookout.put(changed)
         yield f"data: then {VALUE}\n\n".encode()
 
-    async def answer(asked: RequestContext) -> StreamResponse:
+    async def answer(request: RequestContext) -> StreamResponse:
         return StreamResponse(chunks=chunks())
 
-    async def subject(asked: RequestContext) -> ResolvedObject:
+    async def subject(request: RequestContext) -> ResolvedObject:
         return ResolvedObject(None, "ml/shop")
 
     entry = WebApplication(
@@ -83,8 +85,8 @@ def test_lines_of_a_log_that_goes_on_follow_the_secrets_that_they_may_quote(chan
     manifests, changed, expected = CHANGES[change]
     site = a_site(manifests)
     lookout: Any = site.cluster_view
-    asked = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
-    hide = get_masks(asked).build_text_mask(asked)
+    request = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
+    hide = get_masks(request).build_text_mask(request)
     before = VALUE in hide(f"first {VALUE}")
     lookout.put(changed)
     assert (before, VALUE in hide(f"then {VALUE}")) == expected
@@ -94,10 +96,10 @@ def test_lines_of_a_log_that_goes_on_follow_the_secrets_that_they_may_quote(chan
 
 
 def mask_for(path: str, query: list[tuple[str, str]], manifests: list[dict[str, Any]]) -> Callable[[str], str]:
-    asked = RequestContext(
+    request = RequestContext(
         "GET", path, {}, QueryParameters(query), {}, NOBODY, a_site(manifests), rbac_object="ml/shop"
     )
-    return get_masks(asked).for_request(asked).mask_text
+    return get_masks(request).for_request(request).mask_text
 
 
 @pytest.mark.parametrize("path", ["/api/v1/applications/shop/logs", "/api/v1/applications/shop/resource"])
@@ -121,13 +123,13 @@ def test_a_project_that_was_narrowed_unmasks_nothing_where_live_objects_are(mark
     lookout = StillLookout([project("web"), app("jobs"), secret(), live])
     site = a_site()
     object.__setattr__(site, "cluster_view", lookout)
-    asked = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
-    assert (VALUE in get_masks(asked).get_mask_for_application("shop").mask_text(VALUE)) is (mark == "none")
+    request = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
+    assert (VALUE in get_masks(request).get_mask_for_application("shop").mask_text(VALUE)) is (mark == "none")
 
 
 def test_an_object_of_no_application_is_masked_with_the_secrets_of_its_namespace() -> None:
-    asked = RequestContext("GET", "/activity", {}, QueryParameters([]), {}, NOBODY, a_site([secret()]))
-    masks = get_masks(asked)
+    request = RequestContext("GET", "/activity", {}, QueryParameters([]), {}, NOBODY, a_site([secret()]))
+    masks = get_masks(request)
     assert VALUE not in masks.get_mask_for_namespace("jobs").mask_text(VALUE)
     assert VALUE in masks.get_mask_for_namespace("web").mask_text(VALUE)
     assert VALUE in masks.get_mask_for_namespace("").mask_text(VALUE)

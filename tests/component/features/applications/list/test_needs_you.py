@@ -77,7 +77,7 @@ async def needs(site: Site, who: str = "ann") -> tuple[dict[str, Any], list[str]
     """The values of the page, and the names that need somebody."""
     page = await list_page.render_list_page(request(site, "/apps", who, SUMMARY))
     assert isinstance(page, PageResponse)
-    return dict(page.values), [each.row.name for each in page.values["needs"].rows]
+    return dict(page.values), [list_row.row.name for list_row in page.values["needs"].rows]
 
 
 async def test_every_application_that_the_doctor_has_an_error_for_needs_you(tmp_path: Path) -> None:
@@ -92,13 +92,14 @@ async def test_every_application_that_the_doctor_has_an_error_for_needs_you(tmp_
     async with watched_site(tmp_path, [project(), *apps]) as site:
         values, names = await needs(site)
         report = await examine_visible(request(site, "/doctor"), DoctorOptions(is_quick=True))
-    known = {each.app for each in report.lines if each.severity is Severity.ERROR}
-    assert {"failed", "unrendered", "ill", "one-parent"} <= known  # else this test shows nothing
-    assert known - {"(installation)"} <= set(names)
-    shown = {
-        each.row.name: render_macro("applications/parts_list.html", "needs_row", each) for each in values["needs"].rows
+    apps_with_errors = {line.app for line in report.lines if line.severity is Severity.ERROR}
+    assert {"failed", "unrendered", "ill", "one-parent"} <= apps_with_errors  # else this test shows nothing
+    assert apps_with_errors - {"(installation)"} <= set(names)
+    html_by_name = {
+        list_row.row.name: render_macro("applications/parts_list.html", "needs_row", list_row)
+        for list_row in values["needs"].rows
     }
-    assert "AGY516" in shown["one-parent"] and "AGY509" in shown["unrendered"]
+    assert "AGY516" in html_by_name["one-parent"] and "AGY509" in html_by_name["unrendered"]
 
 
 async def test_no_error_is_left_out_because_there_are_many(tmp_path: Path) -> None:
@@ -129,10 +130,10 @@ async def test_an_error_of_the_installation_needs_who_may_see_all(tmp_path: Path
         await put(site.service.cluster, broken, part="data")
         await wait_until_async(lambda: check in site.cluster_view.cache.get(key_of(broken))["data"])
         ours, names = await needs(site)
-        theirs, their_names = await needs(site, "bob")
+        their_values, their_names = await needs(site, "bob")
     assert names == ["failed"] and their_names == []
-    assert any("apps_Deployment" in each.cause for each in ours["needs"].installation)
-    assert theirs["needs"].installation == ()
+    assert any("apps_Deployment" in error.cause for error in ours["needs"].installation)
+    assert their_values["needs"].installation == ()
 
 
 async def test_who_may_not_see_the_doctor_sees_errors_of_their_own_applications_alone(tmp_path: Path) -> None:
@@ -163,12 +164,12 @@ class Doctor:
         self._examine = error_cache.examine_installation
         monkeypatch.setattr(error_cache, "examine_installation", self.examine)
 
-    async def examine(self, desk: ApplicationService, reader: ApplicationReader, wanted: DoctorOptions) -> Examination:
+    async def examine(self, desk: ApplicationService, reader: ApplicationReader, options: DoctorOptions) -> Examination:
         self.started += 1
         await self.may_go_on.wait()
         if self.error is not None:
             raise self.error
-        return await self._examine(desk, reader, wanted)
+        return await self._examine(desk, reader, options)
 
     @asynccontextmanager
     async def holding(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
@@ -198,14 +199,14 @@ async def test_one_examination_serves_all_callers_for_a_minute(tmp_path: Path, d
         doctor.watch(site)
         await needs(site)
         values, names = await needs(site, "bob")
-        theirs = await error_cache.load_visible_errors(request(site, "/apps", "bob"))
+        their_errors = await error_cache.load_visible_errors(request(site, "/apps", "bob"))
         await list_page.render_list_parts(request(site, "/apps", query=SUMMARY))
         assert doctor.started == 1
         doctor.now = error_cache.RESULT_LIFETIME_SECONDS
         await needs(site, "bob")
     assert doctor.started == 2 and error_cache.RESULT_LIFETIME_SECONDS == 60.0
     assert {"failed", "one-parent"} == set(names) and values["needs"].installation == ()
-    assert {key.name for key in theirs.by_application} == {"failed", "one-parent"}
+    assert {key.name for key in their_errors.by_application} == {"failed", "one-parent"}
 
 
 async def test_the_summary_is_examined_by_what_the_watches_told(
@@ -235,7 +236,7 @@ async def test_a_doctor_that_a_person_asked_for_does_not_wait_for_the_summary(
         await wait_until_async(lambda: doctor.started == 1)
         assert not site.get_module_state(ExaminationLock).locked()
         report = await examine_visible(request(site, "/doctor"), DoctorOptions(is_quick=True))
-    assert [each.name for each in report.examination.chosen] == ["failed"]
+    assert [app.name for app in report.examination.chosen] == ["failed"]
 
 
 async def test_the_summary_is_examined_after_what_a_person_asked_for(

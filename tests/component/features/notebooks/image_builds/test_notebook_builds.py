@@ -73,9 +73,9 @@ async def test_a_job_waits_for_its_build_and_runs_in_its_image(cluster: Embedded
     assert at.runs.jobs[0].image == status["buildStatus"]["imageReference"]
     assert config is not None
     assert stream is not None
-    for each in (config, stream):
-        assert each["metadata"]["ownerReferences"][0]["kind"] == "NotebookValidationJob"
-        assert each["metadata"]["labels"]["mlops.redhat.com/notebook-validation"] == "true"
+    for manifest in (config, stream):
+        assert manifest["metadata"]["ownerReferences"][0]["kind"] == "NotebookValidationJob"
+        assert manifest["metadata"]["labels"]["mlops.redhat.com/notebook-validation"] == "true"
     assert config["spec"]["completionDeadlineSeconds"] == 900
 
 
@@ -109,7 +109,7 @@ async def test_jobs_of_one_name_in_two_namespaces_build_each_for_itself(cluster:
                     break
                 await asyncio.sleep(0.01)
         builds = (await cluster.list(BUILD)).items
-    assert sorted(each["metadata"]["namespace"] for each in builds) == ["default", "other"]
+    assert sorted(build["metadata"]["namespace"] for build in builds) == ["default", "other"]
 
 
 async def test_a_buildconfig_of_somebody_else_is_not_touched(cluster: EmbeddedCluster) -> None:
@@ -135,10 +135,10 @@ async def test_without_anything_that_builds_a_job_fails_with_its_time_and_events
 
 
 async def test_a_build_that_takes_too_long_is_taken_away(cluster: EmbeddedCluster) -> None:
-    for each in load_definitions(
+    for definition in load_definitions(
         "buildconfigs.build.openshift.io", "builds.build.openshift.io", "imagestreams.image.openshift.io"
     ):
-        await cluster.apply(each, manager="test")
+        await cluster.apply(definition, manager="test")
     async with leaping(cluster) as (at, clock):
         await at.apply(building(timeout="5m"))
         await at.becomes(lambda status: status["buildStatus"]["phase"] == "Running")
@@ -164,13 +164,13 @@ BUILDS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("status", "state", "image"), BUILDS)
 def test_a_build_stands(status: dict[str, Any], state: str, image: str) -> None:
-    found = openshift.read_build_state({"metadata": {"name": "train-build-1"}, "status": status})
-    assert (found.state, found.image) == (state, image)
+    build_state = openshift.read_build_state({"metadata": {"name": "train-build-1"}, "status": status})
+    assert (build_state.state, build_state.image) == (state, image)
 
 
 def test_why_a_build_failed_is_said_with_the_last_line_of_its_log() -> None:
-    found = openshift.read_build_state({"metadata": {"name": "b"}, "status": BUILDS[5][0]})
-    assert found.message == "Build b is Failed: no space (out of disk)"
+    build_state = openshift.read_build_state({"metadata": {"name": "b"}, "status": BUILDS[5][0]})
+    assert build_state.message == "Build b is Failed: no space (out of disk)"
 
 
 @pytest.mark.parametrize(
@@ -192,22 +192,22 @@ def test_a_buildconfig_builds_by(build: dict[str, Any], strategy: dict[str, Any]
 def test_a_long_name_still_makes_names_that_fit() -> None:
     names = {build_name(read(name="n" * 60 + end)) for end in ("a", "b")}
     assert len(names) == 2
-    assert all(len(each) <= 63 for each in names)
+    assert all(len(name) <= 63 for name in names)
 
 
 # -- by Tekton ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_pipelinerun_builds_where_tekton_is(cluster: EmbeddedCluster) -> None:
-    for each in load_definitions("pipelineruns.tekton.dev"):
-        await cluster.apply(each, manager="test")
+    for definition in load_definitions("pipelineruns.tekton.dev"):
+        await cluster.apply(definition, manager="test")
     async with world(cluster) as at:
         await at.apply(building(strategy="tekton", strategyConfig={"registry": "quay.io/me"}))
         await at.becomes(lambda status: status["buildStatus"]["phase"] == "Running")
         key = ResourceKey(*RUN, "default", "train-build")
         live = await cluster.get(key)
         assert live is not None
-        params = {each["name"]: each["value"] for each in live["spec"]["pipelineSpec"]["tasks"][-1]["params"]}
+        params = {param["name"]: param["value"] for param in live["spec"]["pipelineSpec"]["tasks"][-1]["params"]}
         assert params["IMAGE"] == "quay.io/me/train-build:1"
         assert live["spec"]["timeouts"] == {"pipeline": "15m"}
         results = [
@@ -222,8 +222,8 @@ async def test_a_pipelinerun_builds_where_tekton_is(cluster: EmbeddedCluster) ->
 
 def test_a_pipelinerun_that_was_cancelled_has_failed() -> None:
     cancelled = {"type": "Succeeded", "status": "False", "reason": "Cancelled", "message": "by somebody"}
-    found = tekton.read_build_state({"metadata": {"name": "r"}, "status": {"conditions": [cancelled]}})
-    assert (found.state, found.message) == ("failed", "PipelineRun r: by somebody")
+    build_state = tekton.read_build_state({"metadata": {"name": "r"}, "status": {"conditions": [cancelled]}})
+    assert (build_state.state, build_state.message) == ("failed", "PipelineRun r: by somebody")
 
 
 def test_nothing_of_a_dockerfile_is_read_by_a_shell_on_its_way() -> None:
@@ -264,7 +264,7 @@ def test_what_the_build_does_follows_from_the_files_and_the_fallback(
     (tmp_path / "bin" / "python").write_text('#!/bin/sh\necho "$@"\n')
     (tmp_path / "bin" / "python").chmod(0o755)
     lines = render_dockerfile(read(fallbackStrategy=fallback)).splitlines()
-    (line,) = [each.removeprefix("RUN ") for each in lines if each.startswith("RUN if ")]
+    (line,) = [raw_line.removeprefix("RUN ") for raw_line in lines if raw_line.startswith("RUN if ")]
     path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
     done = subprocess.run(
         ["sh", "-c", line], cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, check=False

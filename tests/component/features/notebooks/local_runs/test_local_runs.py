@@ -64,7 +64,7 @@ ENV = {
 
 @pytest.fixture
 async def at(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk(tmp_path, FILES) as found:
+    async with desk(tmp_path, FILES) as new_desk:
         coded = base64.b64encode(b"secret").decode()
         for kind, name, data in (
             ("ConfigMap", "settings", {"a": "alpha"}),
@@ -72,11 +72,11 @@ async def at(tmp_path: Path) -> AsyncIterator[Desk]:
             ("Secret", "keys", {"token": coded}),
         ):
             metadata = {"name": name, "namespace": NAMESPACE}
-            await found.cluster.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})
-        yield found
+            await new_desk.cluster.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})
+        yield new_desk
 
 
-def left(folder: Path) -> list[str]:
+def list_run_files(folder: Path) -> list[str]:
     """All files of runs, whatever they are for."""
     return sorted(str(path.relative_to(folder)) for path in folder.glob("runs/**/*") if not path.is_dir())
 
@@ -89,21 +89,21 @@ async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk)
     assert not outcome.retriable
     standing = await at.runs.observe(job, _first(job), at.context)
     assert [cell["status"] for cell in standing.cells] == ["Success", "Success", "Failure", "Skipped"]
-    told = standing.cells[1]["output"].splitlines()
-    assert told == ["plain secret b development /workspace", "alpha secret /workspace/repo/notebooks", "a,b"]
+    lines = standing.cells[1]["output"].splitlines()
+    assert lines == ["plain secret b development /workspace", "alpha secret /workspace/repo/notebooks", "a,b"]
     assert (standing.pod, standing.cell_count) == ("job-validation", 4)
     assert standing.revision == (await _head(at))
     claim = at.folder / "volumes" / NAMESPACE / "models"
     assert json.loads((claim / "fraud" / "model.json").read_text()) == {"rate": 0.5}
-    kept = ["events.jsonl", "outcome.json", "output.ipynb", "results.json", "run.json"]
-    assert [os.path.basename(name) for name in left(at.folder)] == kept
+    expected_names = ["events.jsonl", "outcome.json", "output.ipynb", "results.json", "run.json"]
+    assert [os.path.basename(name) for name in list_run_files(at.folder)] == expected_names
     # argosy itself follows no link that a notebook left in a claim
     through = {"volumes": VOLUMES["volumes"], "volumeMounts": [
         {"name": "models", "mountPath": "/etc-of-the-machine", "subPath": "link"}]}  # fmt: skip
     refused = await at.outcome(at.job("notebooks/good.ipynb", "second", podConfig=through))
     assert "points outside of its volume" in refused.message
     await at.end(job)
-    assert not [name for name in left(at.folder) if "/job/" in name]
+    assert not [name for name in list_run_files(at.folder) if "/job/" in name]
 
 
 @pytest.mark.tier("all")
@@ -118,8 +118,8 @@ async def test_what_a_run_left_in_claims_is_told_with_digests_and_known_after_a_
     assert outcome.artefacts == ({"path": "/models/out", "digest": digest},)
     again = LocalRuns()
     async with again.open_backend(at.folder):
-        found = await again.observe(job, _first(job), at.context)
-        assert found.state == "ended" and found.outcome == outcome
+        observation = await again.observe(job, _first(job), at.context)
+        assert observation.state == "ended" and observation.outcome == outcome
 
 
 async def test_a_run_that_is_cancelled_leaves_no_process_and_no_file(at: Desk) -> None:
@@ -127,7 +127,7 @@ async def test_a_run_that_is_cancelled_leaves_no_process_and_no_file(at: Desk) -
     run = await at.begin(job)
     await at.becomes(job, run, lambda standing: len(standing.cells) == 1)
     await at.end(job, run)
-    assert left(at.folder) == []
+    assert list_run_files(at.folder) == []
     assert (await at.runs.observe(job, run, at.context)).state == "absent"
 
 

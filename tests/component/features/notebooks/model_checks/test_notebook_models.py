@@ -29,12 +29,12 @@ ASKED = {"testData": "[[1.0, 2.0]]", "expectedOutput": "[0.5]", "tolerance": "0.
 @contextlib.contextmanager
 def served(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """A server of models on this machine: its address, and what it was asked."""
-    asked: list[tuple[str, Any]] = []
+    requests: list[tuple[str, Any]] = []
 
     class Answering(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            asked.append((self.path, json.loads(body) if body else None))
+            requests.append((self.path, json.loads(body) if body else None))
             self.send_response(200 if self.path in answers else 404)
             self.end_headers()
             self.wfile.write(json.dumps(answers.get(self.path, {"error": "no such model"})).encode())
@@ -48,7 +48,7 @@ def served(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, An
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        yield f"http://127.0.0.1:{server.server_address[1]}", requests
     finally:
         server.shutdown()
         server.server_close()
@@ -57,8 +57,8 @@ def served(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, An
 
 async def serve(at: World, status: Mapping[str, Any], name: str = "fraud") -> None:
     """An InferenceService with this status."""
-    for each in load_definitions("inferenceservices.serving.kserve.io"):
-        await at.cluster.apply(each, manager="test", force=True)
+    for definition in load_definitions("inferenceservices.serving.kserve.io"):
+        await at.cluster.apply(definition, manager="test", force=True)
     spec = {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}
     metadata = {"name": name, "namespace": "default"}
     kind = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
@@ -75,11 +75,11 @@ async def test_a_model_that_is_ready_lets_the_notebook_run(cluster: EmbeddedClus
         await serve(at, READY)
         await at.apply(asking())
         status = await at.ends()
-    found = status["modelValidationResult"]
-    assert (status["phase"], found["success"], found["platformDetected"]) == ("Succeeded", True, True)
-    assert found["message"] == "All 1 model(s) are healthy in namespace default"
-    assert found["cleanEnvironmentCheck"]["crdsInstalled"] == ["inferenceservices.serving.kserve.io"]
-    assert found["cleanEnvironmentCheck"]["rbacPermissions"] is True
+    validation = status["modelValidationResult"]
+    assert (status["phase"], validation["success"], validation["platformDetected"]) == ("Succeeded", True, True)
+    assert validation["message"] == "All 1 model(s) are healthy in namespace default"
+    assert validation["cleanEnvironmentCheck"]["crdsInstalled"] == ["inferenceservices.serving.kserve.io"]
+    assert validation["cleanEnvironmentCheck"]["rbacPermissions"] is True
 
 
 async def test_a_model_that_is_not_ready_holds_the_notebook_up_and_then_fails_the_job(cluster: EmbeddedCluster) -> None:
@@ -118,8 +118,8 @@ async def test_a_platform_that_is_not_here_is_said_to_be_missing(cluster: Embedd
 
 async def test_the_clean_phase_asks_for_the_platform_alone(cluster: EmbeddedCluster) -> None:
     async with world(cluster) as at:
-        for each in load_definitions("inferenceservices.serving.kserve.io"):
-            await cluster.apply(each, manager="test")
+        for definition in load_definitions("inferenceservices.serving.kserve.io"):
+            await cluster.apply(definition, manager="test")
         await at.apply(asking(phase="clean"))
         status = await at.ends()
     assert status["phase"] == "Succeeded"
@@ -135,15 +135,15 @@ async def test_kserve_alone_is_no_openshift_ai(cluster: EmbeddedCluster) -> None
 
 
 async def test_a_prediction_is_really_asked_for_and_compared(cluster: EmbeddedCluster) -> None:
-    with served({"/v1/models/fraud:predict": {"predictions": [0.504]}}) as (url, asked):
+    with served({"/v1/models/fraud:predict": {"predictions": [0.504]}}) as (url, requests):
         async with world(cluster) as at:
             await serve(at, {**READY, "url": url})
             await at.apply(asking(predictionValidation=ASKED))
             status = await at.ends()
             text = at.controller.metrics.render()
-    assert asked == [("/v1/models/fraud:predict", {"instances": [[1.0, 2.0]]})]
-    told = status["modelValidationResult"]["existingEnvironmentCheck"]["predictionValidation"]
-    assert (told["success"], told["difference"]) == (True, "0.004")
+    assert requests == [("/v1/models/fraud:predict", {"instances": [[1.0, 2.0]]})]
+    prediction = status["modelValidationResult"]["existingEnvironmentCheck"]["predictionValidation"]
+    assert (prediction["success"], prediction["difference"]) == (True, "0.004")
     for line in (
         'notebookvalidationjob_prediction_validations_total{namespace="default",result="success"} 1',
         'notebookvalidationjob_model_health_checks_total{namespace="default",platform="kserve",result="healthy"} 1',
@@ -192,12 +192,12 @@ async def test_a_platform_of_one_s_own_is_asked_where_it_says(cluster: EmbeddedC
         "apiGroup": "serving.kserve.io", "resourceType": "inferenceservices",
         "healthCheckEndpoint": "/up", "predictionEndpoint": "/guess",
     }  # fmt: skip
-    with served({"/up": {}, "/guess": [0.5]}) as (url, asked):
+    with served({"/up": {}, "/guess": [0.5]}) as (url, requests):
         async with world(cluster) as at:
             await serve(at, {**READY, "url": url})
             await at.apply(asking(platform="custom", customPlatform=custom, predictionValidation=ASKED))
             assert (await at.ends())["phase"] == "Succeeded"
-    assert asked == [("/up", None), ("/guess", [[1.0, 2.0]])]
+    assert requests == [("/up", None), ("/guess", [[1.0, 2.0]])]
 
 
 async def test_a_malformed_address_in_a_status_is_said(cluster: EmbeddedCluster) -> None:

@@ -33,9 +33,11 @@ REFUSED, NO_REVISION, NO_ANSWER, NO_FILE = 10, 11, 12, 13
 
 def results(cells: int, output: str = "", **more: Any) -> dict[str, Any]:
     cell = {"cell_type": "code", "execution_count": 1, "status": "succeeded", "seconds": 0.125, "error": ""}
-    made = [{"cell_index": number, **cell, "output": f"{output}{number}", "traceback": ""} for number in range(cells)]
+    cell_results = [
+        {"cell_index": number, **cell, "output": f"{output}{number}", "traceback": ""} for number in range(cells)
+    ]
     return {
-        "status": "succeeded", "error": "", "error_category": "", "exit_code": 0, "cells": made,
+        "status": "succeeded", "error": "", "error_category": "", "exit_code": 0, "cells": cell_results,
         "statistics": {"total_cells": cells}, "comparison": None, "findings": [], **more,
     }  # fmt: skip
 
@@ -53,12 +55,14 @@ def test_last_words_are_never_longer_than_a_pod_keeps_and_never_lose_the_end(cel
         cell["output"] = base64.b85encode(os.urandom(1500)).decode()
     long["cells"].append(failing)
     text = pack_results(long)
-    told = unpack_results(text)
+    report = unpack_results(text)
     assert len(text.encode()) <= MAX_MESSAGE_BYTES
-    assert told is not None
-    assert (told["status"], told["error"], told["exit_code"], told["cut"]) == ("failed", long["error"], 1, True)
+    assert report is not None
+    assert (report["status"], report["error"], report["exit_code"], report["cut"]) == ("failed", long["error"], 1, True)
     if cells == 100:
-        assert [each["error"] for each in told["cells"] if each["status"] == "failed"] == ["ValueError: no"]
+        assert [failed_cell["error"] for failed_cell in report["cells"] if failed_cell["status"] == "failed"] == [
+            "ValueError: no"
+        ]
 
 
 @pytest.mark.parametrize("text", ["", "killed", "z:", "z:!!", "[]", "{}", '{"status": "fine"}', "z:" + "0" * 4000])
@@ -79,8 +83,10 @@ def test_the_archive_is_the_same_bytes_each_time_and_small_enough_for_a_config_m
     runner_archive.build_archive.cache_clear()
     assert runner_archive.build_archive() == first
     assert len(first) < 200_000
-    found = runner_archive.build_config_map("ml", {}, {"kind": "NotebookValidationJob", "name": "train", "uid": "1"})
-    assert found["metadata"]["name"] == runner_archive.build_config_map_name() and found["immutable"] is True
+    config_map = runner_archive.build_config_map(
+        "ml", {}, {"kind": "NotebookValidationJob", "name": "train", "uid": "1"}
+    )
+    assert config_map["metadata"]["name"] == runner_archive.build_config_map_name() and config_map["immutable"] is True
 
 
 def run_archive(folder: Path, errand: Any, *flags: str, **env: str) -> tuple[int, str, dict[str, Any]]:
@@ -88,8 +94,8 @@ def run_archive(folder: Path, errand: Any, *flags: str, **env: str) -> tuple[int
     (folder / "errand.json").write_text(json.dumps(errand))
     words = folder / "last-words"
     command = [sys.executable, *flags, str(folder / "runner.pyz"), str(folder / "errand.json")]
-    given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(words), **env}
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(words), **env}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     return done.returncode, done.stdout + done.stderr, unpack_results(words.read_text()) or {}
 
 
@@ -102,11 +108,15 @@ def test_the_archive_alone_runs_a_notebook_and_tells_of_it(tmp_path: Path) -> No
     (tmp_path / "a.ipynb").write_text(notebook(("rate = 1", ["parameters"]), "print('rate', rate)", write))
     paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
     order = {"notebook": f"{tmp_path}/a.ipynb", "named": "a.ipynb", "parameters": {"rate": 2}, **paths}
-    code, said, told = run_archive(tmp_path, {"order": order, "claims": [str(models)]})
-    assert code == 0, said
-    assert (told["status"], told["notebook_path"], told["cells"][-2]["output"]) == ("succeeded", "a.ipynb", "rate 2\n")
-    assert told["artefacts"][0]["path"] == f"{models}/model"
-    assert "cell 2 code Success" in said and "Results Summary:" in said
+    code, output, report = run_archive(tmp_path, {"order": order, "claims": [str(models)]})
+    assert code == 0, output
+    assert (report["status"], report["notebook_path"], report["cells"][-2]["output"]) == (
+        "succeeded",
+        "a.ipynb",
+        "rate 2\n",
+    )
+    assert report["artefacts"][0]["path"] == f"{models}/model"
+    assert "cell 2 code Success" in output and "Results Summary:" in output
     assert "cell 2 code Success" in (tmp_path / "execution.log").read_text()
 
 
@@ -159,9 +169,9 @@ def test_what_a_notebook_prints_of_its_secrets_is_told_nowhere(tmp_path: Path) -
     (tmp_path / "a.ipynb").write_text(notebook(show))
     paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
     order = {"notebook": f"{tmp_path}/a.ipynb", **paths}
-    code, said, told = run_archive(tmp_path, {"order": order, "secrets": [str(secret)]})
-    assert (code, told["status"]) == (1, "failed")
-    for text in (said, json.dumps(told), (tmp_path / "execution.log").read_text()):
+    code, output, report = run_archive(tmp_path, {"order": order, "secrets": [str(secret)]})
+    assert (code, report["status"]) == (1, "failed")
+    for text in (output, json.dumps(report), (tmp_path / "execution.log").read_text()):
         assert "word-1" not in text and "a second line" not in text
         assert "[REDACTED]" in text
 
@@ -169,10 +179,10 @@ def test_what_a_notebook_prints_of_its_secrets_is_told_nowhere(tmp_path: Path) -
 def test_a_report_of_many_loud_cells_fits_a_config_map_and_names_each_of_them() -> None:
     cell = {"event": "cell", "type": "code", "status": "Success", "seconds": 0.1, "output": "x" * 2000}
     lines = "".join(json.dumps({**cell, "cell": number}) + "\n" for number in range(1000))
-    told = _fit_into_report(lines)
-    assert len(told) <= MAX_REPORT_BYTES < len(lines)
-    assert [json.loads(line)["cell"] for line in told.splitlines()] == list(range(1000))
-    assert {json.loads(line)["status"] for line in told.splitlines()} == {"Success"}
+    report = _fit_into_report(lines)
+    assert len(report) <= MAX_REPORT_BYTES < len(lines)
+    assert [json.loads(line)["cell"] for line in report.splitlines()] == list(range(1000))
+    assert {json.loads(line)["status"] for line in report.splitlines()} == {"Success"}
     assert _fit_into_report("short\n") == "short\n"
 
 
@@ -183,9 +193,9 @@ def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", old], env={"TERMINATION_LOG": str(words)}, capture_output=True, text=True, check=False
     )
-    told = unpack_results(words.read_text())
-    assert told is not None
-    assert told["error"] == "the image has Python 3.9; use an image with 3.11 or later"
+    report = unpack_results(words.read_text())
+    assert report is not None
+    assert report["error"] == "the image has Python 3.9; use an image with 3.11 or later"
     assert done.returncode == 1
     ast.parse(runner_archive.MAIN_SOURCE, feature_version=(3, 7))
 
@@ -193,16 +203,16 @@ def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:
 @pytest.mark.tier("all")
 def test_an_image_without_a_kernel_is_told_as_such(tmp_path: Path) -> None:
     """Without site-packages there is neither nbclient nor pip."""
-    code, said, told = run_archive(tmp_path, {"order": {"notebook": "a.ipynb"}}, "-S", "-E")
-    assert code == 2, said
-    assert told["error_category"] == "dependency_install_failed"
-    assert "the image lacks nbclient" in told["error"]
+    code, output, report = run_archive(tmp_path, {"order": {"notebook": "a.ipynb"}}, "-S", "-E")
+    assert code == 2, output
+    assert report["error_category"] == "dependency_install_failed"
+    assert "the image lacks nbclient" in report["error"]
 
 
 def test_an_errand_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
-    code, _, told = run_archive(tmp_path, {"order": {}})
-    assert (code, told["error_category"]) == (2, "configuration_error")
-    assert "names no notebook" in told["error"]
+    code, _, report = run_archive(tmp_path, {"order": {}})
+    assert (code, report["error_category"]) == (2, "configuration_error")
+    assert "names no notebook" in report["error"]
 
 
 # -- what fetches
@@ -210,31 +220,35 @@ def test_an_errand_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    made = Repository(tmp_path_factory.mktemp("hosted") / "notebooks.git")
-    made.first = made.commit({"train.ipynb": notebook("1")})  # type: ignore[attr-defined]
-    made.second = made.commit({"train.ipynb": notebook("2"), "deep/a.ipynb": notebook("3")})  # type: ignore[attr-defined]
-    return made
+    new_repository = Repository(tmp_path_factory.mktemp("hosted") / "notebooks.git")
+    new_repository.first = new_repository.commit({"train.ipynb": notebook("1")})  # type: ignore[attr-defined]
+    new_repository.second = new_repository.commit({"train.ipynb": notebook("2"), "deep/a.ipynb": notebook("3")})  # type: ignore[attr-defined]
+    return new_repository
 
 
 @pytest.fixture
 def host(repository: Repository) -> Iterator[GitHost]:
-    with git_host(repository.folder.parent) as found:
-        yield found
+    with git_host(repository.folder.parent) as git_server:
+        yield git_server
 
 
 def clone(folder: Path, *words: str, **env: str) -> tuple[int, str]:
-    script, told = folder / "clone.sh", folder / "last-words"
+    script, last_words = folder / "clone.sh", folder / "last-words"
     script.write_text(runner_archive.load_clone_script())
-    given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(told), **env}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(last_words), **env}
     command = ["/bin/sh", str(script), *words[:2], str(folder / "repo"), *words[2:]]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
-    return done.returncode, told.read_text() if told.exists() else done.stderr
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    return done.returncode, last_words.read_text() if last_words.exists() else done.stderr
 
 
 def test_a_branch_a_commit_and_the_beginning_of_one_are_fetched(tmp_path: Path, host: GitHost, repository: Any) -> None:
     url = f"{host.url}/notebooks.git"
-    wanted = {"main": repository.second, repository.first: repository.first, repository.first[:8]: repository.first}
-    for ref, commit in wanted.items():
+    commits_by_ref = {
+        "main": repository.second,
+        repository.first: repository.first,
+        repository.first[:8]: repository.first,
+    }
+    for ref, commit in commits_by_ref.items():
         assert clone(tmp_path, url, ref, "train.ipynb") == (0, commit)
         assert json.loads((tmp_path / "repo/train.ipynb").read_text())["nbformat"] == 4
 
@@ -259,8 +273,8 @@ def test_what_is_fetched_may_be_written_by_another_user(tmp_path: Path, host: Gi
 def test_what_is_not_there_is_told_and_nothing_of_it_is_run(
     tmp_path: Path, host: GitHost, ref: str, file: str, code: int, words: str
 ) -> None:
-    found, said = clone(tmp_path, f"{host.url}/notebooks.git", ref, file)
-    assert (found, words in said) == (code, True), said
+    exit_code, message = clone(tmp_path, f"{host.url}/notebooks.git", ref, file)
+    assert (exit_code, words in message) == (code, True), message
     assert not list(tmp_path.rglob("here"))
 
 
@@ -282,9 +296,9 @@ def test_credentials_are_read_from_files_and_left_nowhere(tmp_path: Path, host: 
     host.wanted = "Basic " + base64.b64encode(b"robot:s3cret-word").decode()
     url = f"{host.url}/notebooks.git"
     assert clone(tmp_path, url, "main", "train.ipynb")[0] == REFUSED
-    code, said = clone(tmp_path, url, "main", "train.ipynb", CREDENTIALS=str(secret))
-    assert code == 0, said
-    assert not any(b"s3cret" in each for each in host.commands)
+    code, message = clone(tmp_path, url, "main", "train.ipynb", CREDENTIALS=str(secret))
+    assert code == 0, message
+    assert not any(b"s3cret" in command for command in host.commands)
     left = [file for file in (tmp_path / "repo").rglob("*") if file.is_file() and b"s3cret" in file.read_bytes()]
     assert left == []
     (secret / "token").write_text("another")
@@ -300,7 +314,7 @@ def test_credentials_are_not_told_to_another_host(tmp_path: Path, repository: Re
         named.redirect, other.wanted = other.url, "Basic whatever"
         code, _ = clone(tmp_path, f"{named.url}/notebooks.git", "main", "train.ipynb", CREDENTIALS=str(secret))
         assert code == REFUSED
-        assert {given for _, given in other.seen} == {""}
+        assert {authorization for _, authorization in other.seen} == {""}
 
 
 @pytest.mark.parametrize(("files", "words"), [
@@ -313,5 +327,5 @@ def test_a_secret_that_cannot_be_used_is_told(tmp_path: Path, files: dict[str, s
     secret.mkdir()
     for name, text in files.items():
         (secret / name).write_text(text)
-    code, said = clone(tmp_path, "ssh://git@127.0.0.1/a.git", "main", "a.ipynb", CREDENTIALS=str(secret))
-    assert (code, words in said) == (REFUSED, True), said
+    code, message = clone(tmp_path, "ssh://git@127.0.0.1/a.git", "main", "a.ipynb", CREDENTIALS=str(secret))
+    assert (code, words in message) == (REFUSED, True), message

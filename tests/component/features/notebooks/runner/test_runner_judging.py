@@ -26,7 +26,7 @@ SOURCES = (
 
 
 def _notebook(*sources: str) -> dict[str, Any]:
-    cells = [nbformat.v4.new_code_cell(each) for each in sources]  # type: ignore[no-untyped-call]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]  # type: ignore[no-untyped-call]
     return nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call, no-any-return]
 
 
@@ -39,9 +39,9 @@ def _played(
         order["golden"] = str(folder / "g.ipynb")
     paths = {name: str(folder / name) for name in ("output", "results", "events")}
     code = execute_request(RunRequest(str(folder / "n.ipynb"), **paths, **order))
-    found: dict[str, Any] = json.loads((folder / "results").read_text())
-    assert found["exit_code"] == code
-    return found
+    results: dict[str, Any] = json.loads((folder / "results").read_text())
+    assert results["exit_code"] == code
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Pa
 
 
 def test_what_went_wrong_silently_is_in_the_results_with_the_index_of_its_cell(judged: Any) -> None:
-    found = [(each["cell"], each["severity"], each["category"]) for each in judged[0]["findings"]]
-    assert found == [
+    findings = [(finding["cell"], finding["severity"], finding["category"]) for finding in judged[0]["findings"]]
+    assert findings == [
         (-1, "info", "missing-assertion"),
         (1, "warning", "nan-detected"),
         (2, "warning", "failed-magic"),
@@ -89,23 +89,23 @@ def test_the_marks_of_nbval_are_kept_in_a_run(judged: Any) -> None:
 def test_the_run_is_compared_with_its_golden_notebook(judged: Any) -> None:
     comparison = judged[0]["comparison"]
     assert (comparison["result"], comparison["matchedCells"], comparison["totalCells"]) == ("failed", 8, 9)
-    assert [(each["cellIndex"], each["severity"]) for each in comparison["diffs"]] == [(8, "major")]
+    assert [(diff["cellIndex"], diff["severity"]) for diff in comparison["diffs"]] == [(8, "major")]
 
 
 def test_findings_are_told_as_they_are_found(judged: Any) -> None:
     events = [json.loads(line) for line in (judged[1] / "events").read_text().splitlines()]
-    order = [(each["event"], each.get("cell")) for each in events if each["event"] in ("finding", "begun")]
+    order = [(event["event"], event.get("cell")) for event in events if event["event"] in ("finding", "begun")]
     assert order.index(("finding", 1)) == order.index(("begun", 1)) + 1
 
 
 def test_what_blocks_before_it_runs_is_not_run(tmp_path: Path) -> None:
-    found = _played(tmp_path, ("def f():\n    print(1)\nx = f()",))
-    assert found["error"] == "cell 0: f() never returns a value, but its result is used here"
-    assert [cell["status"] for cell in found["cells"]] == ["skipped"]
-    assert found["findings"][0]["suggestion"]
+    results = _played(tmp_path, ("def f():\n    print(1)\nx = f()",))
+    assert results["error"] == "cell 0: f() never returns a value, but its result is used here"
+    assert [cell["status"] for cell in results["cells"]] == ["skipped"]
+    assert results["findings"][0]["suggestion"]
 
 
 def test_a_pattern_that_is_none_is_told_before_it_runs(tmp_path: Path) -> None:
-    found = _played(tmp_path, ("1",), comparison={"customTimestampPatterns": ["("]})
-    assert found["exit_code"] == 2
-    assert found["error"].startswith("customTimestampPatterns[0]: '(' is not a regular expression")
+    results = _played(tmp_path, ("1",), comparison={"customTimestampPatterns": ["("]})
+    assert results["exit_code"] == 2
+    assert results["error"].startswith("customTimestampPatterns[0]: '(' is not a regular expression")

@@ -34,9 +34,11 @@ CELLS = [
 
 
 def notebook(cells: list[tuple[str, str, list[str]]]) -> Any:
-    made = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
-    found = [made[kind](source, metadata={"tags": tags} if tags else {}) for kind, source, tags in cells]
-    return nbformat.v4.new_notebook(cells=found)
+    cell_factories = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
+    notebook_cells = [
+        cell_factories[kind](source, metadata={"tags": tags} if tags else {}) for kind, source, tags in cells
+    ]
+    return nbformat.v4.new_notebook(cells=notebook_cells)
 
 
 def run(order: RunRequest, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -63,30 +65,34 @@ def done(folder: Path) -> tuple[subprocess.CompletedProcess[str], RunProgress]:
 
 
 def test_every_cell_is_told_of_in_its_order_and_none_runs_after_one_that_failed(done: Any) -> None:
-    ended, heard = done
+    ended, progress = done
     assert ended.returncode == 1
-    assert heard.unknown_lines == []
-    assert (heard.cell_count, heard.code_cell_count) == (9, 8)
+    assert progress.unknown_lines == []
+    assert (progress.cell_count, progress.code_cell_count) == (9, 8)
     words = ["Skipped", "Success", "Success", "Skipped", "Skipped", "Success", "Success", "Failure", "Skipped"]
-    assert [(cell["cell"], cell["status"]) for cell in heard.cell_events] == list(enumerate(words))
-    assert heard.finished["error"] == "cell 7: ModuleNotFoundError: No module named 'not_installed_anywhere'"
+    assert [(cell["cell"], cell["status"]) for cell in progress.cell_events] == list(enumerate(words))
+    assert progress.finished["error"] == "cell 7: ModuleNotFoundError: No module named 'not_installed_anywhere'"
 
 
 def test_a_parameter_is_set_in_its_own_cell_and_an_unknown_one_is_remarked(done: Any, folder: Path) -> None:
     assert done[1].cell_events[2]["output"].startswith("0.5\n")
-    found = json.loads((folder / "results.json").read_text())
-    assert found["remarks"] == ["parameter unknown: the notebook does not declare it"]
+    report = json.loads((folder / "results.json").read_text())
+    assert report["remarks"] == ["parameter unknown: the notebook does not declare it"]
     assert len(nbformat.read(folder / "out.ipynb", 4).cells) == len(CELLS)
 
 
 def test_results_have_the_words_of_validation_pods(done: Any, folder: Path) -> None:
-    found = json.loads((folder / "results.json").read_text())
-    assert (found["status"], found["error_category"], found["exit_code"]) == ("failed", "dependency_install_failed", 1)
-    assert found["packages_missing"] == ["not_installed_anywhere"]
-    assert found["notebook_path"] == "notebooks/a.ipynb"
+    report = json.loads((folder / "results.json").read_text())
+    assert (report["status"], report["error_category"], report["exit_code"]) == (
+        "failed",
+        "dependency_install_failed",
+        1,
+    )
+    assert report["packages_missing"] == ["not_installed_anywhere"]
+    assert report["notebook_path"] == "notebooks/a.ipynb"
     numbers = {"total_cells": 9, "code_cells": 8, "succeeded_cells": 4, "failed_cells": 1, "success_rate": 50.0}
-    assert found["statistics"] == numbers
-    failed = found["cells"][7]
+    assert report["statistics"] == numbers
+    failed = report["cells"][7]
     assert failed["status"] == "failed"
     assert "ModuleNotFoundError" in failed["traceback"]
     assert "\x1b" not in failed["traceback"]
@@ -112,9 +118,9 @@ def test_a_run_ends_at_its_deadline_whatever_the_cell_does(folder: Path) -> None
     results = folder / "long.json"
     ended = run(RunRequest(str(folder / "long.ipynb"), results=str(results), cell_timeout_seconds=0.5), folder)
     assert ended.returncode == 1
-    found = json.loads(results.read_text())
-    assert found["error_category"] == "notebook_timeout"
-    assert found["error"].startswith("cell 0: Timeout: the cell ran longer than 0.5 s")
+    report = json.loads(results.read_text())
+    assert report["error_category"] == "notebook_timeout"
+    assert report["error"].startswith("cell 0: Timeout: the cell ran longer than 0.5 s")
 
 
 @pytest.mark.tier("all")
@@ -122,35 +128,35 @@ def test_a_kernel_that_dies_is_a_failed_cell(folder: Path) -> None:
     nbformat.write(notebook([("code", "import os\nos.abort()", []), ("code", "1", [])]), folder / "dies.ipynb")
     results = folder / "dies.json"
     assert run(RunRequest(str(folder / "dies.ipynb"), results=str(results)), folder).returncode == 1
-    found = json.loads(results.read_text())
-    assert [cell["status"] for cell in found["cells"]] == ["failed", "skipped"]
-    assert "the kernel ended while the cell ran" in found["error"]
+    report = json.loads(results.read_text())
+    assert [cell["status"] for cell in report["cells"]] == ["failed", "skipped"]
+    assert "the kernel ended while the cell ran" in report["error"]
 
 
 @pytest.mark.tier("all")
 def test_what_was_saved_with_a_cell_passes_for_nothing_that_it_gave_now(folder: Path) -> None:
     """A cell is compared with its saved types, sys.exit() ends the notebook well, and later cells keep no outputs."""
-    made = notebook([("code", "print(1)", []), ("code", "import sys\nsys.exit()", []), ("code", "2", [])])
-    for cell in made.cells:
+    saved_notebook = notebook([("code", "print(1)", []), ("code", "import sys\nsys.exit()", []), ("code", "2", [])])
+    for cell in saved_notebook.cells:
         cell.outputs = [nbformat.v4.new_output("display_data", data={"text/html": "<b>old</b>"})]
-    nbformat.write(made, folder / "saved.ipynb")
+    nbformat.write(saved_notebook, folder / "saved.ipynb")
     order = RunRequest(
         str(folder / "saved.ipynb"), output=str(folder / "left.ipynb"), results="-", events="-",
         validation={"checkOutputTypes": True, "level": "learning"},
     )  # fmt: skip
-    heard = RunProgress().add_lines(run(order, folder).stdout.splitlines())
-    assert heard.results is not None
-    assert [cell["status"] for cell in heard.results["cells"]] == ["succeeded", "succeeded", "skipped"]
-    assert heard.results["error"].startswith("cell 0: has output types stdout; it was saved with text/html")
-    assert heard.results["remarks"] == ["cell 1: called sys.exit(0), so later cells did not run"]
+    progress = RunProgress().add_lines(run(order, folder).stdout.splitlines())
+    assert progress.results is not None
+    assert [cell["status"] for cell in progress.results["cells"]] == ["succeeded", "succeeded", "skipped"]
+    assert progress.results["error"].startswith("cell 0: has output types stdout; it was saved with text/html")
+    assert progress.results["remarks"] == ["cell 1: called sys.exit(0), so later cells did not run"]
     assert [len(cell.outputs) for cell in nbformat.read(folder / "left.ipynb", as_version=4).cells] == [1, 0, 0]
 
 
 @pytest.mark.tier("all")
 def test_a_notebook_in_another_language_is_not_run_as_python(tmp_path: Path) -> None:
-    made = notebook([("code", "1", [])])
-    made.metadata.kernelspec = {"name": "julia-1.9", "language": "julia", "display_name": "Julia"}
-    nbformat.write(made, tmp_path / "a.ipynb")
+    julia_notebook = notebook([("code", "1", [])])
+    julia_notebook.metadata.kernelspec = {"name": "julia-1.9", "language": "julia", "display_name": "Julia"}
+    nbformat.write(julia_notebook, tmp_path / "a.ipynb")
     ended = run(RunRequest(str(tmp_path / "a.ipynb"), results="-", events="-"), tmp_path)
     assert ended.returncode == 2
     assert "written in julia" in ended.stdout
@@ -159,12 +165,12 @@ def test_a_notebook_in_another_language_is_not_run_as_python(tmp_path: Path) -> 
 @pytest.mark.tier("all")
 def test_a_notebook_that_is_not_run_for_its_source_shows_all_its_cells_as_skipped(tmp_path: Path) -> None:
     nbformat.write(notebook([("markdown", "# A", []), ("code", "eval('1')", [])]), tmp_path / "a.ipynb")
-    heard = RunProgress().add_lines(
+    progress = RunProgress().add_lines(
         run(RunRequest(str(tmp_path / "a.ipynb"), results="-", events="-"), tmp_path).stdout.splitlines()
     )
-    assert heard.results is not None
-    assert (heard.cell_count, [cell["status"] for cell in heard.cell_events]) == (2, ["Skipped", "Skipped"])
-    counted = heard.results["statistics"]
+    assert progress.results is not None
+    assert (progress.cell_count, [cell["status"] for cell in progress.cell_events]) == (2, ["Skipped", "Skipped"])
+    counted = progress.results["statistics"]
     assert (counted["total_cells"], counted["code_cells"], counted["success_rate"]) == (2, 1, 0.0)
 
 
@@ -183,9 +189,9 @@ def test_what_is_no_notebook_is_named(tmp_path: Path, content: str | None, said:
         file.write_text(content)
     ended = run(RunRequest(str(file), events="-", results="-"), tmp_path)
     assert ended.returncode == 2
-    heard = RunProgress().add_lines(ended.stdout.splitlines())
-    assert heard.results and heard.results["error_category"] == "configuration_error"
-    assert said in heard.results["error"]
+    progress = RunProgress().add_lines(ended.stdout.splitlines())
+    assert progress.results and progress.results["error_category"] == "configuration_error"
+    assert said in progress.results["error"]
     assert "Traceback" not in ended.stderr
 
 
@@ -196,8 +202,8 @@ def test_a_notebook_that_another_tool_wrote_is_mended_as_jupyter_does(tmp_path: 
         {"cell_type": "markdown", "source": ["# A"], "metadata": {}, "outputs": []},
     ]
     (tmp_path / "a.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}))
-    found = read_notebook(str(tmp_path / "a.ipynb"))
-    assert [sorted(cell) for cell in found.cells] == [
+    mended_notebook = read_notebook(str(tmp_path / "a.ipynb"))
+    assert [sorted(cell) for cell in mended_notebook.cells] == [
         ["cell_type", "execution_count", "id", "metadata", "outputs", "source"],
         ["cell_type", "id", "metadata", "source"],
     ]

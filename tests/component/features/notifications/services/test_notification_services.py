@@ -44,11 +44,11 @@ def test_slack_gets_text_attachments_and_a_thread_for_each_group() -> None:
 
     with http_inbox(answer) as inbox:
         options = {"token": "xoxb-1", "apiURL": f"{inbox.url}/api", "username": "argosy", "icon": ":ship:"}
-        said = {"message": "hello", "slack": {"attachments": '[{"title": "t"}]', "groupingKey": inbox.url}}
-        deliver(delivery("slack", options, said, "general"))
-        deliver(delivery("slack", options, said, "general"))
-        said["slack"] |= {"deliveryPolicy": "Update"}  # type: ignore[operator]
-        deliver(delivery("slack", options, said, "general"))
+        message = {"message": "hello", "slack": {"attachments": '[{"title": "t"}]', "groupingKey": inbox.url}}
+        deliver(delivery("slack", options, message, "general"))
+        deliver(delivery("slack", options, message, "general"))
+        message["slack"] |= {"deliveryPolicy": "Update"}  # type: ignore[operator]
+        deliver(delivery("slack", options, message, "general"))
     first, second, third = inbox.letters
     assert first.path == "/api/chat.postMessage" and first.headers["authorization"] == "Bearer xoxb-1"
     document = first.document()
@@ -60,17 +60,17 @@ def test_slack_gets_text_attachments_and_a_thread_for_each_group() -> None:
 
 @pytest.mark.parametrize(("why", "kind"), [("channel_not_found", UserError), ("ratelimited", TransientError)])
 def test_what_slack_refuses_is_told_and_what_may_pass_is_tried_again(why: str, kind: type[Exception]) -> None:
-    said = f'{{"ok": false, "error": "{why}"}}'.encode()
-    with http_inbox(lambda letter: (200, said)) as inbox, pytest.raises(kind) as told:
+    body = f'{{"ok": false, "error": "{why}"}}'.encode()
+    with http_inbox(lambda letter: (200, body)) as inbox, pytest.raises(kind) as caught:
         deliver(delivery("slack", {"token": "xoxb-1", "apiURL": inbox.url}, {"message": "m"}, "general"))
-    assert "xoxb-1" not in str(told.value)
+    assert "xoxb-1" not in str(caught.value)
 
 
 def test_a_mail_has_subject_body_and_recipient_and_its_sender_logs_in() -> None:
     with smtp_inbox() as box:
         options = {"host": "127.0.0.1", "port": box.port, "username": "me", "password": "secret", "from": "a@b.c"}
-        said = {"message": "plain", "email": {"subject": "a\nsubject é", "body": "the body\n.dot"}}
-        deliver(delivery("email", options, said, "you@b.c"))
+        message = {"message": "plain", "email": {"subject": "a\nsubject é", "body": "the body\n.dot"}}
+        deliver(delivery("email", options, message, "you@b.c"))
     assert any(line.startswith("AUTH PLAIN") for line in box.lines)
     assert "rcpt TO:<you@b.c>" in box.lines
     (mail,) = box.mails
@@ -85,8 +85,11 @@ def test_a_mail_that_is_refused_is_told_to_whoever_must_correct_it() -> None:
 
 def test_teams_gets_a_card_with_facts_and_actions() -> None:
     with http_inbox(lambda letter: (200, b"1")) as inbox:
-        said = {"message": "m", "teams": {"title": "t", "facts": '[{"name": "n", "value": "v"}]', "themeColor": "#1"}}
-        deliver(delivery("teams", {"recipientUrls": {"ours": inbox.url}}, said, "ours"))
+        message = {
+            "message": "m",
+            "teams": {"title": "t", "facts": '[{"name": "n", "value": "v"}]', "themeColor": "#1"},
+        }
+        deliver(delivery("teams", {"recipientUrls": {"ours": inbox.url}}, message, "ours"))
     card = inbox.letters[0].document()
     assert card["@type"] == "MessageCard" and card["title"] == "t" and card["text"] == "m"
     assert card["sections"] == [{"facts": [{"name": "n", "value": "v"}]}]
@@ -97,12 +100,12 @@ def test_github_gets_a_status_a_deployment_and_one_comment_for_each_tag() -> Non
         if letter.method == "GET":
             if letter.path.endswith("/pulls"):
                 return 200, b'[{"number": 7}]'
-            known = b'[{"id": 5, "body": "x <!-- argocd-notifications t -->"}]'
-            return 200, known if "comments" in letter.path else b"[]"
+            comments = b'[{"id": 5, "body": "x <!-- argocd-notifications t -->"}]'
+            return 200, comments if "comments" in letter.path else b"[]"
         return 201, b'{"id": 9}'
 
     with http_inbox(answer) as inbox:
-        said = {
+        message = {
             "message": "m " * 200,
             "github": {
                 "repoURLPath": "https://github.com/team/wine.git",
@@ -112,9 +115,9 @@ def test_github_gets_a_status_a_deployment_and_one_comment_for_each_tag() -> Non
                 "pullRequestComment": {"content": "c", "commentTag": "t"},
             },
         }
-        deliver(delivery("github", {"token": "ghp", "enterpriseBaseURL": inbox.url}, said))
-    asked = [(each.method, each.path) for each in inbox.letters]
-    assert asked == [
+        deliver(delivery("github", {"token": "ghp", "enterpriseBaseURL": inbox.url}, message))
+    requests = [(request.method, request.path) for request in inbox.letters]
+    assert requests == [
         ("POST", "/repos/team/wine/statuses/abc"),
         ("GET", "/repos/team/wine/deployments?ref=abc&environment=dev"),
         ("POST", "/repos/team/wine/deployments"),
@@ -175,9 +178,9 @@ def test_addresses_where_machines_keep_credentials_are_never_asked(url: str) -> 
 
 
 def test_an_error_never_tells_the_path_of_an_address() -> None:
-    with pytest.raises(TransientError) as told:
+    with pytest.raises(TransientError) as caught:
         deliver(delivery("teams", {"recipientUrls": {"a": "http://127.0.0.1:1/secret-path"}}, {"message": "m"}, "a"))
-    assert "secret-path" not in str(told.value)
+    assert "secret-path" not in str(caught.value)
 
 
 def test_a_header_with_a_line_break_is_refused() -> None:

@@ -30,10 +30,10 @@ def stranger(tmp_path: Path) -> Iterator[tuple[str, list[bytes]]]:
         def log_message(self, *_: object) -> None:
             return
 
-    made = ensure_certificates(tmp_path / "tls")
+    certificates = ensure_certificates(tmp_path / "tls")
     server = HTTPServer(("127.0.0.1", 0), Taker)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.certificate, made.key)
+    context.load_cert_chain(certificates.certificate, certificates.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     yield f"https://127.0.0.1:{server.server_port}", got
@@ -49,11 +49,11 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_by_every_service(
     options = {"url": url, "apiURL": url, "recipientUrls": {"to": url}, "enterpriseBaseURL": url, "token": "t"}
     status = {"repoURLPath": "https://x/a/b", "revisionPath": "abc", "status": {"state": "success"}}
     own = {"method": "POST", "body": "secret"}
-    said = {"message": "secret", "webhook": {"webhook": own}, "github": status}
+    message = {"message": "secret", "webhook": {"webhook": own}, "github": status}
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with pytest.raises(TransientError, match="trust its CA"):
-        deliver(MessageDelivery(kind, kind, "to", options, said, "mark", now))
+        deliver(MessageDelivery(kind, kind, "to", options, message, "mark", now))
     assert got == []
     if kind == "webhook":
-        deliver(MessageDelivery(kind, kind, "to", {**options, "insecureSkipVerify": True}, said, "mark", now))
+        deliver(MessageDelivery(kind, kind, "to", {**options, "insecureSkipVerify": True}, message, "mark", now))
         assert got == [b"secret"]

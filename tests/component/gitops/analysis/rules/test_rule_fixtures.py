@@ -65,21 +65,25 @@ def test_every_rule_has_its_fixtures() -> None:
 def test_a_rule_catches_its_bad_fixture_at_the_marked_lines(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = bad_fixture(rule, tmp_path, monkeypatch)
-    places = {(each.location.file, each.location.line) for each in found.findings if each.rule.id == rule}
-    assert places == marked(FIXTURES / rule / "bad", rule) != set()
+    result = bad_fixture(rule, tmp_path, monkeypatch)
+    locations = {
+        (finding.location.file, finding.location.line) for finding in result.findings if finding.rule.id == rule
+    }
+    assert locations == marked(FIXTURES / rule / "bad", rule) != set()
 
 
 @pytest.mark.parametrize("rule", STATIC)
 def test_a_rule_leaves_its_good_fixture_alone(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = checked(FIXTURES / rule / "good", tmp_path, monkeypatch)
-    assert [str(each.violation) for each in found.findings if each.rule.id == rule] == []
+    result = checked(FIXTURES / rule / "good", tmp_path, monkeypatch)
+    assert [str(finding.violation) for finding in result.findings if finding.rule.id == rule] == []
 
 
 @pytest.mark.parametrize("rule", STATIC)
 def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = bad_fixture(rule, tmp_path, monkeypatch)
-    assert all(each.violation.fix and each.violation.message and each.rule.certainty for each in found.findings)
+    result = bad_fixture(rule, tmp_path, monkeypatch)
+    assert all(
+        finding.violation.fix and finding.violation.message and finding.rule.certainty for finding in result.findings
+    )
 
 
 @pytest.mark.parametrize("option", ["", "  syncPolicy: {syncOptions: [CreateNamespace=true]}\n"])
@@ -89,8 +93,8 @@ def test_a_name_that_no_namespace_can_have_is_an_error_and_not_proposed(
     shutil.copytree(FIXTURES / "AGY107" / "bad", tmp_path / "invalid" / "bad")
     file = tmp_path / "invalid" / "bad" / "application.yaml"
     file.write_text(file.read_text().replace("namespace: fraud-dev", "namespace: Fraud_Dev") + option)
-    found = checked(tmp_path / "invalid" / "bad", tmp_path, monkeypatch)
-    (finding,) = [each for each in found.findings if each.rule.id == "AGY107"]
+    result = checked(tmp_path / "invalid" / "bad", tmp_path, monkeypatch)
+    (finding,) = [candidate for candidate in result.findings if candidate.rule.id == "AGY107"]
     message = "fraud-dev deploys to namespace 'Fraud_Dev', which is not a valid name: a lowercase RFC 1123"
     assert finding.violation.message.startswith(message), finding.violation.message
     assert (finding.violation.severity, finding.violation.file_fix) == (Severity.ERROR, None)

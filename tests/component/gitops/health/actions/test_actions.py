@@ -106,9 +106,9 @@ def test_actions_of_the_settings_hide_the_bundled_ones():
 
 
 def test_with_merge_the_bundled_actions_stay_and_the_users_win():
-    told = discover(DEPLOYMENT, check("return {restart = {disabled = true}, roll = {}}", merge_builtin=True))
-    assert [action.name for action in told] == ["pause", "restart", "resume", "roll", "scale"]
-    assert told[1] == ResourceAction("restart", disabled=True)
+    actions = discover(DEPLOYMENT, check("return {restart = {disabled = true}, roll = {}}", merge_builtin=True))
+    assert [action.name for action in actions] == ["pause", "restart", "resume", "roll", "scale"]
+    assert actions[1] == ResourceAction("restart", disabled=True)
 
 
 def test_a_discovery_without_a_result_names_no_actions():
@@ -117,8 +117,8 @@ def test_a_discovery_without_a_result_names_no_actions():
 
 
 def test_actions_under_a_pattern_with_wildcards_are_not_used():
-    told = discover(DEPLOYMENT, check("return {roll = {}}", pattern="apps/*"))
-    assert ResourceAction("roll") not in told
+    actions = discover(DEPLOYMENT, check("return {roll = {}}", pattern="apps/*"))
+    assert ResourceAction("roll") not in actions
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,9 @@ def test_a_faulty_action_is_told_with_the_object_the_action_and_the_setting(scri
 
 
 def test_a_bundled_action_tells_what_is_wrong_with_a_parameter():
-    told = refusal(DEPLOYMENT, "scale", replicas="lots")
-    assert 'replicas must be a whole number from 0 to 2147483647, not "lots"' in told
-    assert told.endswith("(bundled apps/Deployment/actions/scale/action.lua)")
+    message = refusal(DEPLOYMENT, "scale", replicas="lots")
+    assert 'replicas must be a whole number from 0 to 2147483647, not "lots"' in message
+    assert message.endswith("(bundled apps/Deployment/actions/scale/action.lua)")
 
 
 # -- what Lua cannot carry -----------------------------------------------------------------------------------------

@@ -61,20 +61,20 @@ async def not_stopped(scripts: dict[str, str], limits: CallLimits = LIMITS) -> l
         for name, script in scripts.items()
         for is_open in ((True,) if needs_open_libraries(script) else both)
     ]
-    found: list[str] = []
+    problems: list[str] = []
 
     async def lane() -> None:
         pool = WorkerPool(workers=1, preload=["argosy.gitops.health.lua.worker"])
         await pool.start()
         while left:
-            found.extend(await judged(pool, *left.pop(), limits))
+            problems.extend(await find_stop_problems(pool, *left.pop(), limits))
         await pool.close()
 
     await asyncio.gather(lane(), lane())
-    return sorted(set(found))
+    return sorted(set(problems))
 
 
-async def judged(pool: WorkerPool, name: str, script: str, is_open: bool, limits: CallLimits) -> list[str]:
+async def find_stop_problems(pool: WorkerPool, name: str, script: str, is_open: bool, limits: CallLimits) -> list[str]:
     """What is wrong with how one script was stopped: by its own second of work, not by the patience with a machine."""
     (first,) = await pool.run_batch(EVALUATE_FUNCTION, [call(script, open_libs=is_open)], limits=limits)
     (after,) = await pool.run_batch(EVALUATE_FUNCTION, [CANARY])
@@ -97,14 +97,14 @@ async def escaped(evaluate: Evaluate, tried: Iterable[str] = ESCAPES) -> list[st
 
 async def polluted(evaluate: Evaluate) -> list[str]:
     """The scripts that changed what the next one sees."""
-    found = []
+    names = []
     for is_open in (True, False):
         (clean,) = await evaluate([call(WITNESS, open_libs=is_open)])
         for name, script in POLLUTERS.items():
-            _, seen = await evaluate([call(POLLUTE % script, open_libs=is_open), call(WITNESS, open_libs=is_open)])
-            if seen != clean or "value" not in seen:
-                found.append(name)
-    return sorted(set(found))
+            _, witness = await evaluate([call(POLLUTE % script, open_libs=is_open), call(WITNESS, open_libs=is_open)])
+            if witness != clean or "value" not in witness:
+                names.append(name)
+    return sorted(set(names))
 
 
 @pytest.mark.parametrize("names", [A_FEW, pytest.param(tuple(STUCK), id="all", marks=pytest.mark.tier("all", "prove"))])
@@ -128,8 +128,8 @@ async def test_none_reaches_the_next_script(pool: WorkerPool) -> None:
 
 @pytest.mark.tier("all")
 async def test_the_suite_notices_a_sandbox_without_a_clock() -> None:
-    found = await not_stopped({"busy loop": STUCK["busy loop"]}, CallLimits(wall=2, cpu=60))
-    assert any(each.startswith("busy loop: ") and each.endswith("(limit wall)") for each in found)
+    problems = await not_stopped({"busy loop": STUCK["busy loop"]}, CallLimits(wall=2, cpu=60))
+    assert any(problem.startswith("busy loop: ") and problem.endswith("(limit wall)") for problem in problems)
 
 
 async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:
@@ -144,8 +144,8 @@ async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:
                 answers.append({"fault": str(fault)})
         return answers
 
-    found = await polluted(sharing)
-    assert {"table library", "string library", "coroutine library", "safe os"} <= set(found)
+    names = await polluted(sharing)
+    assert {"table library", "string library", "coroutine library", "safe os"} <= set(names)
 
 
 async def test_the_suite_notices_a_state_with_everything_in_it() -> None:

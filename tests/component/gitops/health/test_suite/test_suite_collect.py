@@ -39,10 +39,10 @@ def whole() -> set[str]:
     ],
 )
 def test_a_part_of_a_tree_is_judged_as_in_the_whole_tree(part, cases, whole):
-    found = outcomes_of(TREES / "good" / part)
-    assert [render_line(outcome) for outcome in found if not outcome.ok] == []
-    assert len(found) == cases
-    assert {outcome.case.name for outcome in found} <= whole
+    outcomes = outcomes_of(TREES / "good" / part)
+    assert [render_line(outcome) for outcome in outcomes if not outcome.ok] == []
+    assert len(outcomes) == cases
+    assert {outcome.case.name for outcome in outcomes} <= whole
 
 
 def test_a_lone_rule_folder_knows_its_group_by_its_own_objects(tmp_path):

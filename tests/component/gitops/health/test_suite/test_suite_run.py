@@ -30,8 +30,8 @@ class Counting:
         self.most = max(self.most, self.under_way)
         await asyncio.sleep(0)
         self.under_way -= 1
-        said = [{"status": "Healthy", "message": payload["manifest"]["kind"]} for payload in payloads]
-        return [{"type": "table", "value": value} for value in said]
+        statuses = [{"status": "Healthy", "message": payload["manifest"]["kind"]} for payload in payloads]
+        return [{"type": "table", "value": value} for value in statuses]
 
 
 close_pool = POOL.fixture()
@@ -43,12 +43,12 @@ def many(folder, cases):
 
 
 def test_progress_is_told_after_every_batch_and_ends_with_all(tmp_path):
-    pool, told = Counting(), []
+    pool, progress_calls = Counting(), []
     suite = collect_cases(many(tmp_path, 3 * BATCH_SIZE + 1))
-    found = asyncio.run(run_suite(suite, pool, progress=lambda done, total: told.append((done, total))))
-    assert len(found) == 3 * BATCH_SIZE + 1 and all(outcome.ok for outcome in found)
-    assert told[0] == (MAX_LIMIT_FAILURES, 97) and told[-1] == (97, 97)
-    assert all(before < after for before, after in pairwise(told))
+    outcomes = asyncio.run(run_suite(suite, pool, progress=lambda done, total: progress_calls.append((done, total))))
+    assert len(outcomes) == 3 * BATCH_SIZE + 1 and all(outcome.ok for outcome in outcomes)
+    assert progress_calls[0] == (MAX_LIMIT_FAILURES, 97) and progress_calls[-1] == (97, 97)
+    assert all(before < after for before, after in pairwise(progress_calls))
 
 
 def test_batches_are_under_way_at_once_only_if_the_caller_says_how(tmp_path):
@@ -63,11 +63,11 @@ def test_batches_are_under_way_at_once_only_if_the_caller_says_how(tmp_path):
 def test_health_and_discovery_get_all_libraries_and_actions_almost_none():
     pool = Counting()
     asyncio.run(run_suite(collect_cases(TREES / "good" / "shop.example.com" / "Order"), pool))
-    asked = [payload for payloads in pool.asked for payload in payloads]
-    rules = [payload for payload in asked if "hs.status" in payload["script"] or "actions" in payload["script"]]
+    all_payloads = [payload for payloads in pool.asked for payload in payloads]
+    rules = [payload for payload in all_payloads if "hs.status" in payload["script"] or "actions" in payload["script"]]
     assert len(rules) == 11 and all(payload["open"] for payload in rules)
-    assert not any(payload["open"] for payload in asked if payload not in rules)
-    assert [payload["params"] for payload in asked if payload["params"]] == [
+    assert not any(payload["open"] for payload in all_payloads if payload not in rules)
+    assert [payload["params"] for payload in all_payloads if payload["params"]] == [
         {"carrier": "post", "days": "3", "insured": "true"},
         {"carrier": "pigeon"},
     ]
@@ -89,10 +89,10 @@ def test_a_script_that_hung_often_enough_is_not_asked_again(tmp_path):
             return [LimitExceeded("wall", "it took too long") for _ in payloads]
 
     pool = Hanging()
-    found = asyncio.run(run_suite(collect_cases(many(tmp_path, 3 * BATCH_SIZE)), pool))
+    outcomes = asyncio.run(run_suite(collect_cases(many(tmp_path, 3 * BATCH_SIZE)), pool))
     assert [len(payloads) for payloads in pool.asked] == [MAX_LIMIT_FAILURES]
-    assert len(found) == 3 * BATCH_SIZE and not any(outcome.ok for outcome in found)
-    assert f"not run: the script exceeded its limits in {MAX_LIMIT_FAILURES} cases before" in render_line(found[-1])
+    assert len(outcomes) == 3 * BATCH_SIZE and not any(outcome.ok for outcome in outcomes)
+    assert f"not run: the script exceeded its limits in {MAX_LIMIT_FAILURES} cases before" in render_line(outcomes[-1])
 
 
 def test_a_lone_script_tells_what_it_says_of_each_object(tmp_path):
@@ -116,5 +116,5 @@ def test_an_action_that_answers_with_something_too_deep_is_a_failed_case():
                 value = [value]
             return [{"type": "table", "value": {**payload["manifest"], "spec": value}} for payload in payloads]
 
-    found = asyncio.run(run_suite(collect_cases(TREES / "good" / "batch"), Deep()))
-    assert [outcome.ok for outcome in found] == [False]
+    outcomes = asyncio.run(run_suite(collect_cases(TREES / "good" / "batch"), Deep()))
+    assert [outcome.ok for outcome in outcomes] == [False]

@@ -84,24 +84,24 @@ def place(outcome):
 
 
 def test_a_tree_in_which_all_is_right_passes_whole_and_nothing_of_it_is_left_out():
-    found = outcomes_of(TREES / "good")
-    assert [render_line(outcome) for outcome in found if not outcome.ok] == []
-    assert Counter(outcome.case.suite for outcome in found) == {"health": 20, "discovery": 2, "action": 9}
-    assert build_report(found) | {"cases": []} == {"total": 31, "passed": 31, "failed": 0, "skipped": 0, "cases": []}
+    outcomes = outcomes_of(TREES / "good")
+    assert [render_line(outcome) for outcome in outcomes if not outcome.ok] == []
+    assert Counter(outcome.case.suite for outcome in outcomes) == {"health": 20, "discovery": 2, "action": 9}
+    assert build_report(outcomes) | {"cases": []} == {"total": 31, "passed": 31, "failed": 0, "skipped": 0, "cases": []}
 
 
 def test_in_the_twin_where_each_feature_is_wrong_every_case_fails_and_says_why():
-    found = {place(outcome): render_line(outcome) for outcome in outcomes_of(TREES / "bad")}
-    assert found.keys() == BROKEN.keys()
-    assert [told for told in found.values() if not told.startswith("FAIL ")] == []
-    assert {where: (told, BROKEN[where]) for where, told in found.items() if BROKEN[where] not in told} == {}
+    lines_by_case = {place(outcome): render_line(outcome) for outcome in outcomes_of(TREES / "bad")}
+    assert lines_by_case.keys() == BROKEN.keys()
+    assert [line for line in lines_by_case.values() if not line.startswith("FAIL ")] == []
+    assert {where: (line, BROKEN[where]) for where, line in lines_by_case.items() if BROKEN[where] not in line} == {}
 
 
 @pytest.mark.parametrize("tree", [RULES_FOLDER, *sorted(PROFILES_FOLDER.iterdir())], ids=lambda tree: tree.name)
 def test_every_case_of_our_own_rules_passes_confined(tree: Path):
-    found = outcomes_of(tree)
-    assert [render_line(outcome) for outcome in found if not outcome.ok] == []
-    tested = {(outcome.case.group, outcome.case.kind) for outcome in found if outcome.case.suite == "health"}
+    outcomes = outcomes_of(tree)
+    assert [render_line(outcome) for outcome in outcomes if not outcome.ok] == []
+    tested = {(outcome.case.group, outcome.case.kind) for outcome in outcomes if outcome.case.suite == "health"}
     rules = {file.parent.relative_to(tree) for file in tree.rglob("health.*") if file.suffix in (".lua", ".yaml")}
     rules = {folder for folder in rules if "testdata" not in folder.parts}
     assert len(tested) == len(rules)

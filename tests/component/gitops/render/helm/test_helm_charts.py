@@ -57,7 +57,7 @@ def hook(name: str, events: str, kind: str = "Job") -> str:
     return f"apiVersion: batch/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  annotations: {annotations}\n"
 
 
-def shown(manifests: list[dict[str, Any]]) -> Any:
+def read_rendered_values(manifests: list[dict[str, Any]]) -> Any:
     return json.loads(manifests[0]["data"]["values"])
 
 
@@ -98,21 +98,25 @@ def test_values_come_after_files_and_parameters_after_values(engine: str) -> Non
     options = HelmOptions(
         value_files=("more.yaml",), values="c: inline\nd: inline\n", parameters=(HelmParameter("d", "parameter"),)
     )
-    found = shown(render(engine, a_chart(files), options))
-    assert found == {"a": "chart", "b": "file", "c": "inline", "d": "parameter", "map": {"x": 1, "z": 3}}
+    values = read_rendered_values(render(engine, a_chart(files), options))
+    assert values == {"a": "chart", "b": "file", "c": "inline", "d": "parameter", "map": {"x": 1, "z": 3}}
 
 
 @library_first
 def test_the_object_wins_over_the_text_even_where_it_is_empty(engine: str) -> None:
     tree = a_chart({"templates/a.yaml": SHOWN})
-    assert shown(render(engine, tree, HelmOptions(values="a: 1", values_object={"b": {"c": [1]}}))) == {"b": {"c": [1]}}
-    assert shown(render(engine, tree, HelmOptions(values="a: 1", values_object={}))) == {}
+    assert read_rendered_values(render(engine, tree, HelmOptions(values="a: 1", values_object={"b": {"c": [1]}}))) == {
+        "b": {"c": [1]}
+    }
+    assert read_rendered_values(render(engine, tree, HelmOptions(values="a: 1", values_object={}))) == {}
 
 
 @program_first
 def test_a_null_takes_a_default_away(engine: str) -> None:
     tree = a_chart({"values.yaml": "a: 1\nmap: {x: 1, z: 2}\n", "templates/a.yaml": SHOWN})
-    assert shown(render(engine, tree, HelmOptions(values="a: null\nmap: {x: null}"))) == {"map": {"z": 2}}
+    assert read_rendered_values(render(engine, tree, HelmOptions(values="a: null\nmap: {x: null}"))) == {
+        "map": {"z": 2}
+    }
 
 
 @program_first
@@ -139,8 +143,8 @@ def test_parameters_are_read_as_helm_reads_them(engine: str) -> None:
         ),
     )
     tree = a_chart({"templates/a.yaml": SHOWN})
-    found = shown(render(engine, tree, options, substitute=lambda text: text.replace("$NAME", "web")))
-    assert found == {
+    values = read_rendered_values(render(engine, tree, options, substitute=lambda text: text.replace("$NAME", "web")))
+    assert values == {
         "number": 7, "nothing": None, "flag": True, "text": "7", "commas": "a,b,c", "escaped": "a,b",
         "braces": ["x", "y"], "deep": {"er": "1.5"},
         "list": [{"name": "a", "size": 2}, {"name": "b"}], "new": [None, "z"],
@@ -156,7 +160,7 @@ def test_a_file_parameter_is_the_text_of_a_file(engine: str) -> None:
     options = HelmOptions(
         file_parameters=(HelmFileParameter("a.ini", "conf/a.ini"), HelmFileParameter("b", "/shared.txt"))
     )
-    assert shown(render(engine, tree, options)) == {"a": {"ini": "x=1,2\ny={3}\n"}, "b": "s"}
+    assert read_rendered_values(render(engine, tree, options)) == {"a": {"ini": "x=1,2\ny={3}\n"}, "b": "s"}
 
 
 @program_first
@@ -176,9 +180,9 @@ def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> No
             "templates/d.yaml": hook("odd", "no-such-event"),
         }
     )
-    found = render(engine, tree)
-    assert names(found) == ["plain", "before", "check"]
-    assert found[1]["metadata"]["annotations"] == {"helm.sh/hook": "pre-install,pre-upgrade"}
+    manifests = render(engine, tree)
+    assert names(manifests) == ["plain", "before", "check"]
+    assert manifests[1]["metadata"]["annotations"] == {"helm.sh/hook": "pre-install,pre-upgrade"}
     assert names(render(engine, tree, HelmOptions(skip_tests=True))) == ["plain", "before"]
 
 
@@ -200,14 +204,14 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
     chart = CHART + "dependencies:\n- {name: cart, version: 1.0.0, condition: cart.enabled}\n"
     chart += "- {name: cart, version: 1.0.0, alias: basket, tags: [more]}\n"
     part = "apiVersion: v2\nname: cart\nversion: 1.0.0\n"
-    made = config(
+    template = config(
         "{{ .Chart.Name }}", "data: {size: {{ .Values.size | quote }}, all: {{ .Values.global.x | quote }}}\n"
     )
     tree = a_chart(
         {
             "Chart.yaml": chart, "values.yaml": "global: {x: g}\ncart: {enabled: false}\ntags: {more: false}\n",
             "charts/cart/Chart.yaml": part, "charts/cart/values.yaml": "size: 1\n",
-            "charts/cart/templates/a.yaml": made, "charts/cart/crds/c.yaml": CRD, "templates/a.yaml": config("own"),
+            "charts/cart/templates/a.yaml": template, "charts/cart/crds/c.yaml": CRD, "templates/a.yaml": config("own"),
         }
     )  # fmt: skip
     assert names(render(engine, tree)) == ["own"]
@@ -215,9 +219,9 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
     assert names(on) == ["carts.shop.example.com", "cart", "own"]
     assert on[1]["data"] == {"size": "5", "all": "g"}
     more = HelmOptions(values="tags: {more: true}")
-    made = helm.template(tree, "charts/shop", app=APP, options=more, engine=the_engine(engine))
-    assert names(made.manifests)[-2:] == ["basket", "own"]
-    origin = made.origins.find(key_of(made.manifests[-2]), "/data")
+    rendered_chart = helm.template(tree, "charts/shop", app=APP, options=more, engine=the_engine(engine))
+    assert names(rendered_chart.manifests)[-2:] == ["basket", "own"]
+    origin = rendered_chart.origins.find(key_of(rendered_chart.manifests[-2]), "/data")
     assert origin and origin.file == "charts/shop/charts/cart/templates/a.yaml"
 
 
@@ -236,8 +240,8 @@ def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
     )
     tree.files["libs/d.yaml"] = config("linked").encode()
     assert names(render(engine, tree)) == ["lib", "linked", "from-lib"]
-    made = helm.template(tree, "charts/shop", app=APP, engine=the_engine(engine))
-    origin = made.origins.find(key_of(made.manifests[0]), "/metadata/name")
+    rendered_chart = helm.template(tree, "charts/shop", app=APP, engine=the_engine(engine))
+    origin = rendered_chart.origins.find(key_of(rendered_chart.manifests[0]), "/metadata/name")
     assert origin and origin.file == "libs/lib/templates/b.yaml"
     tree.files["libs/lib/templates/b.yaml"] = b"x: {{ .Values.a.b }}"
     with pytest.raises(RenderError, match=r"^libs/lib/templates/b.yaml:1: at"):
@@ -251,7 +255,7 @@ def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
 @program_first
 def test_a_chart_at_the_root_of_the_repository_is_rendered(engine: str) -> None:
     tree = TextTree({"Chart.yaml": CHART, "templates/a.yaml": SHOWN, "values.yaml": "a: 1\n", "prod.yaml": "a: 2\n"})
-    assert shown(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}
+    assert read_rendered_values(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}
 
 
 @pytest.mark.tier("all")
@@ -276,7 +280,9 @@ def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
     tree = a_chart({"values.schema.json": schema, "templates/a.yaml": SHOWN})
     with pytest.raises(RenderError, match=r"size.*integer"):
         render(engine, tree, HelmOptions(values="size: big"))
-    assert shown(render(engine, tree, HelmOptions(values="size: big", skip_schema_validation=True))) == {"size": "big"}
+    assert read_rendered_values(render(engine, tree, HelmOptions(values="size: big", skip_schema_validation=True))) == {
+        "size": "big"
+    }
 
 
 @pytest.mark.tier("all")
@@ -289,23 +295,23 @@ def test_a_kustomization_can_inflate_a_chart(engine: str) -> None:
         }
     )  # fmt: skip
     chosen = the_engine(engine)
-    found = helm.inflate(tree, "charts/shop", values=["over.yaml", {"b": 3}], engine=chosen, kube_version="1.30.0")
-    assert names(found) == ["shown", "about", "before"]
-    assert shown(found) == {"a": 2, "b": 3}
-    assert (found[1]["data"]["name"], found[1]["data"]["kube"]) == ("release-name", "v1.30.0")
-    found = helm.inflate(
+    manifests = helm.inflate(tree, "charts/shop", values=["over.yaml", {"b": 3}], engine=chosen, kube_version="1.30.0")
+    assert names(manifests) == ["shown", "about", "before"]
+    assert read_rendered_values(manifests) == {"a": 2, "b": 3}
+    assert (manifests[1]["data"]["name"], manifests[1]["data"]["kube"]) == ("release-name", "v1.30.0")
+    documents = helm.inflate(
         tree, "charts/shop", release_name="r", namespace="attic", include_crds=True, skip_hooks=True, engine=chosen
     )
-    assert names(found) == ["carts.shop.example.com", "shown", "about"]
-    assert (found[2]["data"]["name"], found[2]["data"]["namespace"]) == ("r", "attic")
+    assert names(documents) == ["carts.shop.example.com", "shown", "about"]
+    assert (documents[2]["data"]["name"], documents[2]["data"]["namespace"]) == ("r", "attic")
 
 
 @program_first
 def test_kinds_come_in_the_order_in_which_helm_installs_them(engine: str) -> None:
     kinds = ["Zebra", "Service", "Deployment", "Ape", "Namespace", "Secret", "APIService", "Ingress", "ClusterRole"]
-    documents = [f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a{place}}}\n" for place, kind in enumerate(kinds)]
-    found = render(engine, a_chart({"templates/z.yaml": config("c"), "templates/a.yaml": "---\n".join(documents)}))
-    assert [each["kind"] for each in found] == [
+    documents = [f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a{index}}}\n" for index, kind in enumerate(kinds)]
+    manifests = render(engine, a_chart({"templates/z.yaml": config("c"), "templates/a.yaml": "---\n".join(documents)}))
+    assert [manifest["kind"] for manifest in manifests] == [
         "Namespace", "Secret", "ConfigMap", "ClusterRole", "Service", "Deployment", "Ingress", "APIService", "Ape",
         "Zebra",
     ]  # fmt: skip
@@ -315,13 +321,15 @@ def test_kinds_come_in_the_order_in_which_helm_installs_them(engine: str) -> Non
 def test_origins_name_the_template_and_its_line_where_a_key_is_written_once() -> None:
     text = config("a", "  labels: {x: y}\ndata:\n  size: 1\n  {{- if true }}\n  color: red\n  {{- end }}\n")
     tree = a_chart({"templates/a.yaml": text + "---\n" + config("b", "data:\n  height: 2\n")})
-    made = helm.template(tree, "charts/shop", app=APP)
-    first, second = map(key_of, made.manifests)
-    found = {pointer: made.origins.find(first, pointer) for pointer in ("/data/size", "/data/color", "/data", "")}
-    assert {origin.file for origin in found.values() if origin} == {"charts/shop/templates/a.yaml"}
-    assert [origin.line for origin in found.values() if origin] == [7, 9, 0, 0]
-    assert (origin := made.origins.find(second, "/data/height")) and origin.line == 17
-    assert made.origins.find(first._replace(name="other"), "/data") is None
+    rendered_chart = helm.template(tree, "charts/shop", app=APP)
+    first, second = map(key_of, rendered_chart.manifests)
+    origins = {
+        pointer: rendered_chart.origins.find(first, pointer) for pointer in ("/data/size", "/data/color", "/data", "")
+    }
+    assert {origin.file for origin in origins.values() if origin} == {"charts/shop/templates/a.yaml"}
+    assert [origin.line for origin in origins.values() if origin] == [7, 9, 0, 0]
+    assert (origin := rendered_chart.origins.find(second, "/data/height")) and origin.line == 17
+    assert rendered_chart.origins.find(first._replace(name="other"), "/data") is None
 
 
 @needs_helm

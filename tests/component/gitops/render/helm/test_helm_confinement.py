@@ -82,12 +82,12 @@ def test_helm_itself_can_read_nothing_but_its_copy(repository: Path, tmp_path: P
     work = tmp_path / "work"
     work.mkdir()
     try:
-        found = the_engine(engine).run(chart, work, HelmRelease("web"))
+        output = the_engine(engine).run(chart, work, HelmRelease("web"))
     except HelmFailure as error:
         assert SECRET not in str(error)
         assert "x.yaml" in str(error) or "canary.yaml" in str(error)
     else:
-        assert SECRET not in str(found)
+        assert SECRET not in str(output)
 
 
 @program_first
@@ -96,9 +96,9 @@ def test_a_chart_sees_no_files_beside_it(repository: Path, engine: str) -> None:
     text = TOP + 'data:\n  a: {{ .Files.Get "../other.txt" | quote }}\n  b: {{ .Files.Get "/etc/hostname" | quote }}\n'
     text += '  c: {{ (.Files.Glob "../**").AsConfig | quote }}\n'
     (repository / "chart" / "templates" / "a.yaml").write_text(text)
-    made = helm.template(FolderTree(repository), "chart", app=APP, engine=the_engine(engine))
-    assert SECRET not in dump_yaml_documents(made.manifests)
-    assert {*made.manifests[0]["data"].values()} == {"", "{}"}
+    rendered_chart = helm.template(FolderTree(repository), "chart", app=APP, engine=the_engine(engine))
+    assert SECRET not in dump_yaml_documents(rendered_chart.manifests)
+    assert {*rendered_chart.manifests[0]["data"].values()} == {"", "{}"}
 
 
 @program_first

@@ -255,12 +255,12 @@ LIKE_ANOTHER = {
 
 @engines_in_turn("case", BROKEN, in_test_all=LIKE_ANOTHER)
 def test_an_error_names_file_line_and_cause(engine: str, case: str) -> None:
-    files, options, where, line, said = BROKEN[case]
+    files, options, where, line, cause = BROKEN[case]
     with pytest.raises(RenderError) as refused:
         render(engine, a_chart({"templates/z.yaml": TOP.replace("a\n", "z\n"), **files}), options)
     error = refused.value
     assert (error.where, error.line) == (where, line)
-    assert said in error.message
+    assert cause in error.message
     assert "/tmp" not in str(error) and "argosy-" not in str(error)
 
 

@@ -47,8 +47,8 @@ def test_what_is_no_manifest_is_refused(text):
 @needs_engine
 def test_all_files_of_a_source_are_evaluated():
     tree = TextTree({"a.jsonnet": "{kind: 'A'}", "b/b.jsonnet": "[{kind: 'B'}]"})
-    found = evaluate_files(tree, "", ["a.jsonnet", "b/b.jsonnet"], NOTHING, {})
-    assert found == {"a.jsonnet": [{"kind": "A"}], "b/b.jsonnet": [{"kind": "B"}]}
+    documents_by_file = evaluate_files(tree, "", ["a.jsonnet", "b/b.jsonnet"], NOTHING, {})
+    assert documents_by_file == {"a.jsonnet": [{"kind": "A"}], "b/b.jsonnet": [{"kind": "B"}]}
 
 
 @needs_engine
@@ -58,15 +58,15 @@ def test_variables_are_texts_or_code_with_build_variables_in_them():
         top_level=(ToolVariable("t", "${ARGOCD_APP_NAME}!"), ToolVariable("l", "[1, 2]", True)),
     )
     text = "function(t, l) {kind: 'A', it: [std.extVar('e'), std.extVar('c'), t, l]}"
-    found = one(text, options=options, environment={"ARGOCD_APP_NAME": "demo", "N": "2"})
-    assert found == [{"kind": "A", "it": ["demo", 3, "demo!", [1, 2]]}]
+    documents = one(text, options=options, environment={"ARGOCD_APP_NAME": "demo", "N": "2"})
+    assert documents == [{"kind": "A", "it": ["demo", 3, "demo!", [1, 2]]}]
 
 
 @needs_engine
 def test_files_are_imported_as_code_as_text_and_as_bytes():
     text = "{kind: 'A', it: [import 'x.libsonnet', importstr '../y.txt', importbin @'../y.txt']}"
-    found = one(text, {"app/x.libsonnet": "import 'deep/z'", "app/deep/z": "40 + 2", "y.txt": "hi"})
-    assert found == [{"kind": "A", "it": [42, "hi", [104, 105]]}]
+    documents = one(text, {"app/x.libsonnet": "import 'deep/z'", "app/deep/z": "40 + 2", "y.txt": "hi"})
+    assert documents == [{"kind": "A", "it": [42, "hi", [104, 105]]}]
 
 
 @needs_engine
@@ -80,10 +80,10 @@ def test_files_are_imported_as_code_as_text_and_as_bytes():
     ],
 )
 def test_an_import_is_looked_for_beside_the_file_then_in_libs_from_the_last_then_in_the_sources_folder(there, won):
-    files = {f"{place}/x.libsonnet": f"'{place}'" for place in there}
+    files = {f"{folder}/x.libsonnet": f"'{folder}'" for folder in there}
     files["app/sub/y.libsonnet"] = "{kind: 'A', it: import 'x.libsonnet'}"
-    found = one("import 'sub/y.libsonnet'", files, JsonnetOptions(libs=("one", "/two/")))
-    assert found == [{"kind": "A", "it": won}]
+    documents = one("import 'sub/y.libsonnet'", files, JsonnetOptions(libs=("one", "/two/")))
+    assert documents == [{"kind": "A", "it": won}]
 
 
 @needs_engine
@@ -161,7 +161,7 @@ def test_without_the_engine_it_is_said_how_to_get_it(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("import 'a' + import\n\"b\"", ["a", "b"]),
         ("import /* c */ 'a' // import 'no'\n# import 'no'", ["a"]),
@@ -176,8 +176,8 @@ def test_without_the_engine_it_is_said_how_to_get_it(monkeypatch):
         ("importstr 'a' + importbin 'b'", ["a", "b"]),
     ],
 )
-def test_import_literals_are_found(text, found):
-    assert [name for name, _ in list_imports(text)] == found
+def test_import_literals_are_found(text, expected):
+    assert [name for name, _ in list_imports(text)] == expected
 
 
 def test_a_text_that_is_imported_is_not_looked_at_for_imports():

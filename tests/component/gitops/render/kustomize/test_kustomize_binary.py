@@ -62,9 +62,9 @@ def test_a_version_without_a_setting_names_the_setting():
 
 
 def test_the_program_builds_the_path_in_the_whole_tree(fake):
-    first, said = build_with_binary(fake, TREE, "dev")
+    first, echoed_manifest = build_with_binary(fake, TREE, "dev")
     assert first["metadata"]["name"] == "a"
-    assert said["it"] == "resources: [../base]\nnamePrefix: dev-\n"  # nothing to set: the file as it is
+    assert echoed_manifest["it"] == "resources: [../base]\nnamePrefix: dev-\n"  # nothing to set: the file as it is
 
 
 def test_build_options_come_before_the_path(fake):
@@ -73,8 +73,8 @@ def test_build_options_come_before_the_path(fake):
 
 def test_what_the_application_sets_is_in_the_kustomization(fake):
     options = KustomizeOptions(name_prefix="app-", images=("x=y:$TAG",))
-    said = build_with_binary(fake, TREE, "dev", options=options, environment={"TAG": "v2"})[-1]["it"]
-    assert "namePrefix: app-" in said and "newTag: v2" in said
+    kustomization = build_with_binary(fake, TREE, "dev", options=options, environment={"TAG": "v2"})[-1]["it"]
+    assert "namePrefix: app-" in kustomization and "newTag: v2" in kustomization
 
 
 def test_a_program_that_fails_says_why_and_where(tmp_path):

@@ -69,9 +69,9 @@ class Inflated:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
 
-    def __call__(self, tree: FileTree, chart: str, **given: Any) -> list[Any]:
-        self.asked.append({"chart": chart, **given})
-        name = f"{given['release_name']}-cm"
+    def __call__(self, tree: FileTree, chart: str, **options: Any) -> list[Any]:
+        self.asked.append({"chart": chart, **options})
+        name = f"{options['release_name']}-cm"
         return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}]
 
 
@@ -96,18 +96,18 @@ class ByHelm:
         api_versions: Sequence[str] = (),
     ) -> list[Any]:
         words = ["template", release_name or "release-name", str(self.folder / chart)]
-        for number, each in enumerate(values):
-            file = self.folder / (each if isinstance(each, str) else f"values-{number}.json")
-            if not isinstance(each, str):
-                file.write_text(json.dumps(each))
+        for number, values_entry in enumerate(values):
+            file = self.folder / (values_entry if isinstance(values_entry, str) else f"values-{number}.json")
+            if not isinstance(values_entry, str):
+                file.write_text(json.dumps(values_entry))
             words += ["-f", str(file)]
         flags = {"--include-crds": include_crds, "--no-hooks": skip_hooks, "--skip-tests": skip_tests}
-        words += [flag for flag, wanted in flags.items() if wanted]
+        words += [flag for flag, is_set in flags.items() if is_set]
         words += ["--namespace", namespace] if namespace else []
         words += ["--kube-version", kube_version] if kube_version else []
-        words += [word for each in api_versions for word in ("--api-versions", each)]
+        words += [word for version in api_versions for word in ("--api-versions", version)]
         done = subprocess.run([HELM, *words], capture_output=True, check=True, env={"HOME": str(self.folder)})
-        return [each for each in read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE) if each]
+        return [document for document in read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE) if document]
 
 
 def written(files: Mapping[str, str], folder: Path) -> Path:
@@ -256,17 +256,17 @@ def test_the_cluster_is_that_of_the_chart_then_of_the_application_then_of_the_se
     build(tree, "", settings=settings, inflate=inflate)
     options = KustomizeOptions(kube_version="1.31", api_versions=("b/v1",))
     build(tree, "", settings=settings, inflate=inflate, options=options)
-    found = [(each["kube_version"], each["api_versions"]) for each in inflate.asked]
-    assert found == [("1.30.0", ("a/v1",)), ("1.20", ("a/v1",)), ("1.31", ("b/v1",)), ("1.20", ("b/v1",))]
+    versions = [(call["kube_version"], call["api_versions"]) for call in inflate.asked]
+    assert versions == [("1.30.0", ("a/v1",)), ("1.20", ("a/v1",)), ("1.31", ("b/v1",)), ("1.20", ("b/v1",))]
 
 
 def test_a_chart_of_a_remote_base_is_inflated_in_its_repository() -> None:
     remote = TextTree({**FILES, "kustomization.yaml": f"helmCharts: [{{name: web, {QUIET}}}]\n"})
     trees: list[FileTree] = []
 
-    def inflate(tree: FileTree, chart: str, **given: Any) -> list[Any]:
+    def inflate(tree: FileTree, chart: str, **options: Any) -> list[Any]:
         trees.append(tree)
-        return Inflated()(tree, chart, **given)
+        return Inflated()(tree, chart, **options)
 
     tree = TextTree({"kustomization.yaml": "resources: [github.com/org/repo]\n"})
     assert build(tree, "", settings=HELM_ON, inflate=inflate, fetch=lambda url, ref: remote)
@@ -274,7 +274,7 @@ def test_a_chart_of_a_remote_base_is_inflated_in_its_repository() -> None:
 
 
 def test_what_helm_refuses_names_the_file_in_the_remote_base() -> None:
-    def inflate(tree: FileTree, chart: str, **given: Any) -> list[Any]:
+    def inflate(tree: FileTree, chart: str, **options: Any) -> list[Any]:
         raise RenderError("template error", where=f"{chart}/templates/cm.yaml", line=3)
 
     remote = TextTree({**FILES, "kustomization.yaml": f"helmCharts: [{{name: web, {QUIET}}}]\n"})

@@ -93,8 +93,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 def test_what_is_written_counts_where_kustomize_counts_it(
     resource: str, kustomization: str, expected: dict[str, Any]
 ) -> None:
-    found = build(TextTree({"a.yaml": resource, "kustomization.yaml": kustomization}), "")
-    assert found == [{"apiVersion": "v1", "kind": "ConfigMap", **expected}]
+    manifests = build(TextTree({"a.yaml": resource, "kustomization.yaml": kustomization}), "")
+    assert manifests == [{"apiVersion": "v1", "kind": "ConfigMap", **expected}]
 
 
 @needs_kubectl
@@ -106,8 +106,8 @@ def test_what_is_written_counts_where_kustomize_counts_it(
     ],
 )
 def test_kubectl_gives_the_same(resource: str, kustomization: str, expected: dict[str, Any], tmp_path: Path) -> None:
-    found = by_kubectl({"a.yaml": resource, "kustomization.yaml": kustomization}, tmp_path)
-    assert found == [{"apiVersion": "v1", "kind": "ConfigMap", **expected}]
+    manifests = by_kubectl({"a.yaml": resource, "kustomization.yaml": kustomization}, tmp_path)
+    assert manifests == [{"apiVersion": "v1", "kind": "ConfigMap", **expected}]
 
 
 def by_kubectl(files: dict[str, str], folder: Path) -> list[Any]:
@@ -137,9 +137,12 @@ def repeated(own: str, patch: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("own", "patch", "expected"), REPEATED)
 def test_a_patch_leaves_one_element_of_a_key(own: str, patch: str, expected: str) -> None:
-    [found] = build(TextTree(repeated(own, patch)), "")
-    env = found["spec"]["containers"][0]["env"]
-    assert " ".join(each["name"] + (f"={each['value']}" if "value" in each else "") for each in env) == expected
+    [manifest] = build(TextTree(repeated(own, patch)), "")
+    env = manifest["spec"]["containers"][0]["env"]
+    assert (
+        " ".join(variable["name"] + (f"={variable['value']}" if "value" in variable else "") for variable in env)
+        == expected
+    )
 
 
 @needs_kubectl

@@ -274,5 +274,5 @@ def test_settings_that_cannot_be_are_refused_with_what_to_do(options: KustomizeO
 def test_settings_do_not_reach_into_bases() -> None:
     base = "namePrefix: b-\nresources: [a.yaml]\n"
     tree = TextTree({"kustomization.yaml": "resources: [b]\n", "b/kustomization.yaml": base, "b/a.yaml": SERVICE})
-    [found] = build(tree, "", options=KustomizeOptions(name_prefix="a-"))
-    assert found["metadata"]["name"] == "a-b-web"
+    [manifest] = build(tree, "", options=KustomizeOptions(name_prefix="a-"))
+    assert manifest["metadata"]["name"] == "a-b-web"

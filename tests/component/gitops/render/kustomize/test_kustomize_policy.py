@@ -40,8 +40,8 @@ def refusal(files: dict[str, str], settings: FixedPermissions = ANYWHERE) -> str
 
 def test_files_beside_the_folder_are_read_only_where_that_is_allowed(tmp_path: Path) -> None:
     assert "outside the kustomization's folder" in refusal(FILES, FixedPermissions())
-    found = build(TextTree(FILES), "app", settings=ANYWHERE)
-    assert found[0]["data"] == {"x": "1", "y": "2"}
+    manifests = build(TextTree(FILES), "app", settings=ANYWHERE)
+    assert manifests[0]["data"] == {"x": "1", "y": "2"}
     if not KUBECTL.is_file():
         pytest.skip("kubectl 1.32 is not here: make install")
     for path, text in FILES.items():
@@ -49,7 +49,7 @@ def test_files_beside_the_folder_are_read_only_where_that_is_allowed(tmp_path: P
         (tmp_path / path).write_text(text)
     words = [KUBECTL, "kustomize", "--load-restrictor", "LoadRestrictionsNone", tmp_path / "app"]
     done = subprocess.run(words, capture_output=True, check=True)
-    assert found == read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE)
+    assert manifests == read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE)
 
 
 @pytest.mark.parametrize("path", ["../../a.yaml", "/etc/passwd", "../link.yaml"])
@@ -89,23 +89,23 @@ metadata:
 )
 def test_plugins_that_would_run_a_program_are_refused_by_name(field: str, plugin: str) -> None:
     files = {"app/kustomization.yaml": f"{field}: [plugin.yaml]\nresources: []\n", "app/plugin.yaml": plugin}
-    said = refusal(files)
-    assert said.startswith("app/plugin.yaml")
-    assert "would run a program, which is not allowed" in said
+    message = refusal(files)
+    assert message.startswith("app/plugin.yaml")
+    assert "would run a program, which is not allowed" in message
 
 
 def test_validators_are_refused_by_name() -> None:
-    said = refusal({"app/kustomization.yaml": "resources: []\nvalidators: [v.yaml]\n"})
-    assert said.startswith("app/kustomization.yaml")
-    assert "validators run programs, which is not allowed: remove them" in said
+    message = refusal({"app/kustomization.yaml": "resources: []\nvalidators: [v.yaml]\n"})
+    assert message.startswith("app/kustomization.yaml")
+    assert "validators run programs, which is not allowed: remove them" in message
 
 
 def renamed(target: str) -> list[str]:
     patch = '[{"op": "add", "path": "/data", "value": {"k": "v"}}]'
     kustomization = f"resources: [a.yaml]\npatches: [{{target: {{name: '{target}'}}, patch: '{patch}'}}]\n"
     a, b = CONFIG_MAP.replace("name: a", "name: web-1"), CONFIG_MAP.replace("name: a", "name: db")
-    found = build(TextTree({"kustomization.yaml": kustomization, "a.yaml": f"{a}---\n{b}"}), "")
-    return [each["metadata"]["name"] for each in found if each["data"] == {"k": "v"}]
+    manifests = build(TextTree({"kustomization.yaml": kustomization, "a.yaml": f"{a}---\n{b}"}), "")
+    return [manifest["metadata"]["name"] for manifest in manifests if manifest["data"] == {"k": "v"}]
 
 
 @pytest.mark.parametrize("target", ["web-[[:digit:]]", "[^[:space:]]+-1", "(?i)WEB-1", "(?P<a>web)-1", "x|web.1"])

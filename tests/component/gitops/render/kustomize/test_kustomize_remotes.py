@@ -113,8 +113,8 @@ def test_a_remote_base_stands_on_its_own_folders_and_is_fetched_once() -> None:
         "a/a.yaml": CONFIG_MAP,
         "b.yaml": CONFIG_MAP.replace("name: a", "name: b"),
     }
-    found, fetch = rendered(kustomization, remote)
-    assert [each["metadata"]["name"] for each in found] == ["my-a-x", "my-b"]
+    manifests, fetch = rendered(kustomization, remote)
+    assert [manifest["metadata"]["name"] for manifest in manifests] == ["my-a-x", "my-b"]
     assert fetch.asked == [(URL, "v1")]
 
 
@@ -131,10 +131,10 @@ def test_components_patches_and_configurations_may_be_remote() -> None:
         "config.yaml": "namePrefix: []\n",
         "part/kustomization.yaml": f"{COMPONENT}commonAnnotations: {{from: afar}}\n",
     }
-    found, _ = rendered(kustomization, remote)
-    assert found[0]["data"] == {"x": "1", "y": "2"}
-    assert [each["metadata"].get("annotations") for each in found] == [{"from": "afar"}, {"from": "afar"}]
-    assert found[1]["data"] == {"k": CONFIG_MAP}
+    manifests, _ = rendered(kustomization, remote)
+    assert manifests[0]["data"] == {"x": "1", "y": "2"}
+    assert [manifest["metadata"].get("annotations") for manifest in manifests] == [{"from": "afar"}, {"from": "afar"}]
+    assert manifests[1]["data"] == {"k": CONFIG_MAP}
 
 
 def test_a_remote_base_may_name_another() -> None:
@@ -145,8 +145,8 @@ def test_a_remote_base_may_name_another() -> None:
             other: {"kustomization.yaml": "resources: [b.yaml]\n", "b.yaml": CONFIG_MAP},
         }
     )
-    [found] = build(TextTree({"kustomization.yaml": f"resources: ['{URL}//a']\n"}), "", fetch=fetch)
-    assert found["metadata"]["name"] == "a"
+    [manifest] = build(TextTree({"kustomization.yaml": f"resources: ['{URL}//a']\n"}), "", fetch=fetch)
+    assert manifest["metadata"]["name"] == "a"
     assert fetch.asked == [(URL, "HEAD"), (other, "x")]
 
 
@@ -182,9 +182,9 @@ def test_links_of_a_remote_base_stay_in_its_repository() -> None:
 
 
 def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
-    said = refusal("resources: ['https://user:geheim@github.com/org/repo//a']\n", {})
-    assert "password" in said
-    assert "geheim" not in said
+    message = refusal("resources: ['https://user:geheim@github.com/org/repo//a']\n", {})
+    assert "password" in message
+    assert "geheim" not in message
 
 
 def test_without_a_way_to_fetch_a_remote_base_is_refused_by_name() -> None:
@@ -208,8 +208,8 @@ def test_more_remote_bases_than_the_limit_are_refused() -> None:
 def test_origin_annotations_name_the_repository_and_the_ref() -> None:
     kustomization = f"buildMetadata: [originAnnotations, transformerAnnotations]\nresources: ['{URL}//a?ref=v1']\n"
     remote = {"a/kustomization.yaml": "resources: [x.yaml]\nnamePrefix: p-\n", "a/x.yaml": CONFIG_MAP}
-    [found], _ = rendered(kustomization, remote)
-    notes = found["metadata"]["annotations"]
+    [manifest], _ = rendered(kustomization, remote)
+    notes = manifest["metadata"]["annotations"]
     assert notes["config.kubernetes.io/origin"] == f"path: a/x.yaml\nrepo: {URL}\nref: v1\n"
     changes = notes["alpha.config.kubernetes.io/transformations"]
     assert f"repo: {URL}\n  ref: v1\n  configuredIn: a/kustomization.yaml" in changes
@@ -254,8 +254,8 @@ def test_remote_bases_give_what_they_give_kubectl(kustomization: str, tmp_path: 
     text = kustomization.replace("%s", url)
     (tmp_path / "app" / "kustomization.yaml").write_text(text)
     done = subprocess.run([KUBECTL, "kustomize", tmp_path / "app"], capture_output=True, check=True)
-    found = build(TextTree({"kustomization.yaml": text}), "", fetch=Fetched({url: files}))
-    assert found == read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE)
+    manifests = build(TextTree({"kustomization.yaml": text}), "", fetch=Fetched({url: files}))
+    assert manifests == read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE)
 
 
 def committed(files: Mapping[str, str], folder: Path) -> Path:

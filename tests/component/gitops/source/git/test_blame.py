@@ -32,8 +32,8 @@ async def test_a_line_answers_for_what_is_indented_below_it(tmp_path: Path) -> N
     first = repository.push({"a.yaml": text}, "Begin")
     lines = text.splitlines(keepends=True)
     second = await _later(repository, "".join([*lines[:2], "  value: 2\n", *lines[3:]]))
-    found = [await blame(folder, second, "a.yaml", line) for line in (1, 2, 4, 6)]
-    assert [each and each.revision for each in found] == [second, second, first, first]
+    commits = [await blame(folder, second, "a.yaml", line) for line in (1, 2, 4, 6)]
+    assert [commit and commit.revision for commit in commits] == [second, second, first, first]
 
 
 async def _later(repository: Repository, text: str) -> str:
@@ -57,13 +57,13 @@ async def test_what_took_a_file_away_is_found_between_two_revisions(tmp_path: Pa
     second = repository.push({"[a]*.yaml": None}, "Take it away")
     third = repository.push({"a.yaml": "two\n"}, "Write another")
     folder = repository.path / ".git"
-    found = await find_last_change(folder, first, third, "[a]*.yaml")
-    assert found and (found.revision, found.author, found.subject) == (second, "ann@example.com", "Take it away")
+    commit = await find_last_change(folder, first, third, "[a]*.yaml")
+    assert commit and (commit.revision, commit.author, commit.subject) == (second, "ann@example.com", "Take it away")
     assert await find_last_change(folder, second, third, "[a]*.yaml") is None
     assert await find_last_change(folder, "main", third, "a.yaml") is None
 
 
 def test_what_is_quoted_of_a_commit_is_short_and_can_be_printed() -> None:
-    found = read_blame(f"{'a' * 40} 1 1 1\nauthor Ann\nauthor-time 99\nsummary \x1b[31m{'x' * 200}\n\tsummary no\n")
-    assert found and found.subject.startswith("?[31mx") and len(found.subject) == 80
+    commit = read_blame(f"{'a' * 40} 1 1 1\nauthor Ann\nauthor-time 99\nsummary \x1b[31m{'x' * 200}\n\tsummary no\n")
+    assert commit and commit.subject.startswith("?[31mx") and len(commit.subject) == 80
     assert read_blame("") is None and read_blame("nonsense") is None

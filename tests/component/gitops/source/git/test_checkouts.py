@@ -198,8 +198,8 @@ async def test_two_fetches_at_once_both_end_well(repository, opened: Opened) -> 
     commits = {branch: repository.commit({"a": branch}, branch=branch) for branch in ("one", "two", "three", "four")}
     url = str(repository.path)
     # Each with its own mirror object, as two processes would have.
-    found = await asyncio.gather(*(opened().checkout(url, branch) for branch in commits))
-    assert [checkout.revision for checkout in found] == list(commits.values())
+    checkouts = await asyncio.gather(*(opened().checkout(url, branch) for branch in commits))
+    assert [checkout.revision for checkout in checkouts] == list(commits.values())
 
 
 FETCH_AND_HANG = """
@@ -397,15 +397,15 @@ async def test_a_git_that_would_ignore_our_settings_is_refused(
 async def test_many_who_ask_one_after_another_share_what_the_host_says(repository, opened: Opened) -> None:
     revision = repository.commit({"model.yaml": "a: 1"})
     mirror = opened().mirror(str(repository.path))
-    counting = CountingRemote(*(getattr(mirror.remote, each.name) for each in fields(MirrorRemote)))
+    counting = CountingRemote(*(getattr(mirror.remote, field.name) for field in fields(MirrorRemote)))
     mirror.remote = counting
 
     async def ask_later(number: int) -> Refs:
         await asyncio.sleep(number * 0.02)
         return await mirror.list_refs()
 
-    found = await asyncio.gather(*map(ask_later, range(40)))
-    assert {refs.commits["refs/heads/main"] for refs in found} == {revision}
+    all_refs = await asyncio.gather(*map(ask_later, range(40)))
+    assert {refs.commits["refs/heads/main"] for refs in all_refs} == {revision}
     assert len(counting.asked) < 20  # and not 40
 
 

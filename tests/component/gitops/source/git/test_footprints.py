@@ -12,7 +12,7 @@ def test_whatever_changes_refs_changes_the_footprint_and_nothing_else_does(tmp_p
     repository = Repository(tmp_path / "repository")
     inner = tmp_path / "repository" / ".git"
     repository.push({"a.yaml": config_map()})
-    seen = [refs_fingerprint(inner)]
+    fingerprints = [refs_fingerprint(inner)]
     for change in (
         lambda: repository.push({"a.yaml": config_map(x="2")}),
         lambda: repository._git("branch", "team/next"),
@@ -24,11 +24,11 @@ def test_whatever_changes_refs_changes_the_footprint_and_nothing_else_does(tmp_p
         lambda: repository._git("checkout", "--quiet", "-b", "other"),
     ):
         change()
-        seen.append(refs_fingerprint(inner))
-    assert None not in seen and len(set(seen)) == len(seen)
+        fingerprints.append(refs_fingerprint(inner))
+    assert None not in fingerprints and len(set(fingerprints)) == len(fingerprints)
     (tmp_path / "repository" / "b.yaml").write_text("not committed")
     repository._git("status")
-    assert refs_fingerprint(inner) == seen[-1]
+    assert refs_fingerprint(inner) == fingerprints[-1]
 
 
 def test_where_there_is_no_repository_git_must_be_asked(tmp_path: Path) -> None:

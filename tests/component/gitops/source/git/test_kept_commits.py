@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]
 
 
-async def kept(mirror: Mirror) -> list[str]:
+async def list_pinned_commits(mirror: Mirror) -> list[str]:
     return sorted((await mirror._run_local_git("for-each-ref", "--format=%(objectname)", *COMMIT_PIN_PREFIXES)).split())
 
 
@@ -37,11 +37,11 @@ async def test_of_commits_by_their_digits_those_in_use_are_kept_and_then_the_new
     for number in range(4):
         await delivered(str(number))
     await mirror.compact()
-    assert await kept(mirror) == sorted(commits[-2:])
+    assert await list_pinned_commits(mirror) == sorted(commits[-2:])
     assert (await mirror.checkout(commits[2])).tree.read_file("a") == b"2"  # in use, where the one after it is not
     await delivered("4")
     await mirror.compact()
-    assert await kept(mirror) == sorted([commits[2], commits[4]])
+    assert await list_pinned_commits(mirror) == sorted([commits[2], commits[4]])
     assert await opened().mirror(url).find_last_good("main") == main
 
 

@@ -69,12 +69,12 @@ def test_no_more_readers_are_kept_than_the_bound_and_a_dropped_one_still_reads(
     repository.commit({"a": "x"})
     id = repository.git("rev-parse", "main:a")
     readers = ReaderPool()
-    made: list[ObjectReader] = []
+    object_readers: list[ObjectReader] = []
     for number in range(4):
-        made.append(readers.get(repository.path, SourceLimits(), f"mirror {number}"))
-        assert made[-1].read(id).content == b"x"
-    assert [reader._process is not None for reader in made] == [False, False, True, True]
-    assert readers.get(repository.path, SourceLimits(), "mirror 3") is made[3]
-    assert made[0].read(id).content == b"x"
-    for reader in made:
+        object_readers.append(readers.get(repository.path, SourceLimits(), f"mirror {number}"))
+        assert object_readers[-1].read(id).content == b"x"
+    assert [reader._process is not None for reader in object_readers] == [False, False, True, True]
+    assert readers.get(repository.path, SourceLimits(), "mirror 3") is object_readers[3]
+    assert object_readers[0].read(id).content == b"x"
+    for reader in object_readers:
         reader.close()

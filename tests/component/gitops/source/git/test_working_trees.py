@@ -43,17 +43,17 @@ def history(root: Path) -> LocalRepository:
 
 def contents(tree: FileTree, folder: str = "") -> dict[str, bytes | None]:
     """All that can be reached by listings, asked for by entries too."""
-    found: dict[str, bytes | None] = {}
-    for each in tree.list_folder(folder):
-        path = f"{folder}/{each.name}" if folder else each.name
-        asked = tree.find_entry(path)
-        assert asked is not None and (asked.name, asked.kind) == (each.name, each.kind)
-        if each.kind == "folder":
-            found |= contents(tree, path)
+    content_by_path: dict[str, bytes | None] = {}
+    for entry in tree.list_folder(folder):
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        looked_up_entry = tree.find_entry(path)
+        assert looked_up_entry is not None and (looked_up_entry.name, looked_up_entry.kind) == (entry.name, entry.kind)
+        if entry.kind == "folder":
+            content_by_path |= contents(tree, path)
         else:
-            assert asked.id == each.id
-            found[f"{path} {each.kind} {each.id}"] = tree.read_file(path)
-    return found
+            assert looked_up_entry.id == entry.id
+            content_by_path[f"{path} {entry.kind} {entry.id}"] = tree.read_file(path)
+    return content_by_path
 
 
 def scramble(root: Path, chance: Random) -> None:
@@ -68,11 +68,11 @@ def scramble(root: Path, chance: Random) -> None:
             path.unlink()
         elif path.is_dir():
             shutil.rmtree(path)
-        what = chance.random()
-        if what < 0.6:
+        roll = chance.random()
+        if roll < 0.6:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(chance.randbytes(chance.randint(0, 20)))
-        elif what < 0.75:
+        elif roll < 0.75:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.symlink(chance.choice(NAMES), path)
 
@@ -86,42 +86,42 @@ def test_edits_laid_over_a_commit_are_what_a_commit_of_them_would_hold(root: Pat
     before = commit(root)
     for _ in range(3):
         scramble(root, chance)
-    found = history(root)
+    repository = history(root)
     try:
-        changed = asyncio.run(found.list_changed_files(before))
-        laid = WorkingTreeOverlay(asyncio.run(found.load_tree(before)), FolderTree(root), changed)
-        said = contents(laid)
+        changed = asyncio.run(repository.list_changed_files(before))
+        laid = WorkingTreeOverlay(asyncio.run(repository.load_tree(before)), FolderTree(root), changed)
+        overlay_contents = contents(laid)
         after = commit(root)
-        assert said == contents(asyncio.run(found.load_tree(after)))
-        assert sorted(changed) == sorted(asyncio.run(found.list_changed_files(before, after)))
+        assert overlay_contents == contents(asyncio.run(repository.load_tree(after)))
+        assert sorted(changed) == sorted(asyncio.run(repository.list_changed_files(before, after)))
     finally:
-        found.close()
+        repository.close()
 
 
 def test_a_tree_can_be_handed_to_another_process(root: Path) -> None:
     (root / "a.yaml").write_text("a: 1\n")
     before = commit(root)
     (root / "b.yaml").write_text("b: 1\n")
-    found = history(root)
+    repository = history(root)
     laid = WorkingTreeOverlay(
-        asyncio.run(found.load_tree(before)), FolderTree(root), asyncio.run(found.list_changed_files(before))
+        asyncio.run(repository.load_tree(before)), FolderTree(root), asyncio.run(repository.list_changed_files(before))
     )
     copied = pickle.loads(pickle.dumps(laid))
     assert (copied.read_file("a.yaml"), copied.read_file("b.yaml")) == (b"a: 1\n", b"b: 1\n")
     copied.base.objects.close()
-    found.close()
+    repository.close()
 
 
 def test_what_git_ignores_is_not_there(root: Path) -> None:
     (root / ".gitignore").write_text("*.log\n")
     before = commit(root)
     (root / "a.log").write_text("a")
-    found = history(root)
+    repository = history(root)
     laid = WorkingTreeOverlay(
-        asyncio.run(found.load_tree(before)), FolderTree(root), asyncio.run(found.list_changed_files(before))
+        asyncio.run(repository.load_tree(before)), FolderTree(root), asyncio.run(repository.list_changed_files(before))
     )
-    assert laid.find_entry("a.log") is None and [each.name for each in laid.list_folder("")] == [".gitignore"]
-    found.close()
+    assert laid.find_entry("a.log") is None and [entry.name for entry in laid.list_folder("")] == [".gitignore"]
+    repository.close()
 
 
 def test_a_missing_object_is_told_and_nothing_is_noted_in_the_repository(root: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_missing_object_is_told_and_nothing_is_noted_in_the_repository(root: P
     blob = git(root, "rev-parse", "HEAD:a.yaml")
     (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     files = sorted((root / ".git").rglob("*"))
-    found = history(root)
+    repository = history(root)
     with pytest.raises(Exception, match="in this clone; run git fetch --unshallow"):
-        asyncio.run(found.load_tree(before)).read_file("a.yaml")
-    found.close()
+        asyncio.run(repository.load_tree(before)).read_file("a.yaml")
+    repository.close()
     assert sorted((root / ".git").rglob("*")) == files

@@ -27,7 +27,7 @@ from argosy.sandbox.simulators.model_server import server
 from argosy.sandbox.simulators.model_server.model_file import ModelLoadError, load_model
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import MODEL_KINDS, POD, SERVICE, model, runtime
-from support.simulators import World, condition, key, made
+from support.simulators import World, build_manifest, condition, key
 from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.anyio
@@ -47,10 +47,10 @@ def place() -> Iterator[Path]:
 @contextlib.asynccontextmanager
 async def answering(cluster: EmbeddedCluster, place: Path, addon: AddOn | None = None) -> AsyncIterator[World]:
     async with run_addons([addon or make(KINDS)], cluster, on_failure=lambda: None, folder=place):
-        formats = [{"name": each, "autoSelect": True} for each in ("vLLM", "python", "sklearn")]
+        formats = [{"name": name, "autoSelect": True} for name in ("vLLM", "python", "sklearn")]
         await cluster.create(runtime(formats=formats))
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        await cluster.create(made("v1", "PersistentVolumeClaim", spec, "models"))
+        await cluster.create(build_manifest("v1", "PersistentVolumeClaim", spec, "models"))
         yield World(cluster)
 
 
@@ -77,11 +77,11 @@ async def ask(url: str, path: str, document: Any = None, host: str | None = None
     verb = "GET" if document is None else "POST"
     head = f"{verb} {path} HTTP/1.1\r\nHost: {host or name}\r\nContent-Length: {len(data)}\r\n\r\n"
     writer.write(head.encode() + data)
-    told, _, body = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\r\n\r\n")
+    headers, _, body = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\r\n\r\n")
     writer.close()
-    if not told:
+    if not headers:
         raise ConnectionResetError
-    return int(told.split()[1]), body if b"event-stream" in told else json.loads(body)
+    return int(headers.split()[1]), body if b"event-stream" in headers else json.loads(body)
 
 
 async def refused(url: str) -> bool:
@@ -106,8 +106,8 @@ async def test_a_file_of_python_on_a_volume_is_a_model_that_answers(cluster: Emb
         assert url.startswith("http://web-default.localhost:")
         assert await ask(url, "/v1/models/web:predict", {"instances": [1, 21]}) == (200, {"predictions": [2, 42]})
         tensor = {"name": "x", "shape": [2], "datatype": "INT64", "data": [3, 4]}
-        code, found = await ask(url, "/v2/models/web/infer", {"inputs": [tensor]})
-        assert (code, found["outputs"][0]["data"], found["outputs"][0]["datatype"]) == (200, [6, 8], "INT64")
+        code, response = await ask(url, "/v2/models/web/infer", {"inputs": [tensor]})
+        assert (code, response["outputs"][0]["data"], response["outputs"][0]["datatype"]) == (200, [6, 8], "INT64")
         assert (await ask(url, "/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}))[0] == 400
     assert await refused(url)
 
@@ -116,11 +116,11 @@ async def test_a_text_model_is_a_stub_that_says_so(cluster: EmbeddedCluster, pla
     async with answering(cluster, place) as world:
         await cluster.create(model())
         url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
-        said = {"messages": [{"role": "user", "content": "Hello"}]}
-        code, found = await ask(url, "/v1/chat/completions", said)
-        text = found["choices"][0]["message"]["content"]
+        chat_request = {"messages": [{"role": "user", "content": "Hello"}]}
+        code, response = await ask(url, "/v1/chat/completions", chat_request)
+        text = response["choices"][0]["message"]["content"]
         assert code == 200 and text.startswith("stub of web: simulated by argosy") and text.endswith("You said: Hello")
-        _, streamed = await ask(url, "/v1/chat/completions", {**said, "stream": True})
+        _, streamed = await ask(url, "/v1/chat/completions", {**chat_request, "stream": True})
         assert streamed.endswith(b"data: [DONE]\n\n")
 
 
@@ -253,11 +253,11 @@ async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
             await cluster.create(served)
         for name in ("joblib", "pickle"):
             url = (await world.becomes(SERVICE, is_ready, name))["status"]["url"]
-            found = await ask(url, f"/v1/models/{name}:predict", {"instances": FLOWERS})
-            assert found == (200, {"predictions": [0, 2]})
+            response = await ask(url, f"/v1/models/{name}:predict", {"instances": FLOWERS})
+            assert response == (200, {"predictions": [0, 2]})
             rows = {"name": "x", "shape": [2, 4], "datatype": "FP64", "data": [one for row in FLOWERS for one in row]}
-            code, found = await ask(url, f"/v2/models/{name}/infer", {"inputs": [rows]})
-            assert (code, found["outputs"][0]["data"], found["outputs"][0]["datatype"]) == (200, [0, 2], "INT64")
+            code, response = await ask(url, f"/v2/models/{name}/infer", {"inputs": [rows]})
+            assert (code, response["outputs"][0]["data"], response["outputs"][0]["datatype"]) == (200, [0, 2], "INT64")
             assert (await ask(url, f"/v2/models/{name}"))[1]["platform"] == "sklearn"
 
 
@@ -366,8 +366,8 @@ async def test_a_model_reaches_neither_files_nor_network_nor_processes(cluster: 
     async with server, answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
         url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
-        _, found = await ask(url, "/v1/models/web:predict", {"instances": [1]})
-        assert found == {"predictions": ["refused"] * 4}
+        _, response = await ask(url, "/v1/models/web:predict", {"instances": [1]})
+        assert response == {"predictions": ["refused"] * 4}
 
 
 SPEAKING = "print('I am read')\n\ndef predict(instances):\n    print('asked', instances)\n    return instances\n"
@@ -408,7 +408,7 @@ async def test_stubs_share_a_process_and_no_lines(cluster: EmbeddedCluster, plac
             await cluster.create(manifest)
         urls = {name: (await world.becomes(SERVICE, is_ready, name))["status"]["url"] for name in ("web", "other")}
         await ask(urls["other"], "/v1/completions", {"prompt": "Hello"})
-        pods = {each["metadata"]["labels"]["app"]: each for each in await world.pods()}
+        pods = {pod["metadata"]["labels"]["app"]: pod for pod in await world.pods()}
 
         async def lines(app: str) -> list[str]:
             return [line async for line in printed(addon, pods[app])]

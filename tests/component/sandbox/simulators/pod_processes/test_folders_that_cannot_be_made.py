@@ -36,14 +36,14 @@ def test_a_folder_that_could_not_be_made_is_made_the_next_time(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    made = MAKERS[maker](tmp_path)
+    folder_owner = MAKERS[maker](tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Path, step, refuse)
         with pytest.raises(OSError, match="No space left"):
-            made.get_mirror_folder()
+            folder_owner.get_mirror_folder()
     assert list(temporary.iterdir()) == []
-    folder = made.get_mirror_folder()
-    assert folder.is_dir() and made.get_mirror_folder() == folder
+    folder = folder_owner.get_mirror_folder()
+    assert folder.is_dir() and folder_owner.get_mirror_folder() == folder
     assert maker != "Pod" or folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o711
-    made.close()
+    folder_owner.close()
     assert list(temporary.iterdir()) == []

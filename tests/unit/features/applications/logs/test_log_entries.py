@@ -23,8 +23,8 @@ def test_nothing_asked_is_the_whole_log() -> None:
 
 
 def test_everything_asked_is_taken() -> None:
-    wanted = excerpt("follow=true&tailLines=7&sinceSeconds=60&previous=true")
-    assert wanted == LogOptions(follow=True, tail=7, since_seconds=60, previous=True)
+    options = excerpt("follow=true&tailLines=7&sinceSeconds=60&previous=true")
+    assert options == LogOptions(follow=True, tail=7, since_seconds=60, previous=True)
 
 
 @pytest.mark.parametrize(

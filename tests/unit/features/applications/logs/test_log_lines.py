@@ -49,20 +49,20 @@ def test_a_long_name_is_cut_where_names_are_alike_and_what_is_everywhere_the_sam
     ],
 )
 def test_times_are_read_as_programs_print_them(line: str, at: str) -> None:
-    found = find_line_time(line, NOON)
-    assert (found.time().isoformat() if found else "") == at
+    line_time = find_line_time(line, NOON)
+    assert (line_time.time().isoformat() if line_time else "") == at
 
 
 def test_a_clock_goes_on_after_midnight() -> None:
-    found = find_line_time("00:00:05 on", datetime(2026, 11, 15, 23, 59, 58, tzinfo=UTC))
-    assert found is not None and found.day == 16
+    line_time = find_line_time("00:00:05 on", datetime(2026, 11, 15, 23, 59, 58, tzinfo=UTC))
+    assert line_time is not None and line_time.day == 16
 
 
 def test_lines_stand_in_the_order_of_time_and_those_of_one_container_stay_in_theirs() -> None:
     first = [LogLine("12:00:02 a"), LogLine("  more of a"), LogLine("12:00:01 late"), LogLine("12:00:09 b")]
     second = [LogLine("no time at all"), LogLine("12:00:05 c")]
-    found = merge_by_time([(NOON, first), (NOON, second)])
-    assert [each.text for each in found] == [
+    lines = merge_by_time([(NOON, first), (NOON, second)])
+    assert [line.text for line in lines] == [
         "no time at all", "12:00:02 a", "  more of a", "12:00:01 late", "12:00:05 c", "12:00:09 b",
     ]  # fmt: skip
 

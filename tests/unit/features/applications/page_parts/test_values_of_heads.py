@@ -26,34 +26,34 @@ def app(status: dict[str, Any] | None = None, **metadata: Any) -> Application:
 
 
 def test_what_a_banner_says_is_not_said_twice() -> None:
-    told = {"type": "ComparisonError", "message": "no such path"}
-    found = build_header(app({"conditions": [told], "sync": {"status": "Unknown"}}), None, NOW, MAY)
-    assert found.why == ""
-    assert found.conditions[0][:2] == ("ComparisonError", "no such path")
+    condition = {"type": "ComparisonError", "message": "no such path"}
+    header = build_header(app({"conditions": [condition], "sync": {"status": "Unknown"}}), None, NOW, MAY)
+    assert header.why == ""
+    assert header.conditions[0][:2] == ("ComparisonError", "no such path")
 
 
 def test_what_no_banner_says_is_said() -> None:
     resources = [{"kind": "ConfigMap", "name": "a", "namespace": "ml", "status": "OutOfSync", "version": "v1"}]
-    found = build_header(
+    header = build_header(
         app({"sync": {"status": "OutOfSync"}, "resources": resources, "history": [{"id": 0}]}), None, NOW, MAY
     )
-    assert found.why == "1 of 1 objects differ: ConfigMap/a"
+    assert header.why == "1 of 1 objects differ: ConfigMap/a"
 
 
 def test_a_revision_is_shown_with_what_its_commit_says() -> None:
     commit = "a" * 40
-    told = {commit: ("Raise the limit", "Ann", "2026-11-15T11:00:00Z")}
-    found = build_header(app({"sync": {"status": "Synced", "revision": commit}}), None, NOW, MAY, told)
-    assert [(each.text, each.subject, each.author, each.ref) for each in found.revisions] == [
+    commits = {commit: ("Raise the limit", "Ann", "2026-11-15T11:00:00Z")}
+    header = build_header(app({"sync": {"status": "Synced", "revision": commit}}), None, NOW, MAY, commits)
+    assert [(revision.text, revision.subject, revision.author, revision.ref) for revision in header.revisions] == [
         (commit, "Raise the limit", "Ann", "main")
     ]
 
 
 def test_a_hold_is_shown_with_who_and_why() -> None:
     hold = '{"reason": "incident 42", "by": "ann", "at": "", "revision": ""}'
-    found = build_header(app(annotations={"argosy.dev/hold": hold}), None, NOW, MAY)
-    assert found.hold is not None
-    assert (found.hold["by"], found.hold["reason"]) == ("ann", "incident 42")
+    header = build_header(app(annotations={"argosy.dev/hold": hold}), None, NOW, MAY)
+    assert header.hold is not None
+    assert (header.hold["by"], header.hold["reason"]) == ("ann", "incident 42")
 
 
 def test_what_waits_for_a_yes_is_marked() -> None:
@@ -74,16 +74,16 @@ def test_who_may_not_read_logs_has_no_tab_for_them() -> None:
 
 def test_a_window_that_is_closed_says_until_when() -> None:
     window = SyncWindow(kind="deny", schedule="0 11 * * *", duration="2h", applications=("*",))
-    found = find_window_notice(app(), Project(name="team", windows=(window,)), NOW)
-    assert found is not None
-    assert (found.text, found.is_for_all) == ("sync blocked until 13:00", True)
+    notice = find_window_notice(app(), Project(name="team", windows=(window,)), NOW)
+    assert notice is not None
+    assert (notice.text, notice.is_for_all) == ("sync blocked until 13:00", True)
 
 
 def test_a_window_that_people_may_pass_says_so() -> None:
     window = SyncWindow(kind="deny", schedule="0 11 * * *", duration="2h", applications=("*",), manual_sync=True)
-    found = find_window_notice(app(), Project(name="team", windows=(window,)), NOW)
-    assert found is not None
-    assert (found.text, found.is_for_all) == ("automatic sync blocked until 13:00", False)
+    notice = find_window_notice(app(), Project(name="team", windows=(window,)), NOW)
+    assert notice is not None
+    assert (notice.text, notice.is_for_all) == ("automatic sync blocked until 13:00", False)
 
 
 def test_where_there_is_no_window_nothing_is_marked() -> None:

@@ -26,20 +26,20 @@ def deployment(number: int, revision: str, **more: Any) -> dict[str, Any]:
 
 def test_the_newest_deployment_stands_first_with_who_asked_for_it() -> None:
     history = [deployment(0, "a", initiatedBy={"username": "ann"}), deployment(1, "b", initiatedBy={"automated": True})]
-    found = list_deployment_rows(app(history=history), {"b" * 40: ("Raise it", "Ann", "")})
-    assert [(each.id, each.by, each.subject, each.is_now, each.seconds) for each in found] == [
+    rows = list_deployment_rows(app(history=history), {"b" * 40: ("Raise it", "Ann", "")})
+    assert [(row.id, row.by, row.subject, row.is_now, row.seconds) for row in rows] == [
         (1, "automatic", "Raise it", True, 10.0),
         (0, "ann", "", False, 10.0),
     ]
 
 
 def test_a_deployment_that_is_the_same_as_now_is_told() -> None:
-    found = list_deployment_rows(app(history=[deployment(0, "a"), deployment(1, "a")]))
-    assert [each.is_same for each in found] == [True, True]
-    assert [each.back for each in found] == [None, None]
+    rows = list_deployment_rows(app(history=[deployment(0, "a"), deployment(1, "a")]))
+    assert [row.is_same for row in rows] == [True, True]
+    assert [row.back for row in rows] == [None, None]
     back = app(history=[deployment(0, "a"), deployment(1, "b"), deployment(2, "a")])
-    assert [each.back for each in list_deployment_rows(back)] == [0, None, None]
-    assert [each.reason for each in list_timeline_events(back, [])] == ["Rolled back", "Deployed", "Deployed"]
+    assert [row.back for row in list_deployment_rows(back)] == [0, None, None]
+    assert [entry.reason for entry in list_timeline_events(back, [])] == ["Rolled back", "Deployed", "Deployed"]
 
 
 def test_events_and_syncs_are_one_story_with_the_newest_first() -> None:
@@ -52,9 +52,9 @@ def test_events_and_syncs_are_one_story_with_the_newest_first() -> None:
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "ml", "name": "web-1"},
     }
     history = [deployment(0, "a"), deployment(1, "b")]
-    found = list_timeline_events(app(history=history), [event])
-    assert [each.kind for each in found] == ["Sync", "Warning", "Sync"]
-    assert (found[1].url, found[1].count) == ("/apps/argocd/web/r/-/Pod/ml/web-1", 4)
+    timeline = list_timeline_events(app(history=history), [event])
+    assert [entry.kind for entry in timeline] == ["Sync", "Warning", "Sync"]
+    assert (timeline[1].url, timeline[1].count) == ("/apps/argocd/web/r/-/Pod/ml/web-1", 4)
 
 
 def test_only_warnings_leaves_out_what_is_normal() -> None:
@@ -65,8 +65,8 @@ def test_only_warnings_leaves_out_what_is_normal() -> None:
 
 def test_parameters_say_where_they_are_set() -> None:
     kustomize = {"images": ["web=registry.example.com/web:2"], "namePrefix": "dev-"}
-    (found,) = list_source_parameters(app({**SOURCE, "kustomize": kustomize}))
-    assert [(each.name, each.value, each.origin) for each in found.rows] == [
+    (parameters,) = list_source_parameters(app({**SOURCE, "kustomize": kustomize}))
+    assert [(row.name, row.value, row.origin) for row in parameters.rows] == [
         ("image web", "registry.example.com/web:2", "spec.source.kustomize.images"),
         ("namePrefix", "dev-", "spec.source.kustomize.namePrefix"),
     ]
@@ -74,9 +74,9 @@ def test_parameters_say_where_they_are_set() -> None:
 
 def test_helm_values_are_shown_whole() -> None:
     helm = {"parameters": [{"name": "replicas", "value": "3"}], "valuesObject": {"a": {"b": 1}}}
-    (found,) = list_source_parameters(app({**SOURCE, "helm": helm}))
-    assert [(each.name, each.value) for each in found.rows] == [("replicas", "3")]
-    assert found.values == "a:\n  b: 1\n"
+    (parameters,) = list_source_parameters(app({**SOURCE, "helm": helm}))
+    assert [(row.name, row.value) for row in parameters.rows] == [("replicas", "3")]
+    assert parameters.values == "a:\n  b: 1\n"
 
 
 def test_each_field_has_the_one_who_set_it() -> None:
@@ -94,8 +94,8 @@ def test_each_field_has_the_one_who_set_it() -> None:
         "metadata": {"name": "web", "uid": "x", "managedFields": [managed]},
         "spec": {"replicas": 3, "paused": False},
     }
-    found = {each.path: each.manager for each in list_field_owners(live, live)}
-    assert found == {".metadata.name": "", ".spec.replicas": "hpa", ".spec.paused": ""}
+    managers = {owner.path: owner.manager for owner in list_field_owners(live, live)}
+    assert managers == {".metadata.name": "", ".spec.replicas": "hpa", ".spec.paused": ""}
 
 
 def test_what_was_last_applied_is_read_and_what_is_none_is_not() -> None:
@@ -111,8 +111,8 @@ def test_what_was_last_applied_is_read_and_what_is_none_is_not() -> None:
 def test_a_policy_is_changed_and_nothing_beside_it() -> None:
     automated = {"enabled": False, "allowEmpty": True}
     wire = {"spec": {"syncPolicy": {"automated": automated, "syncOptions": ["PruneLast=true"]}}}
-    made = set_automated_policy(wire, automated=True, prune=True, self_heal=False)["spec"]["syncPolicy"]
-    assert made == {
+    policy = set_automated_policy(wire, automated=True, prune=True, self_heal=False)["spec"]["syncPolicy"]
+    assert policy == {
         "automated": {"allowEmpty": True, "prune": True, "selfHeal": False},
         "syncOptions": ["PruneLast=true"],
     }

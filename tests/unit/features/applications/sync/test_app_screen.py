@@ -91,7 +91,7 @@ def test_waves_are_in_order_and_show_what_is_still_to_come() -> None:
     assert lines[2] == " Running: one more"
 
 
-def asked(*resources: dict[str, Any]) -> Application:
+def build_pending_application(*resources: dict[str, Any]) -> Application:
     """An operation is asked for; what is told is still that of the one before."""
     live = {"kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}
     result = {"group": "", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "Synced",
@@ -113,16 +113,16 @@ def test_only_an_object_that_is_missing_is_shown_as_missing_while_it_waits() -> 
     absent = {"kind": "ConfigMap", "namespace": "ml", "name": "absent", "status": "OutOfSync",
               "health": {"status": "Missing"}}  # fmt: skip
     same = {"kind": "ConfigMap", "namespace": "ml", "name": "same", "status": "Synced"}
-    lines = render_waves(asked(absent, same), TerminalOutput(io.StringIO()))
+    lines = render_waves(build_pending_application(absent, same), TerminalOutput(io.StringIO()))
     words = {line.split()[4]: line.split()[3] for line in lines}
     assert words == {"ConfigMap/absent": "Missing", "ConfigMap/same": "Synced", "ConfigMap/settings": "OutOfSync"}
 
 
 def test_results_of_the_operation_before_are_not_shown_as_those_of_the_one_that_is_asked_for() -> None:
     stream = io.StringIO()
-    ResultLinePrinter(stream).show(asked())
+    ResultLinePrinter(stream).show(build_pending_application())
     assert "settings" in stream.getvalue() and "unchanged" not in stream.getvalue()
-    drawn = "\n".join(render_waves(asked(), TerminalOutput(io.StringIO())))
+    drawn = "\n".join(render_waves(build_pending_application(), TerminalOutput(io.StringIO())))
     assert "unchanged" not in drawn and "Succeeded" not in drawn
 
 
@@ -149,22 +149,25 @@ def test_a_line_is_printed_once_for_each_state() -> None:
 
 
 def test_each_attempt_that_will_be_made_again_is_told_once() -> None:
-    told: list[str] = []
-    retries = RetryReporter(told.append)
+    messages: list[str] = []
+    retries = RetryReporter(messages.append)
     ended = "2026-01-01T00:00:01Z"
     for count in (0, 1, 1, 2):
-        said = f"no such branch. Retrying attempt #{count} at 3:04PM."
-        retries.show(application(finishedAt=ended if count else "", retryCount=count, message=said))  # type: ignore[arg-type]
+        message = f"no such branch. Retrying attempt #{count} at 3:04PM."
+        retries.show(application(finishedAt=ended if count else "", retryCount=count, message=message))  # type: ignore[arg-type]
     retries.show(application(retryCount=2))  # type: ignore[arg-type]
     retries.show(application("Failed", finishedAt=ended, retryCount=3))  # type: ignore[arg-type]
-    assert told == [f"models: no such branch. Retrying attempt #{count} at 3:04PM." for count in (1, 2)]
+    assert messages == [f"models: no such branch. Retrying attempt #{count} at 3:04PM." for count in (1, 2)]
 
 
 def test_differences_are_printed_as_the_program_diff_prints_them() -> None:
-    found = DifferingObject(KEY, (), "a\nb\nc\n", "a\nx\nc\nd\n")
-    assert format_normal_diff(found) == ["2c2", "< b", "---", "> x", "3a4", "> d"]
+    differing_object = DifferingObject(KEY, (), "a\nb\nc\n", "a\nx\nc\nd\n")
+    assert format_normal_diff(differing_object) == ["2c2", "< b", "---", "> x", "3a4", "> d"]
     assert format_normal_diff(DifferingObject(KEY, (), "a\nb\n", "")) == ["1,2d0", "< a", "< b"]
-    assert format_unified_diff(found)[:2] == ["--- live/ConfigMap/ml/settings", "+++ desired/ConfigMap/ml/settings"]
+    assert format_unified_diff(differing_object)[:2] == [
+        "--- live/ConfigMap/ml/settings",
+        "+++ desired/ConfigMap/ml/settings",
+    ]
 
 
 def test_a_tree_is_drawn_with_children_below_their_parents_and_rings_left_out() -> None:
@@ -176,8 +179,8 @@ def test_a_tree_is_drawn_with_children_below_their_parents_and_rings_left_out() 
 
     ring = [ResourceKey("", "A", "ml", name) for name in ("this", "that")]
     nodes = [node(root, None), node(one, root), node(two, one), node(three, root)]
-    found = list(list_tree_lines([*nodes, node(ring[0], ring[1]), node(ring[1], ring[0])]))
-    assert [(each.node.key.name, each.is_last) for each in found] == [
+    lines = list(list_tree_lines([*nodes, node(ring[0], ring[1]), node(ring[1], ring[0])]))
+    assert [(line.node.key.name, line.is_last) for line in lines] == [
         ("root", ()), ("one", (False,)), ("two", (False, True)), ("three", (True,)),
     ]  # fmt: skip
 
@@ -274,6 +277,6 @@ def test_what_is_ill_is_named_before_what_differs_and_that_before_what_is_missin
         return read_application({"metadata": {"name": name}, "spec": {}, "status": status})
 
     deployed = [{"id": 1, "revision": "a", "deployedAt": "2026-01-01T00:00:00Z"}]
-    apps = [*(app(f"app-{number}", *each, []) for number, each in enumerate(others)),
+    apps = [*(app(f"app-{number}", *states, []) for number, states in enumerate(others)),
             app("models", "OutOfSync", "Healthy", deployed)]  # fmt: skip
     assert text_output.render_summary_line(apps).endswith(f"next: {advice}")

@@ -32,8 +32,8 @@ def form(*pairs: tuple[str, str]) -> QueryParameters:
 
 
 def test_an_empty_form_is_a_plain_sync() -> None:
-    made = sync_operation(app(), read_sync_form(app(), form()), "ann")
-    assert made["sync"] == {"syncStrategy": {"hook": {}}}
+    operation = sync_operation(app(), read_sync_form(app(), form()), "ann")
+    assert operation["sync"] == {"syncStrategy": {"hook": {}}}
 
 
 def test_all_resources_are_the_same_as_none() -> None:
@@ -56,8 +56,10 @@ def test_replace_needs_its_word() -> None:
 def test_an_option_of_the_application_that_is_unticked_is_taken_back() -> None:
     wish = read_sync_form(app(("CreateNamespace=true",)), form())
     assert wish.options == ("CreateNamespace=false",)
-    kept = read_sync_form(app(("CreateNamespace=true",)), form(("option", "CreateNamespace"), ("option", "PruneLast")))
-    assert kept.options == ("PruneLast=true",)
+    sync_form = read_sync_form(
+        app(("CreateNamespace=true",)), form(("option", "CreateNamespace"), ("option", "PruneLast"))
+    )
+    assert sync_form.options == ("PruneLast=true",)
 
 
 def test_skipping_validation_is_the_option_turned_off() -> None:

@@ -71,6 +71,6 @@ def test_a_namespace_is_only_proposed_if_it_can_be_made(
     assert (
         report_outcome(failed_app(f'namespaces "{namespace}" not found', namespace=namespace), "sync") == EXIT_NEGATIVE
     )
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert advice in told
-    assert ("CreateNamespace" in told) == (namespace == "ml")
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert advice in last_line
+    assert ("CreateNamespace" in last_line) == (namespace == "ml")

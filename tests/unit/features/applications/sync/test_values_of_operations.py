@@ -46,8 +46,8 @@ def app(results: list[dict[str, Any]], phase: str = "Running", **more: Any) -> A
 
 def test_what_was_asked_for_and_has_not_begun_is_not_taken_for_the_one_before() -> None:
     wire = dict(app([result("one", "Succeeded")], "Succeeded", finishedAt="2026-11-15T12:00:09Z").wire)
-    asked = read_application({**wire, "operation": {"sync": {}, "initiatedBy": {"username": "bob"}}})
-    line = build_operation_timeline(asked, NOW)
+    requested_app = read_application({**wire, "operation": {"sync": {}, "initiatedBy": {"username": "bob"}}})
+    line = build_operation_timeline(requested_app, NOW)
     assert line is not None and (line.by, line.phase, line.revision, line.done) == ("bob", "Running", "", 0)
     assert line.is_running and "has not started yet" in line.message and line.blocker is None
 

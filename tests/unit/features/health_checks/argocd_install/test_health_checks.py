@@ -72,26 +72,26 @@ def test_the_key_of_a_check_is_the_group_and_the_kind_with_an_underscore_between
     assert check.key == "resource.customizations.health.serving.kserve.io_InferenceService"
 
 
-@pytest.mark.parametrize("each", [10, pytest.param(1, marks=pytest.mark.tier("all"))])
-def test_every_script_of_ours_can_stand_in_a_setting(each: int) -> None:
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.tier("all"))])
+def test_every_script_of_ours_can_stand_in_a_setting(step: int) -> None:
     """argo: checks in settings have no libraries beyond the basic ones, unlike bundled ones."""
     rules = [
         *load_bundled_rules().values(),
         *(rule for name in list_profiles() for rule in load_profile_rules(name).values()),
     ]
     assert len(rules) > 50
-    found = [(rule.where, one) for rule in rules[::each] for one in lint_script(rule.script)]
-    wrong = [(where, one.message) for where, one in found if one.severity == "error"]
+    lint_findings = [(rule.where, one) for rule in rules[::step] for one in lint_script(rule.script)]
+    wrong = [(where, one.message) for where, one in lint_findings if one.severity == "error"]
     assert wrong == []
 
 
 def test_foreign_entries_keep_their_place_and_every_field() -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
+    checks = build_requested_checks(DEFAULT_KINDS)
     before = [PVC, entry(INFERENCE_SERVICE, "return {}"), SECRET]
-    after = merge_entries(before, wanted)
+    after = merge_entries(before, checks)
     assert [after[0], after[2]] == [PVC, SECRET]
-    assert after[1] == wanted[0].entry
-    assert after[3:] == [wanted[1].entry]
+    assert after[1] == checks[0].entry
+    assert after[3:] == [checks[1].entry]
 
 
 def test_other_fields_of_our_entry_stay() -> None:
@@ -121,16 +121,16 @@ CHECKS = st.lists(st.sampled_from(KINDS), unique=True, max_size=3).map(
 @settings(max_examples=examples())
 @given(ENTRIES, CHECKS)
 def test_merging_keeps_all_of_others_in_order_has_ours_once_and_is_done_after_once(
-    before: list[dict[str, str]], wanted: list[RequestedHealthCheck]
+    before: list[dict[str, str]], checks: list[RequestedHealthCheck]
 ) -> None:
-    after = merge_entries(before, wanted)
-    ours = {check.group_kind for check in wanted}
-    foreign = [each for each in before if read_entry_kind(each) not in ours]
-    assert [each for each in after if read_entry_kind(each) not in ours] == foreign
-    assert sorted(each["check"] for each in after if read_entry_kind(each) in ours) == sorted(
-        each.script for each in wanted
+    after = merge_entries(before, checks)
+    ours = {check.group_kind for check in checks}
+    foreign = [check_entry for check_entry in before if read_entry_kind(check_entry) not in ours]
+    assert [check_entry for check_entry in after if read_entry_kind(check_entry) not in ours] == foreign
+    assert sorted(check_entry["check"] for check_entry in after if read_entry_kind(check_entry) in ours) == sorted(
+        requested_check.script for requested_check in checks
     )
-    assert merge_entries(after, wanted) == after
+    assert merge_entries(after, checks) == after
 
 
 def test_of_two_entries_for_one_kind_the_last_is_in_force() -> None:
@@ -139,16 +139,16 @@ def test_of_two_entries_for_one_kind_the_last_is_in_force() -> None:
 
 
 def test_keys_of_argocd_cm_are_read_back_as_kinds() -> None:
-    wanted = build_requested_checks([*DEFAULT_KINDS, GroupKind("", "PersistentVolumeClaim")])
-    data = {check.key: check.script for check in wanted} | {"url": "https://x", "resource.exclusions": "[]"}
-    assert read_scripts_from_data(data) == {check.group_kind: check.script for check in wanted}
+    checks = build_requested_checks([*DEFAULT_KINDS, GroupKind("", "PersistentVolumeClaim")])
+    data = {check.key: check.script for check in checks} | {"url": "https://x", "resource.exclusions": "[]"}
+    assert read_scripts_from_data(data) == {check.group_kind: check.script for check in checks}
 
 
 def test_a_script_that_differs_in_one_character_is_missing() -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
-    data = {check.key: check.script for check in wanted}
-    assert list_missing_checks(data, wanted) == []
-    assert list_missing_checks({**data, wanted[0].key: wanted[0].script[:-2] + "\n"}, wanted) == [wanted[0]]
+    checks = build_requested_checks(DEFAULT_KINDS)
+    data = {check.key: check.script for check in checks}
+    assert list_missing_checks(data, checks) == []
+    assert list_missing_checks({**data, checks[0].key: checks[0].script[:-2] + "\n"}, checks) == [checks[0]]
 
 
 def test_the_profile_that_is_replaced_is_named() -> None:
@@ -167,9 +167,9 @@ def test_a_change_says_what_it_does() -> None:
 
 
 def test_every_kind_of_kserve_counts_as_being_there_already() -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
-    assert list_affected_kinds([TRAINED_MODEL], wanted) == [TRAINED_MODEL]
-    assert list_affected_kinds([GroupKind("", "PersistentVolumeClaim")], wanted) == []
+    checks = build_requested_checks(DEFAULT_KINDS)
+    assert list_affected_kinds([TRAINED_MODEL], checks) == [TRAINED_MODEL]
+    assert list_affected_kinds([GroupKind("", "PersistentVolumeClaim")], checks) == []
     assert (
         list_affected_kinds(
             [TRAINED_MODEL], build_requested_checks([GroupKind("mlops.mlops.dev", "NotebookValidationJob")])

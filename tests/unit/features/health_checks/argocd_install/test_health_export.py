@@ -56,35 +56,35 @@ def test_the_resource_says_that_applying_it_replaces_the_list_and_what_merges() 
 
 
 def test_the_resource_holds_the_checks_and_nothing_else() -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
-    manifest = read_yaml(render_export("cr", wanted, namespace="gitops", name="mine"))
+    checks = build_requested_checks(DEFAULT_KINDS)
+    manifest = read_yaml(render_export("cr", checks, namespace="gitops", name="mine"))
     assert manifest == {
         "apiVersion": "argoproj.io/v1beta1",
         "kind": "ArgoCD",
         "metadata": {"name": "mine", "namespace": "gitops"},
-        "spec": {"resourceHealthChecks": [check.entry for check in wanted]},
+        "spec": {"resourceHealthChecks": [check.entry for check in checks]},
     }
 
 
 def test_the_config_map_holds_our_keys_only_and_the_label_by_which_argo_cd_finds_it() -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
-    manifest = read_yaml(render_export("configmap", wanted))
-    assert manifest["data"] == {check.key: check.script for check in wanted}
+    checks = build_requested_checks(DEFAULT_KINDS)
+    manifest = read_yaml(render_export("configmap", checks))
+    assert manifest["data"] == {check.key: check.script for check in checks}
     assert manifest["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
     assert (manifest["metadata"]["name"], manifest["metadata"]["namespace"]) == ("argocd-cm", "argocd")
 
 
 def test_the_variables_are_a_list_of_group_kind_and_check() -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
-    variables = read_yaml(render_export("ansible", wanted))
-    assert variables == {"validated_patterns_argocd_health_checks": [check.entry for check in wanted]}
+    checks = build_requested_checks(DEFAULT_KINDS)
+    variables = read_yaml(render_export("ansible", checks))
+    assert variables == {"validated_patterns_argocd_health_checks": [check.entry for check in checks]}
 
 
 @pytest.mark.parametrize("form", [form for form in EXPORT_FORMATS if form != "ansible"])
 def test_what_is_exported_is_read_back_as_the_same_checks(form: str) -> None:
-    wanted = build_requested_checks(DEFAULT_KINDS)
-    found = read_manifests([read_yaml(render_export(form, wanted))])
-    assert found.faults == ()
-    assert {check.pattern: check.script for check in found.checks} == {
-        f"{check.group_kind.group}/{check.group_kind.kind}": check.script for check in wanted
+    checks = build_requested_checks(DEFAULT_KINDS)
+    customizations = read_manifests([read_yaml(render_export(form, checks))])
+    assert customizations.faults == ()
+    assert {check.pattern: check.script for check in customizations.checks} == {
+        f"{check.group_kind.group}/{check.group_kind.kind}": check.script for check in checks
     }

@@ -176,32 +176,32 @@ def verification(data: dict[str, str], *checks: Any, **spec: Any) -> HealthVerif
 
 async def test_a_key_that_only_argocd_cm_has_is_explained() -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
-    found = verification({**KEYS, key: "return {}"}, *(check.entry for check in WANTED))
-    assert found.is_ok and found.stray_keys == [key]
-    lines = "\n".join(str(said) for said in render_verification(found))
+    result = verification({**KEYS, key: "return {}"}, *(check.entry for check in WANTED))
+    assert result.is_ok and result.stray_keys == [key]
+    lines = "\n".join(str(line) for line in render_verification(result))
     assert f"⚠ {key} is in argocd-cm, but not in the ArgoCD CR" in lines
     assert "this is expected behaviour, use the CR" in lines
 
 
 async def test_a_key_that_extra_config_asks_for_is_no_stray() -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
-    found = verification({**KEYS, key: "x"}, *(check.entry for check in WANTED), extraConfig={key: "x"})
-    assert found.stray_keys == []
+    result = verification({**KEYS, key: "x"}, *(check.entry for check in WANTED), extraConfig={key: "x"})
+    assert result.stray_keys == []
 
 
 async def test_a_script_of_which_one_line_is_missing_has_not_arrived() -> None:
     model = WANTED[0]
-    found = verification({model.key: model.script.partition("\n")[2]}, model.entry)
-    assert not found.is_ok
-    assert [of.kind for of in found.unpropagated_kinds] == ["InferenceService"]
-    lines = [str(said) for said in render_verification(found)]
+    result = verification({model.key: model.script.partition("\n")[2]}, model.entry)
+    assert not result.is_ok
+    assert [of.kind for of in result.unpropagated_kinds] == ["InferenceService"]
+    lines = [str(line) for line in render_verification(result)]
     assert "⚠ Health check not yet in ConfigMap" in lines and f"  {model.key}: holds another script" in lines
 
 
 async def test_extra_config_that_wins_over_the_list_is_named() -> None:
     model = WANTED[0]
-    found = verification({model.key: "x"}, model.entry, extraConfig={model.key: "x"})
-    lines = [str(said) for said in render_verification(found)]
+    result = verification({model.key: "x"}, model.entry, extraConfig={model.key: "x"})
+    lines = [str(output_line) for output_line in render_verification(result)]
     assert f"  {model.key}: holds another script; spec.extraConfig overrides this key" in lines
     assert "  Remove it from spec.extraConfig of ArgoCD mine, then run this again" in lines
     assert not any("Wait 10 seconds" in line for line in lines), "no operator will change that"
@@ -209,22 +209,22 @@ async def test_extra_config_that_wins_over_the_list_is_named() -> None:
 
 async def test_a_kind_that_is_listed_twice_is_told() -> None:
     model = WANTED[0]
-    found = verification(KEYS, model.entry, model.entry)
-    assert any("is listed more than once; the last entry wins" in str(said) for said in render_verification(found))
+    result = verification(KEYS, model.entry, model.entry)
+    assert any("is listed more than once; the last entry wins" in str(line) for line in render_verification(result))
 
 
 async def test_a_check_that_does_not_compile_is_not_verified_and_its_line_is_told() -> None:
     model = WANTED[0]
     script = "local health = {}\nif obj.status ~= nil the\nreturn health"
-    found = verification({model.key: script}, {**model.entry, "check": script})
-    lines = [str(said) for said in render_verification(found)]
-    assert not found.is_ok and found.unpropagated_kinds == []
+    result = verification({model.key: script}, {**model.entry, "check": script})
+    lines = [str(output_line) for output_line in render_verification(result)]
+    assert not result.is_ok and result.unpropagated_kinds == []
     assert any(line.startswith(f"✗ {model.key} in argocd-cm fails: line 2: does not parse") for line in lines)
     assert "Verification Complete" not in lines
-    assert "line 2" in found.to_wire()["checks"][0]["error"]
+    assert "line 2" in result.to_wire()["checks"][0]["error"]
 
 
 async def test_a_check_of_another_kind_that_does_not_compile_is_told_too() -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
-    found = verification({**KEYS, key: "if"}, *(check.entry for check in WANTED), extraConfig={key: "if"})
-    assert not found.is_ok and list(found.script_errors) == [key]
+    result = verification({**KEYS, key: "if"}, *(check.entry for check in WANTED), extraConfig={key: "if"})
+    assert not result.is_ok and list(result.script_errors) == [key]

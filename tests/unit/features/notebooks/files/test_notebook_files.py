@@ -38,8 +38,8 @@ def stream(text: str, name: str = "stdout") -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": text}
 
 
-def shown(**data: Any) -> dict[str, Any]:
-    return {"output_type": "display_data", "data": {name.replace("__", "/"): each for name, each in data.items()}}
+def build_display_output(**data: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {name.replace("__", "/"): content for name, content in data.items()}}
 
 
 def notebook(*cells: Cell) -> dict[str, Any]:
@@ -97,7 +97,9 @@ def tags_of(page: str) -> list[tuple[str, dict[str, str | None]]]:
 def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
     finding = {"cell": 0, "severity": "warning", "category": "x", "message": attack, "suggestion": attack}
     outputs = [stream(attack), stream(attack, "stderr"), {"output_type": "error", "ename": attack, "evalue": attack}]
-    outputs += [shown(**{mime: attack}) for mime in ("text__plain", "text__html", "image__svg", "image__png")]
+    outputs += [
+        build_display_output(**{mime: attack}) for mime in ("text__plain", "text__html", "image__svg", "image__png")
+    ]
     executed = notebook(code(attack, *outputs), {"cell_type": "markdown", "source": attack})
     executed["metadata"]["papermill"] = {"parameters": {attack: attack}}
     failed = {0: {"status": "failed", "error": attack, "traceback": attack}}
@@ -113,20 +115,24 @@ def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
 
 
 def test_the_page_forbids_itself_everything_but_its_style_and_its_pictures() -> None:
-    executed = notebook(code("plot()", shown(image__png=base64.b64encode(PNG).decode(), text__plain="<Figure>")))
+    executed = notebook(
+        code("plot()", build_display_output(image__png=base64.b64encode(PNG).decode(), text__plain="<Figure>"))
+    )
     tags = tags_of(render_report(summary(executed), executed))
-    policy = next(found["content"] for tag, found in tags if found.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attributes["content"] for tag, attributes in tags if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
     assert "unsafe" not in policy
-    assert [found["src"] for tag, found in tags if tag == "img"] == [
+    assert [attributes["src"] for tag, attributes in tags if tag == "img"] == [
         f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     ]
 
 
 @pytest.mark.parametrize("content", ["no base64!", base64.b64encode(b"<svg onload=alert(1)>").decode(), 7, None])
 def test_what_only_claims_to_be_a_picture_is_not_shown_as_one(content: Any) -> None:
-    executed = notebook(code("plot()", shown(image__png=content)))
+    executed = notebook(code("plot()", build_display_output(image__png=content)))
     assert [tag for tag, _ in tags_of(render_report(summary(executed), executed)) if tag == "img"] == []
 
 
@@ -153,8 +159,8 @@ def test_each_cell_is_a_case_and_what_blocks_is_a_failure() -> None:
         {"cell": 1, "severity": "warning", "category": "nan-detected", "message": "loss is NaN"},
         {"cell": -1, "severity": "info", "category": "missing-assertion", "message": "none"},
     ]
-    found = summary(executed, golden, findings=findings, status="failed", cells={2: {"status": "skipped"}})
-    suite = ElementTree.fromstring(render_junit([found]).encode()).find("testsuite")
+    run_summary = summary(executed, golden, findings=findings, status="failed", cells={2: {"status": "skipped"}})
+    suite = ElementTree.fromstring(render_junit([run_summary]).encode()).find("testsuite")
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "2", "1")
     names = {case.get("name"): [child.tag for child in case] for case in suite}
@@ -171,7 +177,7 @@ def test_a_failure_that_no_cell_is_to_blame_for_is_told_too() -> None:
     suite = ElementTree.fromstring(
         render_junit([summary(notebook(code("x")), status="failed", error="no kernel")]).encode()
     )
-    assert [each.get("message") for each in suite.iter("failure")] == ["no kernel"]
+    assert [failure.get("message") for failure in suite.iter("failure")] == ["no kernel"]
 
 
 def test_titles_are_the_first_words_that_say_something() -> None:
@@ -196,9 +202,9 @@ def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
 def test_the_line_that_failed_is_marked() -> None:
     cell = code("\n".join(f"line {number}" for number in range(1, 21)), execution_count=4)
     traceback = "Cell In[4], line 9\n...\nCell In[1], line 3, in f(x)"
-    shown = list_failing_lines(cell, traceback)
-    assert [line for line in shown if line.startswith("→")] == ["→   9  line 9"]
-    assert (shown[0], shown[-1]) == ("    6  line 6", "   12  line 12")
+    lines = list_failing_lines(cell, traceback)
+    assert [line for line in lines if line.startswith("→")] == ["→   9  line 9"]
+    assert (lines[0], lines[-1]) == ("    6  line 6", "   12  line 12")
     assert list_failing_lines(cell, "no line")[0] == "    1  line 1"
     assert list_failing_lines(code("", execution_count=4), traceback) == []
 
@@ -206,9 +212,11 @@ def test_the_line_that_failed_is_marked() -> None:
 # -- lint ------------------------------------------------------------------------------------------------------------
 
 
-def linted(*cells: Cell, level: str = "development", given: tuple[str, ...] = ()) -> list[tuple[int, str, str]]:
-    found = lint_notebook("n.ipynb", notebook(*cells), ValidationConfig(level=level), given)
-    return [(each.finding.cell, each.finding.severity, each.rule) for each in found]
+def linted(
+    *cells: Cell, level: str = "development", parameter_names: tuple[str, ...] = ()
+) -> list[tuple[int, str, str]]:
+    remarks = lint_notebook("n.ipynb", notebook(*cells), ValidationConfig(level=level), parameter_names)
+    return [(remark.finding.cell, remark.finding.severity, remark.rule) for remark in remarks]
 
 
 def test_a_sound_notebook_has_no_remarks() -> None:
@@ -223,8 +231,8 @@ def test_a_sound_notebook_has_no_remarks() -> None:
         ([code("a", {"output_type": "error", "ename": "KeyError", "evalue": "x"})], (0, "warning", "AGY304")),
         ([code("print(key)", stream("AKIA" + "ABCDEFGHIJKLMNOP"))], (0, "error", "AGY304")),
         ([code("u = 'postgres://me:geheim123@db/x'")], (0, "error", "AGY304")),
-        ([code("x", shown(text__plain="-----BEGIN RSA PRIVATE KEY-----"))], (0, "error", "AGY304")),
-        ([code("import random\nrandom.random()", shown(text__plain="0.3"))], (0, "info", "AGY305")),
+        ([code("x", build_display_output(text__plain="-----BEGIN RSA PRIVATE KEY-----"))], (0, "error", "AGY304")),
+        ([code("import random\nrandom.random()", build_display_output(text__plain="0.3"))], (0, "info", "AGY305")),
         ([code("def f():\n    print(1)\nx = f()")], (0, "warning", "AGY306")),
     ],
 )
@@ -234,9 +242,9 @@ def test_faults_of_a_notebook_are_found(cells: list[Cell], remark: tuple[int, st
 
 def test_a_secret_is_not_repeated() -> None:
     secret = "ghp_" + "a1B2" * 9
-    found = lint_notebook("n.ipynb", notebook(code(f"t = '{secret}'")), ValidationConfig())
-    assert found
-    assert secret not in json.dumps([each.to_wire() for each in found])
+    remarks = lint_notebook("n.ipynb", notebook(code(f"t = '{secret}'")), ValidationConfig())
+    assert remarks
+    assert secret not in json.dumps([remark.to_wire() for remark in remarks])
 
 
 def test_an_address_whose_password_is_a_variable_has_no_secret() -> None:
@@ -244,22 +252,22 @@ def test_an_address_whose_password_is_a_variable_has_no_secret() -> None:
 
 
 def test_chance_with_a_seed_or_a_mark_is_fine() -> None:
-    by_chance = code("import random\nrandom.random()", shown(text__plain="0.3"))
+    by_chance = code("import random\nrandom.random()", build_display_output(text__plain="0.3"))
     assert linted(code("random.seed(1)"), by_chance) == []
     assert linted({**by_chance, "metadata": {"tags": ["nbval-ignore-output"]}}) == []
 
 
 def test_parameters_that_a_notebook_does_not_declare_are_named() -> None:
     cell = code("alpha = 1", metadata={"tags": ["parameters"]})
-    assert linted(cell, given=("alpha", "beta")) == [(-1, "warning", "AGY303")]
+    assert linted(cell, parameter_names=("alpha", "beta")) == [(-1, "warning", "AGY303")]
 
 
 def test_the_level_says_what_fails() -> None:
-    found = lint_notebook(
+    remarks = lint_notebook(
         "n.ipynb", notebook(code("a", execution_count=5), code("b", execution_count=2)), ValidationConfig()
     )
-    assert list_failing_remarks(found, "development") == []
-    assert list_failing_remarks(found, "production") == found
+    assert list_failing_remarks(remarks, "development") == []
+    assert list_failing_remarks(remarks, "production") == remarks
 
 
 # -- accept ----------------------------------------------------------------------------------------------------------
@@ -269,9 +277,9 @@ def test_only_the_outputs_of_the_cells_that_are_named_are_accepted() -> None:
     golden = notebook(code("a", stream("1")), code("b", stream("1")), code("c = 1"))
     executed = notebook(code("a", stream("2")), code("b", stream("2")), code("c = 2"))
     differences = list_differences(executed, golden, ComparisonConfig())
-    made = accept_outputs(executed, golden, {1}, differences)
-    assert [cell["outputs"] for cell in made["cells"]] == [[stream("1")], [stream("2")], []]
-    assert [cell["source"] for cell in made["cells"]] == ["a", "b", "c = 1"]
+    accepted_notebook = accept_outputs(executed, golden, {1}, differences)
+    assert [cell["outputs"] for cell in accepted_notebook["cells"]] == [[stream("1")], [stream("2")], []]
+    assert [cell["source"] for cell in accepted_notebook["cells"]] == ["a", "b", "c = 1"]
     assert golden["cells"][1]["outputs"] == [stream("1")]
     with pytest.raises(UserError, match="cell 2: does not differ"):
         accept_outputs(executed, golden, {2}, differences)
@@ -281,9 +289,9 @@ def test_cells_that_are_new_are_accepted_with_all_others() -> None:
     golden, executed = notebook(code("a", stream("1"))), notebook(code("new"), code("a", stream("2")))
     executed["metadata"]["papermill"] = {"parameters": {"x": 1}}
     differences = list_differences(executed, golden, ComparisonConfig())
-    made = accept_outputs(executed, golden, (), differences)
-    assert made["cells"] == executed["cells"]
-    assert "papermill" not in made["metadata"]
+    accepted_notebook = accept_outputs(executed, golden, (), differences)
+    assert accepted_notebook["cells"] == executed["cells"]
+    assert "papermill" not in accepted_notebook["metadata"]
     with pytest.raises(UserError, match="without --cells"):
         accept_outputs(executed, golden, {differences[0].cell}, differences)
 
@@ -304,7 +312,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     write_atomically(tmp_path / "deep" / "a.txt", "one")
     with pytest.raises(UnicodeEncodeError):
         write_atomically(tmp_path / "deep" / "a.txt", "\ud800")
-    assert [(each.name, each.read_text()) for each in (tmp_path / "deep").iterdir()] == [("a.txt", "one")]
+    assert [(path.name, path.read_text()) for path in (tmp_path / "deep").iterdir()] == [("a.txt", "one")]
 
 
 def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Terminal(io.StringIO):
         return self._is_one
 
 
-def told(is_terminal: bool) -> str:
+def render_events(is_terminal: bool) -> str:
     stream = Terminal(is_terminal)
     lines = CellLinePrinter(["# Title", "load", "fit", "save"], stream)
     for event in EVENTS:
@@ -44,7 +44,7 @@ def told(is_terminal: bool) -> str:
 
 
 def test_a_line_waits_for_what_was_noticed_and_shows_nothing_that_moves_the_cursor() -> None:
-    assert [line.split() for line in told(False).splitlines()] == [
+    assert [line.split() for line in render_events(False).splitlines()] == [
         ["1/3", "cell", "1", "▲", "load", "1.2s", "x", "is", "NaN", "[2J"],
         ["2/3", "cell", "2", "✖", "fit", "0.0s", "KeyError:", "'a'"],
         ["3/3", "cell", "3", "◌", "save", "skipped"],
@@ -55,6 +55,6 @@ def test_a_line_waits_for_what_was_noticed_and_shows_nothing_that_moves_the_curs
 def test_the_cell_that_runs_is_shown_to_who_watches(kind: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", kind)
     monkeypatch.setenv("NO_COLOR", "1")
-    shown = told(True)
-    assert (f"{CLEAR_LINE} 1/3  cell 1   ● load" in shown) is is_shown
-    assert (CLEAR_LINE in shown) is is_shown
+    output = render_events(True)
+    assert (f"{CLEAR_LINE} 1/3  cell 1   ● load" in output) is is_shown
+    assert (CLEAR_LINE in output) is is_shown

@@ -36,39 +36,39 @@ pytestmark = pytest.mark.anyio
 POD = ResourceKey("", "Pod", "default", "train-validation")
 NAME = "train-validation"
 NEEDED = ("ArgoCD", "AppProject", "Route", "OperatorGroup", "Subscription", "ClusterServiceVersion")
-GOING, PASSES, FAILS = (replace(each, pod=NAME) for each in (RUNNING, PASSED, FAILED))
+GOING, PASSES, FAILS = (replace(run_state, pod=NAME) for run_state in (RUNNING, PASSED, FAILED))
 
 
 @contextlib.asynccontextmanager
-async def shown(cluster: EmbeddedCluster, folder: Path) -> AsyncIterator[World]:
+async def open_world(cluster: EmbeddedCluster, folder: Path) -> AsyncIterator[World]:
     """Whoever else plays Pods is there, too."""
-    told, local = ToldRuns(otherwise=GOING), LocalRuns()
+    notebook_runs, local = ToldRuns(otherwise=GOING), LocalRuns()
     pods = PlaceholderPodController(local)
-    controller = NotebookJobController(told, builds=ImageBuilds(), model_checker=ClusterModelChecker())
+    controller = NotebookJobController(notebook_runs, builds=ImageBuilds(), model_checker=ClusterModelChecker())
     notebooks = AddOn("notebooks", controllers=[controller, pods], definitions=[load_definition(CRD_NAME)],
                       background=local.open_backend)  # fmt: skip
     players = simulators(CORE)
     assert players.pod_log_reader is not None
     cluster.plane.subresources.pod_logs = PodLogDispatcher([pods], ComponentLogs(players.pod_log_reader))
     gitops = operator("")
-    needed = [each for each in gitops.definitions if each["spec"]["names"]["kind"] in NEEDED]
+    needed = [crd for crd in gitops.definitions if crd["spec"]["names"]["kind"] in NEEDED]
     addons = [replace(gitops, definitions=needed), players, notebooks]
     async with run_addons(addons, cluster, on_failure=lambda: None, folder=folder):
-        yield World(cluster, told, controller)
+        yield World(cluster, notebook_runs, controller)
 
 
 async def becomes(cluster: EmbeddedCluster, is_so: Callable[[Any], Any], key: ResourceKey = POD) -> Any:
     async with asyncio.timeout(HANG_SECONDS):
         while True:
-            found = await cluster.get(key)
+            live = await cluster.get(key)
             with contextlib.suppress(KeyError, TypeError):
-                if is_so(found):
-                    return found
+                if is_so(live):
+                    return live
             await asyncio.sleep(0.01)
 
 
-def phase(wanted: str) -> Callable[[Manifest], bool]:
-    return lambda pod: bool(pod["status"]["phase"] == wanted)
+def phase(expected: str) -> Callable[[Manifest], bool]:
+    return lambda pod: bool(pod["status"]["phase"] == expected)
 
 
 async def printed(cluster: EmbeddedCluster, **how: Any) -> list[str]:
@@ -76,15 +76,17 @@ async def printed(cluster: EmbeddedCluster, **how: Any) -> list[str]:
 
 
 async def test_a_run_is_shown_as_a_pod_that_nobody_else_plays(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    async with shown(cluster, tmp_path) as at:
-        made = await at.apply(job())
+    async with open_world(cluster, tmp_path) as at:
+        job_manifest = await at.apply(job())
         pod = await becomes(cluster, phase("Running"))
         assert pod["metadata"]["labels"]["app.kubernetes.io/component"] == "validation-pod"
         assert pod["metadata"]["labels"]["notebookvalidationjob"] == "train"
-        assert [each["uid"] for each in pod["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+        assert [reference["uid"] for reference in pod["metadata"]["ownerReferences"]] == [
+            job_manifest["metadata"]["uid"]
+        ]
         assert pod["metadata"]["annotations"]["sandbox.argosy.dev/simulated"] == "notebooks"
         assert pod["spec"]["restartPolicy"] == "Never" and "nodeName" not in pod["spec"]
-        assert [each["name"] for each in pod["spec"]["containers"]] == ["validator"]
+        assert [pod_container["name"] for pod_container in pod["spec"]["containers"]] == ["validator"]
         assert "local process" in pod["status"]["message"] and "podIP" not in pod["status"]
         at.runs.otherwise = FAILS
         pod = await becomes(cluster, phase("Failed"))
@@ -92,7 +94,7 @@ async def test_a_run_is_shown_as_a_pod_that_nobody_else_plays(cluster: EmbeddedC
         ended = container["state"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (1, "Error")
         assert ended["message"] == "Cell execution failed: ModuleNotFoundError"
-        assert {each["manager"] for each in pod["metadata"]["managedFields"]} == {"notebooks"}
+        assert {entry["manager"] for entry in pod["metadata"]["managedFields"]} == {"notebooks"}
         assert await printed(cluster) == [
             "-- cell 0  Success  0.5s", "42",
             "-- cell 1  Failure  0.1s", "ModuleNotFoundError: No module named 'pandas'",
@@ -104,19 +106,19 @@ async def test_a_run_is_shown_as_a_pod_that_nobody_else_plays(cluster: EmbeddedC
 async def test_who_follows_the_log_hears_each_cell_once_and_how_it_ended(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    async with shown(cluster, tmp_path) as at, asyncio.timeout(HANG_SECONDS):
+    async with open_world(cluster, tmp_path) as at, asyncio.timeout(HANG_SECONDS):
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
         await becomes(cluster, phase("Running"))
         following = cluster.logs(POD, follow=True)
-        heard = [await anext(following), await anext(following)]
+        log_lines = [await anext(following), await anext(following)]
         at.runs.otherwise = replace(PASSES, cells=(*GOOD, {**BAD[1], "status": "Success", "errorMessage": ""}))
-        heard += [line async for line in following]
-    assert [line[:18] for line in heard] == ["-- cell 0  Success", "42", "-- cell 1  Success", "Succeeded: Validat"]
+        log_lines += [line async for line in following]
+    assert [line[:18] for line in log_lines] == ["-- cell 0  Success", "42", "-- cell 1  Success", "Succeeded: Validat"]
 
 
 async def test_another_run_has_another_pod_and_with_the_job_it_goes(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    async with shown(cluster, tmp_path) as at:
+    async with open_world(cluster, tmp_path) as at:
         at.runs.otherwise = FAILS
         await at.apply(job())
         first = await becomes(cluster, phase("Failed"))
@@ -135,34 +137,34 @@ async def test_another_run_has_another_pod_and_with_the_job_it_goes(cluster: Emb
 
 
 async def test_a_pod_of_somebody_else_is_left_alone(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    async with shown(cluster, tmp_path) as at:
+    async with open_world(cluster, tmp_path) as at:
         container = {"name": "main", "image": "example:1"}
         metadata = {"name": NAME, "namespace": "default"}
         own = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
-        made = await cluster.create(own)
+        created_pod = await cluster.create(own)
         at.runs.otherwise = PASSES
         await at.apply(job())
         await at.ends()
         live = await becomes(cluster, phase("Running"))
-        assert live["metadata"]["uid"] == made["metadata"]["uid"] and "annotations" not in live["metadata"]
+        assert live["metadata"]["uid"] == created_pod["metadata"]["uid"] and "annotations" not in live["metadata"]
 
 
 async def test_a_quota_counts_it_while_it_runs_and_holds_no_notebook_back(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    async with shown(cluster, tmp_path) as at:
+    async with open_world(cluster, tmp_path) as at:
         spec = {"hard": {"pods": "1"}}
         metadata = {"name": "few", "namespace": "default"}
         quota = await cluster.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})
         used = key_of(quota)
-        await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "0", used)
+        await becomes(cluster, lambda live: live["status"]["used"]["pods"] == "0", used)
         await at.apply(job())
-        await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "1", used)
+        await becomes(cluster, lambda live: live["status"]["used"]["pods"] == "1", used)
         await at.apply(job("second"))
         at.runs.otherwise = PASSES
         await at.ends("second")
         await at.ends()
-        await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "0", used)
+        await becomes(cluster, lambda live: live["status"]["used"]["pods"] == "0", used)
 
 
 async def test_a_pod_that_nobody_knows_has_no_log() -> None:

@@ -55,5 +55,5 @@ def test_files_that_a_run_wrote_are_found_however_the_clock_is_set_meanwhile(tmp
     wall += jump
     wall, passed = wall + 10, passed + 10
     write("after", wall)
-    found = artefacts.list_written_files([(str(tmp_path), "/data")], start.earliest_file_time())
-    assert [artefact["path"] for artefact in found] == ["/data/after", "/data/before"]
+    written_files = artefacts.list_written_files([(str(tmp_path), "/data")], start.earliest_file_time())
+    assert [artefact["path"] for artefact in written_files] == ["/data/after", "/data/before"]

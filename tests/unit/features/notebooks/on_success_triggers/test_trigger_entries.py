@@ -34,7 +34,7 @@ def test_the_list_of_the_document_is_understood() -> None:
   action: sync
 """
     entries, faults = read_entries(text)
-    assert [(each.kind, each.name, each.namespace, each.action) for each in entries] == [
+    assert [(entry.kind, entry.name, entry.namespace, entry.action) for entry in entries] == [
         ("InferenceService", "fraud-detection-model", "ml-platform", "restart"),
         ("Application", "model-serving", "", "sync"),
     ]
@@ -66,7 +66,7 @@ def test_the_list_of_the_document_is_understood() -> None:
 )
 def test_a_bad_entry_is_told_and_keeps_no_good_one_from_its_turn(entry: object, said: str) -> None:
     entries, faults = read_entries(dump_yaml([GOOD, entry, APPLICATION]))
-    assert [each.index for each in entries] == [0, 2]
+    assert [trigger_entry.index for trigger_entry in entries] == [0, 2]
     (fault,) = faults
     assert fault.message.startswith(said)
 
@@ -93,8 +93,8 @@ def test_nothing_written_is_nothing_to_do() -> None:
 def test_the_same_entry_twice_is_one_and_any_other_word_makes_another() -> None:
     again = {**GOOD, "timeout": "1m"}
     entries, _ = read_entries(dump_yaml([GOOD, GOOD, again]))
-    assert [each.timeout for each in entries] == [600.0, 60.0]
-    assert len({each.digest for each in entries}) == 2
+    assert [entry.timeout for entry in entries] == [600.0, 60.0]
+    assert len({entry.digest for entry in entries}) == 2
 
 
 VALUES = some.recursive(
@@ -110,5 +110,5 @@ VALUES = some.recursive(
 def test_whatever_is_written_is_entries_or_sentences_about_them(written: object) -> None:
     text = written if isinstance(written, str) else json.dumps(written)
     entries, faults = read_entries(text)
-    assert all(each.action in ("restart", "sync", "refresh") and each.name for each in entries)
-    assert all(each.message and each.digest for each in faults)
+    assert all(entry.action in ("restart", "sync", "refresh") and entry.name for entry in entries)
+    assert all(fault.message and fault.digest for fault in faults)

@@ -21,7 +21,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
-from support.notebook_controller import RUN, World, job, made, world
+from support.notebook_controller import RUN, World, build_run_pod, job, world
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 8, 1, 12, tzinfo=UTC)
@@ -44,9 +44,9 @@ FAILED = {
 
 
 def ended(code: int, message: str = "", name: str = "validator", reason: str = "") -> dict[str, Any]:
-    told = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "message": message}
+    termination = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "message": message}
     field = "containerStatuses" if name == "validator" else "initContainerStatuses"
-    return {"phase": "Failed" if code else "Succeeded", field: [{"name": name, "state": {"terminated": told}}]}
+    return {"phase": "Failed" if code else "Succeeded", field: [{"name": name, "state": {"terminated": termination}}]}
 
 
 def waiting(reason: str, message: str = "", seconds: float = 5.0) -> dict[str, Any]:
@@ -56,39 +56,39 @@ def waiting(reason: str, message: str = "", seconds: float = 5.0) -> dict[str, A
 
 
 def stands(status: dict[str, Any], notes: Any = None, **spec: Any) -> NotebookRunState:
-    manifest = made(pod={"resources": {"limits": {"memory": "4Gi"}}}, **spec)
+    manifest = build_run_pod(pod={"resources": {"limits": {"memory": "4Gi"}}}, **spec)
     return read_run_state(read_job(job(**spec)), {**manifest, "status": status}, notes, NOW)
 
 
 def test_a_notebook_that_passed_is_told_with_its_cells_and_its_commit() -> None:
     cloned = {"name": "git-clone", "state": {"terminated": {"exitCode": 0, "message": COMMIT}}}
-    found = stands({**ended(0, pack_results(PASSED)), "initContainerStatuses": [cloned]})
-    assert (found.state, found.revision, found.pod) == ("ended", COMMIT, "train-validation")
-    assert found.outcome and found.outcome.passed
-    assert found.outcome.message == "Validation completed: 1/1 cells succeeded (100.0% success rate)"
-    assert found.cells[0] == {"cell": 0, "type": "code", "status": "Success", "seconds": 0.5, "output": "42"}
+    run_state = stands({**ended(0, pack_results(PASSED)), "initContainerStatuses": [cloned]})
+    assert (run_state.state, run_state.revision, run_state.pod) == ("ended", COMMIT, "train-validation")
+    assert run_state.outcome and run_state.outcome.passed
+    assert run_state.outcome.message == "Validation completed: 1/1 cells succeeded (100.0% success rate)"
+    assert run_state.cells[0] == {"cell": 0, "type": "code", "status": "Success", "seconds": 0.5, "output": "42"}
 
 
 def test_a_notebook_that_failed_is_told_with_its_cells() -> None:
     """The original reads results only of Pods that succeeded, so that these never are."""
-    found = stands(ended(1, pack_results(FAILED)))
-    assert found.outcome and not found.outcome.passed and not found.outcome.retriable
-    assert found.outcome.category == "notebook_execution_failed"
-    assert (found.cells[0]["status"], found.cells[0]["errorName"]) == ("Failure", "NameError")
+    run_state = stands(ended(1, pack_results(FAILED)))
+    assert run_state.outcome and not run_state.outcome.passed and not run_state.outcome.retriable
+    assert run_state.outcome.category == "notebook_execution_failed"
+    assert (run_state.cells[0]["status"], run_state.cells[0]["errorName"]) == ("Failure", "NameError")
 
 
 def test_cells_are_whole_though_the_last_report_was_lost() -> None:
     event = {"event": "cell", "cell": 0, "type": "code", "status": "Success", "seconds": 1.0, "output": ""}
     two = [*PASSED["cells"], {**PASSED["cells"][0], "cell_index": 1}]
-    found = stands(ended(0, pack_results({**PASSED, "cells": two})), {"data": {"events.jsonl": json.dumps(event)}})
-    assert [each["cell"] for each in found.cells] == [0, 1]
+    run_state = stands(ended(0, pack_results({**PASSED, "cells": two})), {"data": {"events.jsonl": json.dumps(event)}})
+    assert [cell["cell"] for cell in run_state.cells] == [0, 1]
 
 
 @pytest.mark.parametrize("said", ["", "Completed", "{", '{"status": "unknown"}'])
 def test_a_pod_that_ends_well_and_tells_nothing_has_not_passed(said: str) -> None:
     """In the original it has."""
-    found = stands(ended(0, said))
-    assert found.outcome and not found.outcome.passed and found.outcome.retriable
+    run_state = stands(ended(0, said))
+    assert run_state.outcome and not run_state.outcome.passed and run_state.outcome.retriable
 
 
 @pytest.mark.parametrize("forged", [
@@ -97,25 +97,25 @@ def test_a_pod_that_ends_well_and_tells_nothing_has_not_passed(said: str) -> Non
     {"cells": [{"cell_index": -1, "status": "succeeded"}]}, {"cells": [{"cell_index": 0, "seconds": "long"}]},
 ])  # fmt: skip
 def test_results_of_another_shape_are_none(forged: dict[str, Any]) -> None:
-    found = stands(ended(0, json.dumps({"status": "succeeded", **forged})))
-    assert found.outcome is not None
-    assert not found.outcome.passed
-    assert found.cells == ()
+    run_state = stands(ended(0, json.dumps({"status": "succeeded", **forged})))
+    assert run_state.outcome is not None
+    assert not run_state.outcome.passed
+    assert run_state.cells == ()
 
 
 def test_a_result_that_the_exit_code_denies_does_not_count() -> None:
-    found = stands(ended(1, pack_results(PASSED)))
-    assert found.outcome and not found.outcome.passed
+    run_state = stands(ended(1, pack_results(PASSED)))
+    assert run_state.outcome and not run_state.outcome.passed
 
 
 def test_results_that_were_cut_are_taken_whole_from_the_config_map() -> None:
     full = {**FAILED, "timestamp": "t", "findings": [{"cell": 0}]}
     notes = {"data": {"results.json": json.dumps(full)}}
-    found = stands(ended(1, json.dumps({**FAILED, "timestamp": "t", "cells": [], "cut": True})), notes)
-    assert found.outcome and found.outcome.results["findings"] == [{"cell": 0}]
+    run_state = stands(ended(1, json.dumps({**FAILED, "timestamp": "t", "cells": [], "cut": True})), notes)
+    assert run_state.outcome and run_state.outcome.results["findings"] == [{"cell": 0}]
     other = {"data": {"results.json": json.dumps({**PASSED, "timestamp": "t"})}}
-    found = stands(ended(1, json.dumps({**FAILED, "timestamp": "t", "cells": [], "cut": True})), other)
-    assert found.outcome and not found.outcome.passed
+    state = stands(ended(1, json.dumps({**FAILED, "timestamp": "t", "cells": [], "cut": True})), other)
+    assert state.outcome and not state.outcome.passed
 
 
 def test_cells_are_told_while_the_notebook_runs() -> None:
@@ -123,8 +123,8 @@ def test_cells_are_told_while_the_notebook_runs() -> None:
     lines = [{"event": "started", "cells": 2, "code": 2}, cell]
     notes = {"data": {"events.jsonl": "\n".join(map(json.dumps, lines))}}
     status = {"phase": "Running", "containerStatuses": [{"name": "validator", "state": {"running": {"startedAt": ""}}}]}
-    found = stands(status, notes)
-    assert (found.state, found.cell_count, len(found.cells)) == ("running", 2, 1)
+    run_state = stands(status, notes)
+    assert (run_state.state, run_state.cell_count, len(run_state.cells)) == ("running", 2, 1)
     assert stands(status, {"data": {"events.jsonl": '{"event": "started"}\nnonsense'}}).state == "running"
 
 
@@ -146,10 +146,10 @@ def test_cells_are_told_while_the_notebook_runs() -> None:
     ({"phase": "Failed"}, "infrastructure_error", True, "terminated from outside"),
 ])  # fmt: skip
 def test_what_a_pods_end_means(status: dict[str, Any], category: str, again: bool, words: str) -> None:
-    found = stands(status)
-    assert found.outcome and not found.outcome.passed
-    assert (found.outcome.category, found.outcome.retriable) == (category, again)
-    assert words in found.outcome.message
+    run_state = stands(status)
+    assert run_state.outcome and not run_state.outcome.passed
+    assert (run_state.outcome.category, run_state.outcome.retriable) == (category, again)
+    assert words in run_state.outcome.message
 
 
 @pytest.mark.parametrize(("status", "state", "again"), [
@@ -166,22 +166,22 @@ def test_what_a_pods_end_means(status: dict[str, Any], category: str, again: boo
 def test_a_pod_that_does_not_begin_is_waited_for_as_long_as_it_makes_sense(
     status: dict[str, Any], state: str, again: bool | None
 ) -> None:
-    found = stands(status)
-    assert found.state == state
-    assert (found.outcome.retriable if found.outcome else None) is again
+    run_state = stands(status)
+    assert run_state.state == state
+    assert (run_state.outcome.retriable if run_state.outcome else None) is again
 
 
 def test_a_pod_that_no_node_takes_says_so_and_is_given_up_after_the_jobs_time() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
     status = {**waiting("", seconds=60), "conditions": [condition], "containerStatuses": []}
     assert stands(status).message == "Unschedulable: 0/3 nodes"
-    found = stands(status, timeout="30s")
-    assert found.outcome and found.outcome.retriable and "0/3 nodes" in found.outcome.message
+    run_state = stands(status, timeout="30s")
+    assert run_state.outcome and run_state.outcome.retriable and "0/3 nodes" in run_state.outcome.message
 
 
 def test_a_secret_in_what_git_said_is_not_repeated() -> None:
-    found = stands(ended(12, "fatal: unable to access 'https://robot:s3cret@example.org/a.git'", "git-clone"))
-    assert found.outcome and "s3cret" not in found.outcome.message
+    run_state = stands(ended(12, "fatal: unable to access 'https://robot:s3cret@example.org/a.git'", "git-clone"))
+    assert run_state.outcome and "s3cret" not in run_state.outcome.message
 
 
 def test_every_category_of_ours_has_a_reason_in_the_status() -> None:
@@ -214,7 +214,7 @@ async def test_a_job_becomes_a_pod_and_the_pods_end_its_status(cluster: Embedded
         await at.apply(job())
         live = await appears(at, POD)
         shared = await at.cluster.get(ResourceKey("", "ConfigMap", "default", runner_archive.build_config_map_name()))
-        assert shared and [each["name"] for each in shared["metadata"]["ownerReferences"]] == ["train"]
+        assert shared and [reference["name"] for reference in shared["metadata"]["ownerReferences"]] == ["train"]
         assert json.loads((await appears(at, NOTES))["data"]["errand.json"])["report"] == "train-validation"
         assert live["metadata"]["ownerReferences"][0]["controller"] is True
         await kubelet(cluster, {**ended(1, pack_results(FAILED))})
@@ -292,12 +292,12 @@ async def test_a_pod_that_is_given_up_does_not_begin_later(cluster: EmbeddedClus
 
 
 async def test_a_pod_is_not_looked_at_more_often_than_an_api_server_can_bear(cluster: EmbeddedCluster) -> None:
-    found, context = runs(cluster)
+    pod_runs, context = runs(cluster)
     one = read_job({**job(), "metadata": {**job()["metadata"], "uid": "1"}})
-    await found.start(one, RUN, context)
-    first = await found.observe(one, RUN, context)
+    await pod_runs.start(one, RUN, context)
+    first = await pod_runs.observe(one, RUN, context)
     await cluster.delete(POD)
-    assert await found.observe(one, RUN, context) == first
+    assert await pod_runs.observe(one, RUN, context) == first
     assert (await PodRuns().observe(one, RUN, context)).state == "absent"
 
 
@@ -324,8 +324,13 @@ async def test_a_job_that_is_deleted_leaves_neither_pod_nor_config_map(cluster: 
 
 async def test_a_pod_of_somebody_else_is_left_alone_and_told(cluster: EmbeddedCluster) -> None:
     spec = {"containers": [{"name": "a", "image": "a:1"}]}
-    theirs = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD.name, "namespace": "default"}, "spec": spec}
-    before = await cluster.create(theirs)
+    other_pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": POD.name, "namespace": "default"},
+        "spec": spec,
+    }
+    before = await cluster.create(other_pod)
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         status = await at.ends()
@@ -336,18 +341,18 @@ async def test_a_pod_of_somebody_else_is_left_alone_and_told(cluster: EmbeddedCl
 
 
 async def test_to_start_twice_is_to_start_once_and_jobs_share_the_runner(cluster: EmbeddedCluster) -> None:
-    found, context = runs(cluster)
+    pod_runs, context = runs(cluster)
     for name in ("one", "two"):
         manifest = job(name)
         manifest["metadata"] |= {"uid": f"uid-{name}", "generation": 1}
         for _ in range(2):
-            await found.start(read_job(manifest), RunKey(f"uid-{name}", 1, 1), context)
-    maps = [each["metadata"]["name"] for each in (await cluster.list(GroupKind("", "ConfigMap"))).items]
+            await pod_runs.start(read_job(manifest), RunKey(f"uid-{name}", 1, 1), context)
+    maps = [config_map["metadata"]["name"] for config_map in (await cluster.list(GroupKind("", "ConfigMap"))).items]
     assert sorted(name for name in maps if "kube-root-ca" not in name) == [
         runner_archive.build_config_map_name(), "one-validation", "two-validation"
     ]  # fmt: skip
     shared = await cluster.get(ResourceKey("", "ConfigMap", "default", runner_archive.build_config_map_name()))
-    assert shared and [each["name"] for each in shared["metadata"]["ownerReferences"]] == ["one", "two"]
+    assert shared and [reference["name"] for reference in shared["metadata"]["ownerReferences"]] == ["one", "two"]
 
 
 async def test_git_is_told_whom_argo_cd_believes(cluster: EmbeddedCluster) -> None:
@@ -356,8 +361,8 @@ async def test_git_is_told_whom_argo_cd_believes(cluster: EmbeddedCluster) -> No
                        ("argocd-tls-certs-cm", {"example.org": "a certificate", "other.org": "another"})):  # fmt: skip
         metadata = {"name": name, "namespace": "argocd"}
         await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    found, context = runs(cluster)
-    await found.start(read_job({**job(), "metadata": {**job()["metadata"], "uid": "1"}}), RUN, context)
+    pod_runs, context = runs(cluster)
+    await pod_runs.start(read_job({**job(), "metadata": {**job()["metadata"], "uid": "1"}}), RUN, context)
     notes = await cluster.get(NOTES)
     assert notes is not None
     assert notes["data"]["known_hosts"].startswith("example.org")

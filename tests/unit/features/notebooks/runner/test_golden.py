@@ -57,9 +57,9 @@ def verdict(golden: list[Cell], executed: list[Cell], **settings: Any) -> dict[s
 
 def says(golden: dict[str, Any] | str, executed: dict[str, Any] | str, **settings: Any) -> str:
     """What becomes of two cells that show this; a text is what they print."""
-    was, now = (stream(each) if isinstance(each, str) else each for each in (golden, executed))
-    found = verdict([code("x", was)], [code("x", now)], **settings)["diffs"]
-    return found[0]["severity"] if found else "matched"
+    was, now = (stream(output) if isinstance(output, str) else output for output in (golden, executed))
+    diffs = verdict([code("x", was)], [code("x", now)], **settings)["diffs"]
+    return diffs[0]["severity"] if diffs else "matched"
 
 
 # -- what the original operator gets wrong --------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_a_pattern_that_is_none_is_a_sentence_and_no_panic(pattern: str) -> None
 
 def test_html_is_compared_by_what_it_shows() -> None:
     table = '<style>#T_{0} {{}}</style><table id="T_{0}"><tr><td>{1}</td></tr></table>'
-    one, near, far = (result(text__html=table.format(*each)) for each in ((1, "0.5"), (2, "0.50001"), (3, "0.7")))
+    one, near, far = (result(text__html=table.format(*fields)) for fields in ((1, "0.5"), (2, "0.50001"), (3, "0.7")))
     assert says(one, near) == "matched"
     assert says(one, far) == "major"
 
@@ -217,8 +217,8 @@ def test_execution_counts_are_compared_only_on_demand() -> None:
         [code("x", result(7, text__plain="2"), count=7)],
     )
     assert verdict(golden, executed)["result"] == "matched"
-    found = verdict(golden, executed, ignoreExecutionCount=False)
-    assert found["diffs"][0]["diff"] == "execution count is 7, was 1"
+    report = verdict(golden, executed, ignoreExecutionCount=False)
+    assert report["diffs"][0]["diff"] == "execution count is 7, was 1"
 
 
 # -- which cells are compared ---------------------------------------------------------------------------------------
@@ -237,8 +237,8 @@ def test_execution_counts_are_compared_only_on_demand() -> None:
 )
 def test_cells_that_their_author_leaves_out_count_as_matched(left_out: dict[str, Any]) -> None:
     source, tags = left_out.get("source", "random()"), left_out.get("tags", ())
-    found = verdict([code(source, stream("1"), tags=tags)], [code(source, stream("2"), tags=tags)])
-    assert (found["result"], found["matchedCells"]) == ("matched", 1)
+    report = verdict([code(source, stream("1"), tags=tags)], [code(source, stream("2"), tags=tags)])
+    assert (report["result"], report["matchedCells"]) == ("matched", 1)
 
 
 def test_a_mark_counts_in_a_comment_only() -> None:
@@ -249,27 +249,27 @@ def test_a_mark_counts_in_a_comment_only() -> None:
 def test_a_cell_more_and_a_cell_less_are_told_and_shift_no_other() -> None:
     cells = [code(f"c{number}", stream(f"{number}")) for number in range(4)]
     added = verdict(cells, [*cells[:1], markdown("new"), *cells[1:]])
-    assert [(each["cellIndex"], each["diffType"], each["severity"]) for each in added["diffs"]] == [
+    assert [(diff["cellIndex"], diff["diffType"], diff["severity"]) for diff in added["diffs"]] == [
         (1, "extra_cell", "major")
     ]
     assert (added["totalCells"], added["matchedCells"]) == (5, 4)
     gone = verdict(cells, cells[:-1])
-    assert [(each["cellIndex"], each["diffType"], each["severity"]) for each in gone["diffs"]] == [
+    assert [(diff["cellIndex"], diff["diffType"], diff["severity"]) for diff in gone["diffs"]] == [
         (3, "missing_cell", "major")
     ]
 
 
 def test_parameters_of_another_run_are_not_compared() -> None:
     injected = code("alpha = 0.6", tags=("injected-parameters",))
-    found = verdict([code("a", stream("1")), code("b", stream("2"))],
+    report = verdict([code("a", stream("1")), code("b", stream("2"))],
                     [code("a", stream("1")), injected, code("b", stream("3"))])  # fmt: skip
-    assert [each["cellIndex"] for each in found["diffs"]] == [2]
-    assert found["totalCells"] == 2
+    assert [diff["cellIndex"] for diff in report["diffs"]] == [2]
+    assert report["totalCells"] == 2
 
 
 def test_a_cell_of_another_type_is_a_critical_difference() -> None:
-    found = verdict([code("text")], [markdown("text")])
-    assert [(each["cellType"], each["severity"]) for each in found["diffs"]] == [("markdown", "critical")]
+    report = verdict([code("text")], [markdown("text")])
+    assert [(diff["cellType"], diff["severity"]) for diff in report["diffs"]] == [("markdown", "critical")]
 
 
 def test_markdown_is_compared_by_its_source_and_raw_cells_not_at_all() -> None:
@@ -288,8 +288,8 @@ def test_code_that_changed_and_shows_the_same_matches() -> None:
 
 
 def test_an_error_where_there_was_none_is_critical() -> None:
-    found = verdict([code("x", stream("1"))], [code("x", stream("1"), error("ValueError", "bad"))])["diffs"][0]
-    assert (found["diffType"], found["severity"], found["actual"]) == (
+    diff = verdict([code("x", stream("1"))], [code("x", stream("1"), error("ValueError", "bad"))])["diffs"][0]
+    assert (diff["diffType"], diff["severity"], diff["actual"]) == (
         "execution_error",
         "critical",
         "1\nValueError: bad",
@@ -318,21 +318,21 @@ def test_how_streams_are_cut_and_mixed_is_chance() -> None:
 
 
 def test_long_texts_are_cut() -> None:
-    found = verdict([code("x", stream("a" * 600))], [code("x", stream("\n".join("b" * 900)))])["diffs"][0]
-    assert found["expected"] == "a" * 500 + TRUNCATION_MARK
-    assert found["actual"].endswith(TRUNCATION_MARK)
-    assert len(found["diff"]) == 1000 + len(TRUNCATION_MARK)
+    diff = verdict([code("x", stream("a" * 600))], [code("x", stream("\n".join("b" * 900)))])["diffs"][0]
+    assert diff["expected"] == "a" * 500 + TRUNCATION_MARK
+    assert diff["actual"].endswith(TRUNCATION_MARK)
+    assert len(diff["diff"]) == 1000 + len(TRUNCATION_MARK)
 
 
 def test_the_message_has_the_counts() -> None:
-    found = verdict([code("x", stream("a")), code("y")], [code("x", stream("b")), code("y")])
-    assert describe_mismatch(found) == "golden notebook comparison failed (1/2 cells matched)"
+    report = verdict([code("x", stream("a")), code("y")], [code("x", stream("b")), code("y")])
+    assert describe_mismatch(report) == "golden notebook comparison failed (1/2 cells matched)"
 
 
 def test_a_golden_notebook_without_outputs_does_not_pass_and_says_why() -> None:
-    found = compare_notebooks(notebook(code("x", stream("1"))), notebook(code("x")), ComparisonConfig())
-    assert found.differences
-    assert found.note.startswith("the golden notebook has no outputs;")
+    comparison = compare_notebooks(notebook(code("x", stream("1"))), notebook(code("x")), ComparisonConfig())
+    assert comparison.differences
+    assert comparison.note.startswith("the golden notebook has no outputs;")
 
 
 def test_cells_within_the_tolerance_are_counted() -> None:
@@ -353,9 +353,9 @@ def test_outputs_made_to_be_slow_are_not(noise: str) -> None:
 
 
 def test_all_differences_are_counted_and_some_are_told() -> None:
-    golden, executed = ([code(f"c{each}", stream(text)) for each in range(150)] for text in ("a", "b"))
-    found = verdict(golden, executed)
-    assert (found["mismatchedCells"], len(found["diffs"])) == (150, 100)
+    golden, executed = ([code(f"c{number}", stream(text)) for number in range(150)] for text in ("a", "b"))
+    report = verdict(golden, executed)
+    assert (report["mismatchedCells"], len(report["diffs"])) == (150, 100)
 
 
 def test_what_is_nested_too_deeply_is_different_and_ends_nothing() -> None:

@@ -27,23 +27,26 @@ def test_what_fits_is_told_whole() -> None:
 
 def test_differences_from_the_golden_notebook_are_cut_to_the_first_five() -> None:
     large = results(60, 400)
-    told = pack_results(large)
-    assert len(told) <= MAX_MESSAGE_BYTES
-    found = unpack_results(told)
-    assert found is not None and found["cut"] is True
-    kept = large["comparison"]["diffs"][:5]
-    assert found["comparison"] == {"passed": False, "diffs": [{**each, "diff": each["diff"][:120]} for each in kept]}
+    message = pack_results(large)
+    assert len(message) <= MAX_MESSAGE_BYTES
+    unpacked = unpack_results(message)
+    assert unpacked is not None and unpacked["cut"] is True
+    first_diffs = large["comparison"]["diffs"][:5]
+    assert unpacked["comparison"] == {
+        "passed": False,
+        "diffs": [{**diff, "diff": diff["diff"][:120]} for diff in first_diffs],
+    }
 
 
 def test_at_last_only_the_verdict_is_told() -> None:
-    found = unpack_results(pack_results(results(60, 400), max_bytes=100))
-    assert found == {"status": "failed", "error": "cell 3 differs", "cut": True}
+    unpacked = unpack_results(pack_results(results(60, 400), max_bytes=100))
+    assert unpacked == {"status": "failed", "error": "cell 3 differs", "cut": True}
 
 
 def test_a_comparison_without_differences_can_be_cut_too() -> None:
     rng = random.Random(1)
-    found = unpack_results(
+    unpacked = unpack_results(
         pack_results({**results(0, 0), "findings": [{"message": words(rng, 400)} for _ in range(60)]})
     )
-    assert found is not None and found["comparison"] == {"passed": False, "diffs": []}
-    assert len(found["findings"]) == 5
+    assert unpacked is not None and unpacked["comparison"] == {"passed": False, "diffs": []}
+    assert len(unpacked["findings"]) == 5

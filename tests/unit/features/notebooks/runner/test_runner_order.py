@@ -26,9 +26,13 @@ def test_blocks_of_a_spec_are_read_as_written_with_their_defaults() -> None:
         ' "expectedOutputs": [{"cell": 2, "minValue": "-1.5", "notEmpty": true}]}}'
     )
     assert order.read_comparison() == ComparisonConfig(tolerance=0.5, ignore_timestamps=False)
-    found = order.read_validation()
-    assert found.educational
-    assert (found.expected[0].cell, found.expected[0].min_value, found.expected[0].max_value) == (2, -1.5, None)
+    validation = order.read_validation()
+    assert validation.educational
+    assert (validation.expected[0].cell, validation.expected[0].min_value, validation.expected[0].max_value) == (
+        2,
+        -1.5,
+        None,
+    )
     assert ValidationConfig.from_wire({}) == ValidationConfig()
 
 
@@ -56,9 +60,9 @@ def test_events_are_heard_as_they_were_told_and_strangers_are_kept_aside() -> No
     events.write_cell_started(1)
     events.write_cell_result(CellResult(1, "code", "Failure", 0.25, "x" * 5000, "ValueError", "ValueError: no"))
     events.write_finished("failed", "ValueError: no", "notebook_execution_failed")
-    heard = RunProgress().add_lines([*file.getvalue().splitlines(), "Fatal Python error", "[1]"])
-    assert (heard.cell_count, heard.code_cell_count, heard.current_cell) == (2, 1, 1)
-    assert heard.cell_events[0]["errorName"] == "ValueError"
-    assert len(heard.cell_events[0]["output"]) <= 2000
-    assert heard.finished and heard.finished["category"] == "notebook_execution_failed"
-    assert heard.unknown_lines == ["Fatal Python error", "[1]"]
+    progress = RunProgress().add_lines([*file.getvalue().splitlines(), "Fatal Python error", "[1]"])
+    assert (progress.cell_count, progress.code_cell_count, progress.current_cell) == (2, 1, 1)
+    assert progress.cell_events[0]["errorName"] == "ValueError"
+    assert len(progress.cell_events[0]["output"]) <= 2000
+    assert progress.finished and progress.finished["category"] == "notebook_execution_failed"
+    assert progress.unknown_lines == ["Fatal Python error", "[1]"]

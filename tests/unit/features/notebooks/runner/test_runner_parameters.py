@@ -22,24 +22,27 @@ def notebook(*cells: tuple[str, list[str]]) -> dict[str, Any]:
 
 
 def test_declared_parameters_have_default_type_and_comment() -> None:
-    found = read_declared_parameters(notebook(("import x", []), (CELL, ["parameters"])))
-    assert found == [DeclaredParameter("rate", "0.1", "float", "how fast"), DeclaredParameter("names", "['a', 'b']")]
+    parameters = read_declared_parameters(notebook(("import x", []), (CELL, ["parameters"])))
+    assert parameters == [
+        DeclaredParameter("rate", "0.1", "float", "how fast"),
+        DeclaredParameter("names", "['a', 'b']"),
+    ]
 
 
 def test_an_injected_cell_of_an_earlier_run_is_replaced() -> None:
-    made = notebook((CELL, ["parameters"]), ("rate = 7", ["injected-parameters"]))
-    assert inject_parameters(made, {"rate": 2}) == ("", [])
-    assert made["cells"][1]["source"] == "# Parameters\nrate = 2\n"
-    assert made["cells"][0]["source"] == CELL
-    assert made["metadata"]["papermill"] == {"parameters": {"rate": 2}}
+    tagged_notebook = notebook((CELL, ["parameters"]), ("rate = 7", ["injected-parameters"]))
+    assert inject_parameters(tagged_notebook, {"rate": 2}) == ("", [])
+    assert tagged_notebook["cells"][1]["source"] == "# Parameters\nrate = 2\n"
+    assert tagged_notebook["cells"][0]["source"] == CELL
+    assert tagged_notebook["metadata"]["papermill"] == {"parameters": {"rate": 2}}
 
 
 def test_without_a_tagged_cell_values_are_set_before_the_first() -> None:
-    made = notebook(("%%bash\nls", []))
-    first, odd = inject_parameters(made, {"a": "x'\n"})
+    untagged_notebook = notebook(("%%bash\nls", []))
+    first, odd = inject_parameters(untagged_notebook, {"a": "x'\n"})
     assert first == '# Parameters\na = "x\'\\n"\n'
     assert "no cell has the tag parameters" in odd[0]
-    assert made["cells"][0]["source"] == "%%bash\nls"
+    assert untagged_notebook["cells"][0]["source"] == "%%bash\nls"
 
 
 @pytest.mark.parametrize("value", [None, True, 3, 1.5, "ü\n'\"", [1, [None]], {"a": {"b": [False]}}])

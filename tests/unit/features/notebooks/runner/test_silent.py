@@ -60,21 +60,21 @@ def played(
     shell: Any, *sources: str, outputs: dict[int, list[dict[str, Any]]] | None = None, **validation: Any
 ) -> RunObserver:
     """Runs cells in a shell of this process, and judges them as the runner does; outputs are given."""
-    cells = [{"cell_type": "code", "source": each, "metadata": {}, "outputs": []} for each in sources]
+    cells = [{"cell_type": "code", "source": source, "metadata": {}, "outputs": []} for source in sources]
     judge = RunObserver({"cells": cells, "metadata": {}}, ValidationConfig.from_wire(validation))
     judge.check_source()
     shell.run_cell(FRAMES)
     for index, cell in enumerate(cells):
         shell.run_cell(cell["source"], store_history=True)
-        asked = judge.build_question(index)
-        said = shell.user_expressions({"q": asked})["q"].get("data", {}).get("text/plain", "") if asked else ""
-        judge.check_cell(index, {**cell, "outputs": (outputs or {}).get(index, [])}, said)
+        question = judge.build_question(index)
+        answer = shell.user_expressions({"q": question})["q"].get("data", {}).get("text/plain", "") if question else ""
+        judge.check_cell(index, {**cell, "outputs": (outputs or {}).get(index, [])}, answer)
     judge.finish()
     return judge
 
 
-def told(judge: RunObserver) -> list[tuple[int, str, str]]:
-    return [(each.cell, each.severity, each.message) for each in judge.findings]
+def list_findings(judge: RunObserver) -> list[tuple[int, str, str]]:
+    return [(finding.cell, finding.severity, finding.message) for finding in judge.findings]
 
 
 def test_what_a_cell_made_of_nan_none_and_nothing_is_told(shell: Any) -> None:
@@ -86,7 +86,7 @@ def test_what_a_cell_made_of_nan_none_and_nothing_is_told(shell: Any) -> None:
         "losses = [each * 1e308 * 10 for each in (1, 2)]",
         "rows = DataFrame(a=[1, 2]).keep(lambda x: x > 5)",
     )
-    assert told(judge) == [
+    assert list_findings(judge) == [
         (0, "warning", 'frame: column "auc" has 2 NaN of 3'),
         (1, "warning", "loss is NaN"),
         (1, "warning", "scores has no number for auc"),
@@ -148,7 +148,7 @@ ORDINARY = (
 def test_an_ordinary_notebook_is_let_alone_at_every_level_but_production(shell: Any) -> None:
     pytest.importorskip("sklearn")
     judge = played(shell, *ORDINARY)
-    assert told(judge) == []
+    assert list_findings(judge) == []
     for level in ("learning", "development", "staging"):
         assert (
             list_blocking_findings(RunObserver(_cells(*ORDINARY), ValidationConfig(level=level)).check_source(), level)
@@ -157,18 +157,18 @@ def test_an_ordinary_notebook_is_let_alone_at_every_level_but_production(shell: 
 
 
 def _cells(*sources: str) -> dict[str, Any]:
-    return {"cells": [{"cell_type": "code", "source": each, "outputs": []} for each in sources]}
+    return {"cells": [{"cell_type": "code", "source": source, "outputs": []} for source in sources]}
 
 
 def test_a_function_that_gives_nothing_instead_of_an_error_is_noticed(shell: Any) -> None:
     load = "def load(path):\n    try:\n        return open(path)\n    except OSError:\n        return None"
     judge = played(shell, load, "data = load('/no/such/file')")
-    assert told(judge) == [(1, "warning", "data is None: load() returned nothing")]
+    assert list_findings(judge) == [(1, "warning", "data is None: load() returned nothing")]
 
 
 def test_values_that_lack_in_what_was_read_are_mentioned_and_no_more(shell: Any) -> None:
     judge = played(shell, "data = read_csv('x')", "part = data.keep(lambda x: True)", "data['x'] = 1")
-    assert {severity for _, severity, _ in told(judge)} == {"info"}
+    assert {severity for _, severity, _ in list_findings(judge)} == {"info"}
 
 
 def test_numpy_is_asked_without_being_imported(shell: Any) -> None:
@@ -178,13 +178,13 @@ def test_numpy_is_asked_without_being_imported(shell: Any) -> None:
         "c = np.float32(0) / np.float32(0)",
         "d = np.arange(6).reshape(2, 3)",
     )
-    assert told(judge) == [(0, "warning", "b has 2 NaN of 2"), (1, "warning", "c is NaN")]
+    assert list_findings(judge) == [(0, "warning", "b has 2 NaN of 2"), (1, "warning", "c is NaN")]
 
 
 def test_who_asks_is_introduced_once_and_again_if_forgotten(shell: Any) -> None:
     forget = "import sys\nsys.modules.pop('argosy_probe')"
     judge = played(shell, "a = 1e308 * 10", forget, "b = a * 1", "c = a * 1")
-    assert [cell for cell, _, _ in told(judge)] == [0, 3]
+    assert [cell for cell, _, _ in list_findings(judge)] == [0, 3]
 
 
 def test_asking_leaves_no_trace(shell: Any) -> None:
@@ -215,15 +215,15 @@ def test_an_answer_that_is_none_is_no_finding(said: Any) -> None:
 # -- what it showed --------------------------------------------------------------------------------------------------
 
 
-def judged(
+def check_cell(
     source: str, *outputs: tuple[str, str], answered: int | None = None, **validation: Any
 ) -> list[tuple[str, str]]:
     """Severity and category of what is noticed about a cell by what it shows."""
     streams = [{"output_type": "stream", "name": name, "text": text} for name, text in outputs]
     cell = {"cell_type": "code", "source": source, "outputs": streams, "metadata": {}}
     judge = RunObserver({"cells": [cell]}, ValidationConfig.from_wire(validation))
-    said = repr(json.dumps({"exit": answered})) if answered is not None else ""
-    return [(each.severity, each.category) for each in judge.check_cell(0, cell, said)]
+    answer = repr(json.dumps({"exit": answered})) if answered is not None else ""
+    return [(finding.severity, finding.category) for finding in judge.check_cell(0, cell, answer)]
 
 
 @pytest.mark.parametrize(
@@ -240,47 +240,47 @@ def judged(
     ],
 )
 def test_what_is_told_on_standard_error_is_weighed(source: str, text: str, finding: tuple[str, str]) -> None:
-    assert judged(source, (ERRORS, text)) == [finding]
+    assert check_cell(source, (ERRORS, text)) == [finding]
 
 
 @pytest.mark.parametrize(
     "text", ["100%|████| 10/10 [00:01<00:00,  9it/s]", "INFO:root:ready\n", "  0%|    | 0/3 [00:00<?, ?it/s]\r\n"]
 )
 def test_progress_and_good_news_on_standard_error_are_no_finding(text: str) -> None:
-    assert judged("go()", (ERRORS, text), level="production") == []
+    assert check_cell("go()", (ERRORS, text), level="production") == []
 
 
 @pytest.mark.parametrize("line", ["!false", "if True:\n    !false", "%pip install nope"])
 def test_a_command_that_fails_is_noticed(line: str) -> None:
-    assert judged(line, answered=1) == [("warning", "failed-magic")]
-    assert judged(line, answered=0) == []
-    assert judged(line + "\nprint(_exit_code)", answered=1) == []
+    assert check_cell(line, answered=1) == [("warning", "failed-magic")]
+    assert check_cell(line, answered=0) == []
+    assert check_cell(line + "\nprint(_exit_code)", answered=1) == []
 
 
 def test_the_exit_code_of_an_earlier_cell_is_not_that_of_this_one() -> None:
     for source in ("x = 1", "out = !ls", "!!ls"):
-        assert judged(source, answered=1) == []
+        assert check_cell(source, answered=1) == []
 
 
 @pytest.mark.parametrize("text", ["loss: nan\n", "epoch 1 - acc=nan\n", "nan\n", '{"auc": NaN}', "rmse = -inf"])
 def test_a_measure_that_is_shown_as_no_number_is_noticed(text: str) -> None:
-    assert judged("report()", ("stdout", text)) == [("warning", "nan-detected")]
+    assert check_cell("report()", ("stdout", text)) == [("warning", "nan-detected")]
 
 
 @pytest.mark.parametrize("text", ["banana: 1\n", "nan values: 0\n", "     a    b\n0  1.0  NaN\n", "finance = info"])
 def test_other_words_and_tables_are_not_taken_for_measures(text: str) -> None:
-    assert judged("report()", ("stdout", text)) == []
+    assert check_cell("report()", ("stdout", text)) == []
 
 
 def test_a_cell_that_speaks_of_missing_values_may_show_them() -> None:
-    assert judged("print('mean:', np.nanmean(x), x.isna())", ("stdout", "mean: nan")) == []
+    assert check_cell("print('mean:', np.nanmean(x), x.isna())", ("stdout", "mean: nan")) == []
 
 
 def test_standard_error_and_warnings_fail_where_they_must() -> None:
     text = "x.py:1: DeprecationWarning: old\n"
-    assert judged("go()", (ERRORS, "hello"), failOnStderr=True) == [("error", "stderr-output")]
-    assert ("error", "warning-output") in judged("go()", (ERRORS, text), failOnWarnings=True)
-    assert judged("go()", (ERRORS, "hello"), detectSilentFailures=False) == []
+    assert check_cell("go()", (ERRORS, "hello"), failOnStderr=True) == [("error", "stderr-output")]
+    assert ("error", "warning-output") in check_cell("go()", (ERRORS, text), failOnWarnings=True)
+    assert check_cell("go()", (ERRORS, "hello"), detectSilentFailures=False) == []
 
 
 # -- what is expected ------------------------------------------------------------------------------------------------
@@ -315,14 +315,14 @@ def test_what_is_expected_of_a_cell_is_checked(
     shell: Any, source: str, expected: dict[str, Any], category: str
 ) -> None:
     judge = played(shell, source, expectedOutputs=[{"cell": 0, **expected}])
-    errors = [each for each in judge.findings if each.severity == "error"]
-    assert ([each.category for each in errors] or [""])[0] == category
+    errors = [finding for finding in judge.findings if finding.severity == "error"]
+    assert ([error.category for error in errors] or [""])[0] == category
     assert bool(judge.failure[0]) is bool(category)
 
 
 def test_a_cell_out_of_range_is_an_error_of_the_job() -> None:
     judge = RunObserver({"cells": []}, ValidationConfig.from_wire({"expectedOutputs": [{"cell": 3}]}))
-    assert [(each.cell, each.severity, each.category) for each in judge.check_source()] == [
+    assert [(finding.cell, finding.severity, finding.category) for finding in judge.check_source()] == [
         (3, "error", "invalid-spec")
     ]
 
@@ -332,17 +332,17 @@ def test_a_cell_that_did_not_run_gave_not_what_is_expected() -> None:
         {"cells": [{"cell_type": "code", "source": "1"}]},
         ValidationConfig.from_wire({"expectedOutputs": [{"cell": 0}]}),
     )
-    assert [each.category for each in judge.finish()] == ["empty-output"]
+    assert [finding.category for finding in judge.finish()] == ["empty-output"]
 
 
 def test_without_a_kernel_that_can_be_asked_the_text_must_do() -> None:
     table = {"output_type": "execute_result", "data": {"text/plain": "  a\n\n[5 rows x 3 columns]"}}
     cell = {"cell_type": "code", "source": "%%R\ndf", "outputs": [table]}
-    for shape, found in (("5,3", []), ("4,3", ["shape-mismatch"])):
+    for shape, categories in (("5,3", []), ("4,3", ["shape-mismatch"])):
         judge = RunObserver(
             {"cells": [cell]}, ValidationConfig.from_wire({"expectedOutputs": [{"cell": 0, "shape": shape}]})
         )
-        assert [each.category for each in judge.check_cell(0, cell, "")] == found
+        assert [finding.category for finding in judge.check_cell(0, cell, "")] == categories
 
 
 def test_output_types_are_those_that_were_saved_where_that_is_checked() -> None:
@@ -354,7 +354,7 @@ def test_output_types_are_those_that_were_saved_where_that_is_checked() -> None:
     plain = {**saved, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     judge = RunObserver({"cells": [saved]}, ValidationConfig.from_wire({"checkOutputTypes": True}))
     assert judge.check_cell(0, saved, "") == []
-    messages = [each.message for each in judge.check_cell(0, plain, "")]
+    messages = [finding.message for finding in judge.check_cell(0, plain, "")]
     assert messages == ["has output types stdout; it was saved with image/png"]
 
 
@@ -368,7 +368,7 @@ def test_output_types_are_those_that_were_saved_where_that_is_checked() -> None:
 )  # fmt: skip
 def test_a_level_blocks_from_its_severity_on(level: str, blocks: list[str]) -> None:
     findings = [NotebookFinding(0, severity, "x", severity) for severity in ("info", "warning", "error")]  # type: ignore[arg-type]
-    assert [each.severity for each in list_blocking_findings(findings, level)] == blocks
+    assert [finding.severity for finding in list_blocking_findings(findings, level)] == blocks
 
 
 def test_a_failure_has_a_message_and_a_category() -> None:
@@ -401,10 +401,10 @@ def test_examples_are_for_those_who_learn() -> None:
 
 def test_no_more_is_told_than_a_status_can_hold() -> None:
     sources = ["def f():\n    print(1)", *["x = f()"] * 150, "# NBVAL_IGNORE_OUTPUT\neval('1')"]
-    watch = RunObserver({"cells": [{"cell_type": "code", "source": each} for each in sources]}, ValidationConfig())
+    watch = RunObserver({"cells": [{"cell_type": "code", "source": source} for source in sources]}, ValidationConfig())
     watch.check_source()
     watch.findings.append(NotebookFinding(99, "error", "x", "y" * 5000))
     wire = watch.to_wire()
     assert len(watch.findings) == 152
     assert len(wire) == 100
-    assert [len(each["message"]) for each in wire if each["severity"] == "error"] == [501]
+    assert [len(finding["message"]) for finding in wire if finding["severity"] == "error"] == [501]

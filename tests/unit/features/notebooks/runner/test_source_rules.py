@@ -16,14 +16,14 @@ ASSERTED = "assert x == 1"
 
 
 def notebook(*sources: str, **metadata: Any) -> dict[str, Any]:
-    cells = [{"cell_type": "code", "source": each, "metadata": {}, "outputs": []} for each in sources]
+    cells = [{"cell_type": "code", "source": source, "metadata": {}, "outputs": []} for source in sources]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
 
 
-def found(*sources: str, **validation: Any) -> list[tuple[int, str, str]]:
+def list_findings(*sources: str, **validation: Any) -> list[tuple[int, str, str]]:
     """Cell, severity and category of everything that is noticed."""
     read = check_notebook_source(notebook(*sources), ValidationConfig.from_wire(validation))
-    return [(each.cell, each.severity, each.category) for each in read]
+    return [(finding.cell, finding.severity, finding.category) for finding in read]
 
 
 # -- the original operator blocks all of these in development ----------------------------------------------------------
@@ -100,12 +100,12 @@ HARMFUL = [
 def test_what_fails_silently_blocks_in_development_and_staging_but_not_in_learning(source: str, category: str) -> None:
     for level, blocks in (("learning", False), ("development", True), ("staging", True), ("production", True)):
         read = check_notebook_source(notebook(source, ASSERTED), ValidationConfig(level=level))
-        assert category in {each.category for each in read}
+        assert category in {finding.category for finding in read}
         assert bool(list_blocking_findings(read, level)) is blocks
 
 
 def test_a_function_of_one_cell_is_known_in_the_others() -> None:
-    assert found("def f():\n    print(1)", "1 + 1", "x = f()") == [(2, "warning", "silent-failure")]
+    assert list_findings("def f():\n    print(1)", "1 + 1", "x = f()") == [(2, "warning", "silent-failure")]
 
 
 def test_a_program_whose_failure_is_noticed_is_only_mentioned() -> None:
@@ -115,28 +115,28 @@ def test_a_program_whose_failure_is_noticed_is_only_mentioned() -> None:
         "import subprocess\nr = subprocess.run(['x'])\nprint(r.returncode)",
         "import os\ncode = os.system('x')",
     ):
-        assert found(source) == [(0, "info", "risky-operation")]
-    assert found("import subprocess\ntry:\n    f()\nexcept subprocess.CalledProcessError:\n    raise") == []
+        assert list_findings(source) == [(0, "info", "risky-operation")]
+    assert list_findings("import subprocess\ntry:\n    f()\nexcept subprocess.CalledProcessError:\n    raise") == []
 
 
 def test_assertions_are_asked_for_in_all_levels_but_development() -> None:
     for level in ("learning", "staging", "production"):
-        assert (-1, "info", "missing-assertion") in found("x = 1", level=level)
-    assert found("x = 1") == []
+        assert (-1, "info", "missing-assertion") in list_findings("x = 1", level=level)
+    assert list_findings("x = 1") == []
     for asserting in (ASSERTED, "np.testing.assert_allclose(a, b)", "if x < 1:\n    raise ValueError(x)"):
-        assert found(asserting, level="production") == []
+        assert list_findings(asserting, level="production") == []
 
 
 def test_a_notebook_without_assertions_fails_where_they_are_verified() -> None:
-    assert found("x = 1", verifyAssertions=True) == [(-1, "error", "missing-assertion")]
-    assert found("x = 1", "assert True", verifyAssertions=True)[0] == (-1, "error", "missing-assertion")
-    assert found(ASSERTED, verifyAssertions=True) == []
+    assert list_findings("x = 1", verifyAssertions=True) == [(-1, "error", "missing-assertion")]
+    assert list_findings("x = 1", "assert True", verifyAssertions=True)[0] == (-1, "error", "missing-assertion")
+    assert list_findings(ASSERTED, verifyAssertions=True) == []
 
 
 def test_what_is_read_and_never_looked_at_is_mentioned_where_assertions_are_asked_for() -> None:
     source = "import pandas as pd\ndf = pd.read_csv('x.csv')"
-    assert found(source, ASSERTED, level="production") == [(0, "info", "missing-error-handling")]
-    assert found(source, "assert len(df) > 3", level="production") == []
+    assert list_findings(source, ASSERTED, level="production") == [(0, "info", "missing-error-handling")]
+    assert list_findings(source, "assert len(df) > 3", level="production") == []
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_what_is_read_and_never_looked_at_is_mentioned_where_assertions_are_aske
      "%%bash --no-raise-error\nfalse"],
 )  # fmt: skip
 def test_exit_codes_must_be_looked_at_on_demand(source: str) -> None:
-    assert "missing-exit-code" in {category for _, _, category in found(source, requireExplicitExitCodes=True)}
-    assert "missing-exit-code" not in {category for _, _, category in found(source)}
+    assert "missing-exit-code" in {category for _, _, category in list_findings(source, requireExplicitExitCodes=True)}
+    assert "missing-exit-code" not in {category for _, _, category in list_findings(source)}
 
 
 def test_an_exit_code_that_is_looked_at_is_fine() -> None:
-    assert found("!false\nassert _exit_code == 0", requireExplicitExitCodes=True) == []
+    assert list_findings("!false\nassert _exit_code == 0", requireExplicitExitCodes=True) == []
 
 
 def test_cells_that_do_not_run_and_other_languages_are_not_read() -> None:
@@ -163,7 +163,7 @@ def test_cells_that_do_not_run_and_other_languages_are_not_read() -> None:
 
 
 def test_nothing_is_detected_where_that_is_switched_off() -> None:
-    assert found("eval('1')", level="production", detectSilentFailures=False) == []
+    assert list_findings("eval('1')", level="production", detectSilentFailures=False) == []
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ DEEP = ["x = f" + "()" * 3000, "assert a" + ".b" * 900, "x = " + "-" * 900 + "1"
 def test_code_that_is_made_to_be_deep_does_not_end_who_reads_it(source: str) -> None:
     cells = notebook("def f():\n    print(1)", source, "y = f()")
     watch = RunObserver(cells, ValidationConfig(level="production"))
-    assert 2 in {each.cell for each in watch.check_source()}
+    assert 2 in {finding.cell for finding in watch.check_source()}
     watch.build_question(1)
 
 

@@ -18,7 +18,7 @@ def rule(*verbs: str, resource: str = "*") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("live", "after", "told"),
+    ("live", "after", "expected"),
     [
         ({"rules": [rule(*LOOK)]}, {"rules": [rule("*")]}, ["rules[0].verbs: get, list, watch → *"]),
         (
@@ -48,6 +48,6 @@ def rule(*verbs: str, resource: str = "*") -> dict[str, Any]:
     ],
 )
 def test_what_differs_is_told_by_its_path_and_not_as_python_has_it(
-    live: dict[str, Any], after: dict[str, Any], told: list[str]
+    live: dict[str, Any], after: dict[str, Any], expected: list[str]
 ) -> None:
-    assert list(describe_changes(live, diff(live, after))) == told
+    assert list(describe_changes(live, diff(live, after))) == expected

@@ -46,8 +46,8 @@ async def planned(cluster: Cluster) -> SetupPlan:
     """Of the namespace only."""
     live = await cluster.get(NAMESPACE)
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}}
-    found = {PLAIN.settings_target: settings, **({NAMESPACE: live} if live else {})}
-    plan = build_setup_plan(SetupRequest(DELIVERY), SetupState(PLAIN, found))
+    live_objects = {PLAIN.settings_target: settings, **({NAMESPACE: live} if live else {})}
+    plan = build_setup_plan(SetupRequest(DELIVERY), SetupState(PLAIN, live_objects))
     return SetupPlan(PLAIN, tuple(change for change in plan.changes if change.part is SetupPart.NAMESPACE))
 
 
@@ -128,20 +128,20 @@ def test_a_secret_file_that_never_ends_or_is_no_text_is_a_sentence_without_its_c
     file = tmp_path / "argosy.yaml"
     (tmp_path / "bytes").write_bytes(b"of-a-test\xff")
     (tmp_path / "folder").mkdir()
-    for name, said in (("/dev/zero", "larger than 1 MiB"), ("bytes", "not UTF-8"), ("folder", "cannot be read")):
+    for name, problem in (("/dev/zero", "larger than 1 MiB"), ("bytes", "not UTF-8"), ("folder", "cannot be read")):
         file.write_text(FILE.format(credentials=f"{{{field}: {{file: {name}}}}}"))
-        with pytest.raises(UserError, match=f"{name}: .*{said}.*; ") as told:
+        with pytest.raises(UserError, match=f"{name}: .*{problem}.*; ") as caught:
             load_setup_request(file)
-        assert "of-a-test" not in str(told.value)
+        assert "of-a-test" not in str(caught.value)
 
 
 def test_a_variable_that_is_no_text_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TOKEN", os.fsdecode(b"of-a-test\xff"))
     file = tmp_path / "argosy.yaml"
     file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
-    with pytest.raises(UserError, match="GIT_TOKEN: is not UTF-8") as told:
+    with pytest.raises(UserError, match="GIT_TOKEN: is not UTF-8") as caught:
         load_setup_request(file)
-    assert "of-a-test" not in str(told.value)
+    assert "of-a-test" not in str(caught.value)
 
 
 def test_a_delivery_or_an_application_that_never_ends_is_a_sentence(tmp_path: Path) -> None:

@@ -52,36 +52,42 @@ def argocd(installation: ArgoCDInstallation, **fields: Any) -> Manifest:
 
 def live(*manifests: Manifest, installation: ArgoCDInstallation = OPERATED, **more: Any) -> SetupState:
     settings = (
-        () if any(key_of(each) == installation.settings_target for each in manifests) else (argocd(installation),)
+        ()
+        if any(key_of(existing_manifest) == installation.settings_target for existing_manifest in manifests)
+        else (argocd(installation),)
     )
-    found = {}
+    live_objects = {}
     for manifest in (*settings, *manifests):
         metadata = {"resourceVersion": "7", "uid": "u", **manifest["metadata"]}
-        found[key_of(manifest)] = {**manifest, "metadata": metadata}
-    return SetupState(installation, found, **more)
+        live_objects[key_of(manifest)] = {**manifest, "metadata": metadata}
+    return SetupState(installation, live_objects, **more)
 
 
 def everything(installation: ArgoCDInstallation = OPERATED) -> list[Manifest]:
-    made = []
+    manifests = []
     for environment in DELIVERY.environments:
-        made.append(desired.build_namespace(environment.namespace))
-        made.append(desired.build_role_binding(environment.namespace, installation))
-        made.append(desired.build_application(DELIVERY, environment, installation))
-    return made
+        manifests.append(desired.build_namespace(environment.namespace))
+        manifests.append(desired.build_role_binding(environment.namespace, installation))
+        manifests.append(desired.build_application(DELIVERY, environment, installation))
+    return manifests
 
 
 def verbs(plan: SetupPlan) -> set[ChangeVerb]:
     return {change.verb for change in plan.changes}
 
 
-def of(plan: SetupPlan, part: SetupPart, environment: str = "") -> Any:
-    (found,) = (each for each in plan.changes if each.part is part and each.environment == environment)
-    return found
+def find_change(plan: SetupPlan, part: SetupPart, environment: str = "") -> Any:
+    (change,) = (
+        setup_change
+        for setup_change in plan.changes
+        if setup_change.part is part and setup_change.environment == environment
+    )
+    return change
 
 
 def without_mark(manifest: Manifest, **labels: str) -> Manifest:
-    kept = {name: value for name, value in manifest["metadata"]["labels"].items() if name != desired.MANAGED_BY}
-    return {**manifest, "metadata": {**manifest["metadata"], "labels": {**kept, **labels}}}
+    other_labels = {name: value for name, value in manifest["metadata"]["labels"].items() if name != desired.MANAGED_BY}
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": {**other_labels, **labels}}}
 
 
 # -- environments ----------------------------------------------------------------------------------------------------
@@ -104,7 +110,7 @@ def test_a_plan_is_made_from_what_is_read() -> None:
 
 
 def test_the_applications_are_those_of_the_documents() -> None:
-    dev = of(build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "dev").manifest
+    dev = find_change(build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "dev").manifest
     assert dev["metadata"]["namespace"] == "openshift-gitops"
     assert dev["metadata"]["labels"] == {
         "app": "llmops",
@@ -122,7 +128,9 @@ def test_the_applications_are_those_of_the_documents() -> None:
         },
         "ignoreDifferences": [{"group": "serving.kserve.io", "kind": "InferenceService", "jsonPointers": ["/status"]}],
     }
-    production = of(build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "production").manifest
+    production = find_change(
+        build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "production"
+    ).manifest
     assert "automated" not in production["spec"]["syncPolicy"]
 
 
@@ -133,7 +141,7 @@ def test_the_applications_are_those_of_the_documents() -> None:
 def test_the_account_that_syncs_becomes_administrator_of_the_namespace(
     installation: ArgoCDInstallation, account: str
 ) -> None:
-    binding = of(
+    binding = find_change(
         build_setup_plan(SetupRequest(DELIVERY), live(installation=installation)), SetupPart.ROLE_BINDING, "dev"
     ).manifest
     assert binding["metadata"]["name"] == "argocd-admin" and binding["roleRef"]["name"] == "admin"
@@ -143,7 +151,7 @@ def test_the_account_that_syncs_becomes_administrator_of_the_namespace(
 def test_labels_of_a_namespace_are_refreshed_and_those_of_others_stay() -> None:
     there = without_mark(desired.build_namespace("llmops-dev"), **{"opendatahub.io/dashboard": "false", "team": "ml"})
     there["metadata"]["annotations"] = {desired.DISPLAY_NAME_ANNOTATION: "Our models"}
-    change = of(build_setup_plan(SetupRequest(DELIVERY), live(there)), SetupPart.NAMESPACE, "dev")
+    change = find_change(build_setup_plan(SetupRequest(DELIVERY), live(there)), SetupPart.NAMESPACE, "dev")
     assert change.verb is ChangeVerb.UPDATE and change.version == "7"
     assert change.manifest == {"metadata": {"labels": {"opendatahub.io/dashboard": "true"}}}
     assert change.differences == ("metadata.labels.opendatahub.io/dashboard: false → true",)
@@ -152,13 +160,13 @@ def test_labels_of_a_namespace_are_refreshed_and_those_of_others_stay() -> None:
 def test_a_binding_keeps_the_subjects_of_others() -> None:
     binding = desired.build_role_binding("llmops-dev", OPERATED)
     alice = {"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}
-    change = of(
+    change = find_change(
         build_setup_plan(SetupRequest(DELIVERY), live({**binding, "subjects": [alice]})), SetupPart.ROLE_BINDING, "dev"
     )
     assert change.manifest == {"subjects": [alice, *binding["subjects"]]}
     both = {**binding, "subjects": [alice, *binding["subjects"]]}
     assert (
-        of(build_setup_plan(SetupRequest(DELIVERY), live(both)), SetupPart.ROLE_BINDING, "dev").verb
+        find_change(build_setup_plan(SetupRequest(DELIVERY), live(both)), SetupPart.ROLE_BINDING, "dev").verb
         is ChangeVerb.UNCHANGED
     )
 
@@ -180,12 +188,14 @@ def test_what_is_being_deleted_is_a_problem() -> None:
 def test_an_application_that_was_automatic_becomes_manual_and_keeps_fields_of_others() -> None:
     application = desired.build_application(DELIVERY, replace(PRODUCTION, sync=SyncMode.AUTO), OPERATED)
     application["spec"]["revisionHistoryLimit"] = 3
-    change = of(build_setup_plan(SetupRequest(DELIVERY), live(application)), SetupPart.APPLICATION, "production")
+    change = find_change(
+        build_setup_plan(SetupRequest(DELIVERY), live(application)), SetupPart.APPLICATION, "production"
+    )
     assert change.manifest == {"spec": {"syncPolicy": {"automated": None}}}
 
 
 def test_what_somebody_else_made_does_not_become_ours() -> None:
-    there = [without_mark(each) for each in everything() if "labels" in each["metadata"]]
+    there = [without_mark(manifest) for manifest in everything() if "labels" in manifest["metadata"]]
     assert verbs(build_setup_plan(SetupRequest(DELIVERY), live(*there))) == {ChangeVerb.UNCHANGED}
 
 
@@ -214,12 +224,12 @@ def test_an_application_with_another_name_than_its_namespace_is_asked_about(name
 
 def secret(**values: str) -> Manifest:
     key = ResourceKey("", "Secret", "openshift-gitops", "theirs")
-    made = desired.build_repository_secret(key, {**SECRETS, **values})
-    return {**made, "metadata": {**made["metadata"], "resourceVersion": "7"}}
+    manifest = desired.build_repository_secret(key, {**SECRETS, **values})
+    return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "7"}}
 
 
 def test_a_secret_for_the_repository_has_type_and_url_and_is_not_shown() -> None:
-    change = of(build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live()), SetupPart.REPOSITORY)
+    change = find_change(build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live()), SetupPart.REPOSITORY)
     assert change.manifest["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
     assert desired.decode_secret_data(change.manifest) == SECRETS
     assert (
@@ -231,7 +241,7 @@ def test_a_secret_for_the_repository_has_type_and_url_and_is_not_shown() -> None
 
 def test_without_credentials_there_is_no_secret() -> None:
     assert not any(
-        each.part is SetupPart.REPOSITORY for each in build_setup_plan(SetupRequest(DELIVERY), live()).changes
+        change.part is SetupPart.REPOSITORY for change in build_setup_plan(SetupRequest(DELIVERY), live()).changes
     )
 
 
@@ -247,7 +257,7 @@ def test_without_credentials_there_is_no_secret() -> None:
 def test_a_secret_that_somebody_made_for_the_repository_is_used(
     there: Manifest, verb: ChangeVerb, said: tuple[str, ...]
 ) -> None:
-    change = of(
+    change = find_change(
         build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live(repositories=[there])), SetupPart.REPOSITORY
     )
     assert (change.verb, change.differences) == (verb, said)
@@ -261,7 +271,7 @@ FOREIGN = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}"}
 
 def test_a_check_joins_those_of_others_and_is_noted_as_ours() -> None:
     request = SetupRequest(DELIVERY, (CHECK,))
-    change = of(
+    change = find_change(
         build_setup_plan(request, live(argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN]}))), SetupPart.HEALTH
     )
     assert change.manifest["spec"]["resourceHealthChecks"] == [FOREIGN, CHECK.entry]
@@ -271,7 +281,7 @@ def test_a_check_joins_those_of_others_and_is_noted_as_ours() -> None:
 
 def test_a_check_that_was_there_is_not_noted_as_ours() -> None:
     other = {**CHECK.entry, "check": "return {status = 'Degraded'}"}
-    change = of(
+    change = find_change(
         build_setup_plan(
             SetupRequest(DELIVERY, (CHECK,)), live(argocd(OPERATED, spec={"resourceHealthChecks": [other]}))
         ),
@@ -282,7 +292,7 @@ def test_a_check_that_was_there_is_not_noted_as_ours() -> None:
 
 def test_without_an_operator_checks_go_into_argocd_cm() -> None:
     there = live(argocd(PLAIN, data={"url": "https://argocd"}), installation=PLAIN)
-    change = of(build_setup_plan(SetupRequest(DELIVERY, (CHECK,)), there), SetupPart.HEALTH)
+    change = find_change(build_setup_plan(SetupRequest(DELIVERY, (CHECK,)), there), SetupPart.HEALTH)
     assert change.key == ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
     assert change.manifest["data"] == {CHECK.key: CHECK.script}
 
@@ -321,14 +331,14 @@ def test_lines_of_others_stay_and_ours_stand_in_a_block(before: str, after: str)
 
 def test_the_policy_goes_into_the_resource_or_without_an_operator_into_argocd_rbac_cm() -> None:
     request = SetupRequest(replace(DELIVERY, rbac=RBAC))
-    change = of(
+    change = find_change(
         build_setup_plan(request, live(argocd(OPERATED, spec={"rbac": {"policy": "p, a, b\n"}}))), SetupPart.POLICY
     )
     assert change.key == OPERATED.settings_target and change.verb is ChangeVerb.UPDATE
     rbac = change.manifest["spec"]["rbac"]
     assert (rbac["defaultPolicy"], rbac["scopes"]) == ("role:readonly", "[groups]")
     assert rbac["policy"].startswith("p, a, b\n# argosy-setup llmops: begin\n")
-    plain = of(build_setup_plan(request, live(installation=PLAIN)), SetupPart.POLICY)
+    plain = find_change(build_setup_plan(request, live(installation=PLAIN)), SetupPart.POLICY)
     assert (plain.key.name, plain.verb) == ("argocd-rbac-cm", ChangeVerb.CREATE)
     assert set(plain.manifest["data"]) == {"policy.csv", "policy.default", "scopes"}
 
@@ -387,7 +397,7 @@ def test_of_the_checks_those_go_that_setup_brought_and_nobody_changed(script: st
     settings = argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN, {**CHECK.entry, "check": script}]})
     settings["metadata"]["annotations"] = {SETUP_HEALTH_ANNOTATION: "serving.kserve.io_InferenceService"}
     plan = build_removal_plan(SetupRequest(DELIVERY, (CHECK,)), live(settings), with_namespaces=False)
-    assert of(plan, SetupPart.HEALTH).manifest["spec"]["resourceHealthChecks"] == left
+    assert find_change(plan, SetupPart.HEALTH).manifest["spec"]["resourceHealthChecks"] == left
 
 
 def test_a_check_that_was_there_before_stays() -> None:

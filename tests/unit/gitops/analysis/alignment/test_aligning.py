@@ -55,12 +55,12 @@ def seen(key: ResourceKey, *fields: tuple[FieldDifference, Cause], live: Any = N
 
 
 def sight(*objects: ObservedObject, app: Any = None, **more: Any) -> ObservedApplication:
-    desired = {each.key: each.pair.desired or {} for each in objects}
+    desired = {observed.key: observed.pair.desired or {} for observed in objects}
     return ObservedApplication(app or application(), objects, more.pop("desired", desired), **more)
 
 
-def of(found: list[Proposal], kind: ProposalKind) -> list[Proposal]:
-    return [each for each in found if each.kind is kind]
+def filter_proposals(proposals: list[Proposal], kind: ProposalKind) -> list[Proposal]:
+    return [proposal for proposal in proposals if proposal.kind is kind]
 
 
 # -- the catalogue -----------------------------------------------------
@@ -77,17 +77,17 @@ def of(found: list[Proposal], kind: ProposalKind) -> list[Proposal]:
     ],
 )  # fmt: skip
 def test_the_documented_rules_are_kept_to_the_letter(group: str, kind: str, pointers: list[str]) -> None:
-    (found,) = (each for each in DOCUMENTED if each.kind == kind)
-    assert (found.group, list(found.pointers)) == (group, pointers)
+    (pattern,) = (documented_pattern for documented_pattern in DOCUMENTED if documented_pattern.kind == kind)
+    assert (pattern.group, list(pattern.pointers)) == (group, pointers)
 
 
 def test_the_catalogue_speaks_of_every_kind_that_is_known_for_it() -> None:
-    kinds = {each.kind for each in PATTERNS}
+    kinds = {pattern.kind for pattern in PATTERNS}
     assert {"*", "Route", "Deployment", "PersistentVolumeClaim", "Gateway", "DataScienceCluster", "PipelineRun",
             "TaskRun", "LlamaStackDistribution", "Subscription", "OperatorGroup", "MachineSet", "ClusterPolicy",
             "NodeFeatureDiscovery", "ServiceMeshControlPlane", "Service", "Job", "ServiceAccount", "LMEvalJob",
             "GrafanaDashboard", "ServiceMonitor", "PodMonitor", "Namespace", "Application"} <= kinds  # fmt: skip
-    assert all(each.reason and (each.effective_pointers or each.redundant_pointers) for each in PATTERNS)
+    assert all(pattern.reason and (pattern.effective_pointers or pattern.redundant_pointers) for pattern in PATTERNS)
 
 
 def test_a_slash_in_an_annotation_is_escaped_and_read_back() -> None:
@@ -123,8 +123,8 @@ def test_a_whole_spec_is_no_mistake_where_an_operator_writes_all_of_it() -> None
 
 def test_fields_that_a_router_sets_become_the_narrowest_rule() -> None:
     fields = (changed("/spec/host"), ROUTER), (changed("/spec/tls/insecureEdgeTerminationPolicy"), WEBHOOK)
-    found = build_proposals(sight(seen(ROUTE, *fields)))
-    (ignored,) = of(found, ProposalKind.IGNORE)
+    proposals = build_proposals(sight(seen(ROUTE, *fields)))
+    (ignored,) = filter_proposals(proposals, ProposalKind.IGNORE)
     pointers = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy")
     assert ignored.ignores == (IgnoreDifference("route.openshift.io", "Route", pointers=pointers),)
     assert ignored.certain and ignored.fix == "ignore rule"
@@ -132,96 +132,113 @@ def test_fields_that_a_router_sets_become_the_narrowest_rule() -> None:
 
 @pytest.mark.parametrize("cause", [MINE, HAND, FIXED, Cause(CauseKind.UNKNOWN, "x"), Cause(CauseKind.PRUNE, "x")])
 def test_what_git_or_a_hand_changed_is_never_ignored(cause: Cause) -> None:
-    found = build_proposals(sight(seen(WIDGET, (changed("/spec/size"), cause))))
-    assert not of(found, ProposalKind.IGNORE)
+    proposals = build_proposals(sight(seen(WIDGET, (changed("/spec/size"), cause))))
+    assert not filter_proposals(proposals, ProposalKind.IGNORE)
 
 
 def test_your_own_change_is_told_with_what_to_type() -> None:
-    (told,) = build_proposals(sight(seen(WIDGET, (changed("/spec/size"), MINE))))
-    assert (told.kind, told.fix, told.commands) == (ProposalKind.INFORM, "sync", ("argosy app sync models",))
+    (proposal,) = build_proposals(sight(seen(WIDGET, (changed("/spec/size"), MINE))))
+    assert (proposal.kind, proposal.fix, proposal.commands) == (
+        ProposalKind.INFORM,
+        "sync",
+        ("argosy app sync models",),
+    )
 
 
 def test_a_whole_spec_is_not_proposed_but_accepted_where_it_is_healthy() -> None:
     gone = FieldDifference("/spec", None, {}, has_desired=False)
-    found = build_proposals(sight(seen(WIDGET, (gone, ROUTER))))
-    assert [each.kind for each in found] == [ProposalKind.ACCEPT] and found[0].fix == "accepted"
-    found = build_proposals(sight(seen(WIDGET, (gone, ROUTER)), is_healthy=False))
-    assert found[0].fix == "look"
+    proposals = build_proposals(sight(seen(WIDGET, (gone, ROUTER))))
+    assert [proposal.kind for proposal in proposals] == [ProposalKind.ACCEPT] and proposals[0].fix == "accepted"
+    alignment_proposals = build_proposals(sight(seen(WIDGET, (gone, ROUTER)), is_healthy=False))
+    assert alignment_proposals[0].fix == "look"
 
 
 def test_one_of_several_objects_is_named_and_all_of_them_are_not() -> None:
     one, two = (seen(WIDGET._replace(name=name), (changed("/spec/size"), ROUTER)) for name in ("one", "two"))
-    (alone,) = of(build_proposals(sight(one, desired={one.key: {}, two.key: {}})), ProposalKind.IGNORE)
+    (alone,) = filter_proposals(build_proposals(sight(one, desired={one.key: {}, two.key: {}})), ProposalKind.IGNORE)
     assert alone.ignores[0].name == "one"
-    (both,) = of(build_proposals(sight(one, two)), ProposalKind.IGNORE)
+    (both,) = filter_proposals(build_proposals(sight(one, two)), ProposalKind.IGNORE)
     assert both.ignores[0].name == ""
 
 
 def test_the_replicas_of_one_deployment_are_not_ignored_for_all_and_a_route_stands_for_all() -> None:
     scaled = seen(DEPLOYMENT, (changed("/spec/replicas"), Cause(CauseKind.OTHER_CONTROLLER, "", manager="scaler")))
     other = DEPLOYMENT._replace(name="other")
-    (found,) = of(build_proposals(sight(scaled, desired={DEPLOYMENT: {}, other: {}})), ProposalKind.IGNORE)
-    assert found.ignores[0].name == "playground"
+    (proposal,) = filter_proposals(
+        build_proposals(sight(scaled, desired={DEPLOYMENT: {}, other: {}})), ProposalKind.IGNORE
+    )
+    assert proposal.ignores[0].name == "playground"
     routed = seen(ROUTE, (changed("/spec/host"), ROUTER))
-    (found,) = of(
+    (ignore_proposal,) = filter_proposals(
         build_proposals(sight(routed, desired={ROUTE: {}, ROUTE._replace(name="b"): {}})), ProposalKind.IGNORE
     )
-    assert found.ignores[0].name == ""
+    assert ignore_proposal.ignores[0].name == ""
 
 
 @pytest.mark.parametrize("host, name", [("models.example.org", "console"), ("", "")])
 def test_a_host_that_git_gives_to_another_route_is_not_hidden(host: str, name: str) -> None:
     routed, pinned = seen(ROUTE, (changed("/spec/host"), ROUTER)), ROUTE._replace(name="pinned")
-    (found,) = of(
+    (proposal,) = filter_proposals(
         build_proposals(sight(routed, desired={ROUTE: {}, pinned: {"spec": {"host": host}}})), ProposalKind.IGNORE
     )
-    assert found.ignores[0].name == name
+    assert proposal.ignores[0].name == name
 
 
 @pytest.mark.parametrize("pointer", ["/spec/template/spec/containers/0/image", "/spec/predictor/model/storageUri"])
 @pytest.mark.parametrize("cause", [WEBHOOK, ROUTER])
 def test_what_new_versions_come_as_is_never_ignored_without_asking(pointer: str, cause: Cause) -> None:
-    found = build_proposals(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
-    assert [each.decision_tag for each in found] == ["[ask]", "[ask]"], (
+    proposals = build_proposals(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
+    assert [proposal.decision_tag for proposal in proposals] == ["[ask]", "[ask]"], (
         "neither the rule nor the option that goes with it"
     )
-    assert "hides new versions from Git" in found[0].text
+    assert "hides new versions from Git" in proposals[0].text
 
 
 def test_what_git_has_just_changed_and_admission_sets_back_is_asked_about() -> None:
     anew = replace(WEBHOOK, has_changed_in_git=True)
-    (found,) = of(build_proposals(sight(seen(ROUTE, (changed("/spec/host"), anew)))), ProposalKind.IGNORE)
-    assert not found.certain
+    (proposal,) = filter_proposals(
+        build_proposals(sight(seen(ROUTE, (changed("/spec/host"), anew)))), ProposalKind.IGNORE
+    )
+    assert not proposal.certain
 
 
 def test_a_rule_that_is_asked_about_does_not_bring_its_option_and_a_certain_one_beside_it_does() -> None:
     image = seen(DEPLOYMENT, (changed("/spec/template/spec/containers/0/image"), ROUTER))
-    found = build_proposals(sight(image, seen(ROUTE, (changed("/spec/host"), ROUTER))))
-    assert [each.decision_tag for each in of(found, ProposalKind.IGNORE)] == ["[ask]", "[auto]"]
-    (option,) = of(found, ProposalKind.SYNC_OPTION)
+    proposals = build_proposals(sight(image, seen(ROUTE, (changed("/spec/host"), ROUTER))))
+    assert [proposal.decision_tag for proposal in filter_proposals(proposals, ProposalKind.IGNORE)] == [
+        "[ask]",
+        "[auto]",
+    ]
+    (option,) = filter_proposals(proposals, ProposalKind.SYNC_OPTION)
     assert option.certain and "/spec/host" in option.text and "image" not in option.text
 
 
 @pytest.mark.parametrize("manager", ["helm", "Terraform", "python-requests", "OpenAPI-Generator"])
 def test_what_a_tool_of_people_wrote_is_asked_about(manager: str) -> None:
     cause = Cause(CauseKind.OTHER_CONTROLLER, "", manager=manager)
-    (found,) = of(build_proposals(sight(seen(WIDGET, (changed("/spec/size"), cause)))), ProposalKind.IGNORE)
-    assert not found.certain and found.decision_tag == "[ask]"
+    (proposal,) = filter_proposals(
+        build_proposals(sight(seen(WIDGET, (changed("/spec/size"), cause)))), ProposalKind.IGNORE
+    )
+    assert not proposal.certain and proposal.decision_tag == "[ask]"
 
 
 def test_objects_that_differ_otherwise_each_have_their_rule() -> None:
     one = seen(WIDGET, (changed("/spec/size"), ROUTER))
     two = seen(WIDGET._replace(name="two"), (changed("/spec/colour"), ROUTER))
-    rules = [each.ignores[0] for each in of(build_proposals(sight(one, two)), ProposalKind.IGNORE)]
+    rules = [
+        proposal.ignores[0] for proposal in filter_proposals(build_proposals(sight(one, two)), ProposalKind.IGNORE)
+    ]
     assert [(rule.name, rule.pointers) for rule in rules] == [("one", ("/spec/size",)), ("two", ("/spec/colour",))]
 
 
 def test_many_fields_of_one_writer_are_ignored_by_its_name() -> None:
     fields = [(changed(f"/spec/f{number}"), ROUTER) for number in range(6)]
-    (found,) = of(build_proposals(sight(seen(WIDGET, *fields))), ProposalKind.IGNORE)
-    assert found.ignores == (IgnoreDifference("example.org", "Widget", managers=("router",)),)
-    (found,) = of(build_proposals(sight(seen(WIDGET, *fields, (changed("/spec/g"), WEBHOOK)))), ProposalKind.IGNORE)
-    assert not found.ignores[0].managers and len(found.ignores[0].pointers) == 7
+    (proposal,) = filter_proposals(build_proposals(sight(seen(WIDGET, *fields))), ProposalKind.IGNORE)
+    assert proposal.ignores == (IgnoreDifference("example.org", "Widget", managers=("router",)),)
+    (ignore_proposal,) = filter_proposals(
+        build_proposals(sight(seen(WIDGET, *fields, (changed("/spec/g"), WEBHOOK)))), ProposalKind.IGNORE
+    )
+    assert not ignore_proposal.ignores[0].managers and len(ignore_proposal.ignores[0].pointers) == 7
 
 
 LIVE: dict[str, Any] = {
@@ -251,12 +268,14 @@ def test_an_element_of_a_list_is_named_by_what_tells_it_from_others(pointer: str
 
 
 def test_what_git_has_and_a_rule_ignores_needs_a_sync_that_respects_it() -> None:
-    found = build_proposals(sight(seen(ROUTE, (changed("/spec/host"), ROUTER))))
-    assert [each.options for each in of(found, ProposalKind.SYNC_OPTION)] == [(RESPECT_OPTION,)]
+    proposals = build_proposals(sight(seen(ROUTE, (changed("/spec/host"), ROUTER))))
+    assert [proposal.options for proposal in filter_proposals(proposals, ProposalKind.SYNC_OPTION)] == [
+        (RESPECT_OPTION,)
+    ]
     absent = FieldDifference("/spec/host", None, "x", has_desired=False)
-    assert not of(build_proposals(sight(seen(ROUTE, (absent, ROUTER)))), ProposalKind.SYNC_OPTION)
+    assert not filter_proposals(build_proposals(sight(seen(ROUTE, (absent, ROUTER)))), ProposalKind.SYNC_OPTION)
     app = application(syncPolicy={"syncOptions": [RESPECT_OPTION]})
-    assert not of(
+    assert not filter_proposals(
         build_proposals(sight(seen(ROUTE, (changed("/spec/host"), ROUTER)), app=app)), ProposalKind.SYNC_OPTION
     )
 
@@ -264,8 +283,8 @@ def test_what_git_has_and_a_rule_ignores_needs_a_sync_that_respects_it() -> None
 def test_a_rule_for_an_immutable_selector_needs_it_as_well() -> None:
     rule = {"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/selector"]}
     live = {"metadata": {"name": "playground"}, "spec": {"selector": {"matchLabels": {"app": "x"}}}}
-    found = build_proposals(sight(seen(DEPLOYMENT, live=live), app=application(ignoreDifferences=[rule])))
-    (option,) = of(found, ProposalKind.SYNC_OPTION)
+    proposals = build_proposals(sight(seen(DEPLOYMENT, live=live), app=application(ignoreDifferences=[rule])))
+    (option,) = filter_proposals(proposals, ProposalKind.SYNC_OPTION)
     assert "/spec/selector" in option.text
 
 
@@ -280,20 +299,25 @@ RULES = [
 
 def test_redundant_rules_are_dropped_and_the_rest_of_them_stays() -> None:
     app = application(ignoreDifferences=RULES)
-    found = build_proposals(sight(seen(WIDGET, (changed("/spec/colour"), ROUTER)), app=app))
-    (drop,) = of(found, ProposalKind.DROP)
-    assert drop.certain and {each.pointer for each in drop.drops} == {"/status", "/metadata/generation"}
-    made = apply_edits(app.wire, build_edits(app.wire, [drop]))
-    assert made["spec"]["ignoreDifferences"] == [
+    proposals = build_proposals(sight(seen(WIDGET, (changed("/spec/colour"), ROUTER)), app=app))
+    (drop,) = filter_proposals(proposals, ProposalKind.DROP)
+    assert drop.certain and {dropped_pointer.pointer for dropped_pointer in drop.drops} == {
+        "/status",
+        "/metadata/generation",
+    }
+    edited_manifest = apply_edits(app.wire, build_edits(app.wire, [drop]))
+    assert edited_manifest["spec"]["ignoreDifferences"] == [
         {"kind": "Widget", "group": "example.org", "jsonPointers": ["/spec/size"]}
     ]
 
 
 def test_where_nothing_else_changes_a_redundant_rule_may_stay() -> None:
     app = application(ignoreDifferences=RULES)
-    (told,) = build_proposals(sight(app=app))
-    assert told.kind is ProposalKind.INFORM and "argosy check --fix removes them" in told.text
-    assert not of(build_proposals(sight(seen(WIDGET, (changed("/spec/colour"), MINE)), app=app)), ProposalKind.DROP)
+    (proposal,) = build_proposals(sight(app=app))
+    assert proposal.kind is ProposalKind.INFORM and "argosy check --fix removes them" in proposal.text
+    assert not filter_proposals(
+        build_proposals(sight(seen(WIDGET, (changed("/spec/colour"), MINE)), app=app)), ProposalKind.DROP
+    )
 
 
 def test_a_rule_for_status_is_not_redundant_where_status_is_compared() -> None:
@@ -302,8 +326,8 @@ def test_a_rule_for_status_is_not_redundant_where_status_is_compared() -> None:
 
 def test_a_rule_that_hides_a_whole_spec_is_told() -> None:
     rules = [{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec"]}]
-    (told,) = build_proposals(sight(app=application(ignoreDifferences=rules)))
-    assert told.kind is ProposalKind.INFORM and "too broad" in told.text
+    (proposal,) = build_proposals(sight(app=application(ignoreDifferences=rules)))
+    assert proposal.kind is ProposalKind.INFORM and "too broad" in proposal.text
     gateways = [{"group": "networking.istio.io", "kind": "Gateway", "jsonPointers": ["/spec"]}]
     assert not build_proposals(sight(app=application(ignoreDifferences=gateways)))
 
@@ -315,18 +339,18 @@ KUSTOMIZATION = {"resources": ["a.yaml"], "labels": [{"pairs": {"stage": "two"},
 
 
 def test_kustomizes_labels_in_a_selector_are_found_as_the_root_cause() -> None:
-    found = build_proposals(
+    proposals = build_proposals(
         sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"app/kustomization.yaml": KUSTOMIZATION})
     )
-    (cure,) = of(found, ProposalKind.SELECTORS)
+    (cure,) = filter_proposals(proposals, ProposalKind.SELECTORS)
     assert (cure.file, cure.labels, cure.certain) == ("app/kustomization.yaml", ("stage",), True)
-    assert not of(found, ProposalKind.RECREATE)
+    assert not filter_proposals(proposals, ProposalKind.RECREATE)
 
 
 def test_an_immutable_field_without_such_a_cause_is_to_be_recreated_and_asks() -> None:
     innocent = {"labels": [{"pairs": {"stage": "two"}}], "commonLabels": {"other": "x"}}
-    found = build_proposals(sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"k": innocent}))
-    (anew,) = of(found, ProposalKind.RECREATE)
+    proposals = build_proposals(sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"k": innocent}))
+    (anew,) = filter_proposals(proposals, ProposalKind.RECREATE)
     assert not anew.certain and anew.decision_tag == "[ask]"
     assert "Force=true,Replace=true" in anew.text and "Replace=true alone does not recreate" in anew.text
     assert anew.commands == (
@@ -337,9 +361,11 @@ def test_an_immutable_field_without_such_a_cause_is_to_be_recreated_and_asks() -
 
 def test_common_labels_of_the_application_itself_are_kept_out_by_its_own_switch() -> None:
     app = application(source={"path": "x", "kustomize": {"commonLabels": {"stage": "two"}}})
-    (cure,) = of(build_proposals(sight(seen(DEPLOYMENT, (LABEL, FIXED)), app=app)), ProposalKind.SELECTORS)
-    made = apply_edits(app.wire, build_edits(app.wire, [cure]))
-    assert made["spec"]["source"]["kustomize"]["labelWithoutSelector"] is True and not cure.file
+    (cure,) = filter_proposals(
+        build_proposals(sight(seen(DEPLOYMENT, (LABEL, FIXED)), app=app)), ProposalKind.SELECTORS
+    )
+    edited_manifest = apply_edits(app.wire, build_edits(app.wire, [cure]))
+    assert edited_manifest["spec"]["source"]["kustomize"]["labelWithoutSelector"] is True and not cure.file
 
 
 def test_labels_stay_on_objects_and_leave_selectors() -> None:
@@ -347,8 +373,12 @@ def test_labels_stay_on_objects_and_leave_selectors() -> None:
     edits = build_selector_edits(KUSTOMIZATION, ["stage"], on_pods=False)
     assert edited(text, edits) == text.replace("includeSelectors: true", "includeSelectors: false")
     common = "commonLabels:\n  stage: two\nresources:\n- a.yaml\n"
-    found = edited(common, build_selector_edits({"commonLabels": {"stage": "two"}}, ["stage"], on_pods=True))
-    assert "commonLabels" not in found and "includeSelectors: false" in found and "includeTemplates: true" in found
+    edited_text = edited(common, build_selector_edits({"commonLabels": {"stage": "two"}}, ["stage"], on_pods=True))
+    assert (
+        "commonLabels" not in edited_text
+        and "includeSelectors: false" in edited_text
+        and "includeTemplates: true" in edited_text
+    )
     assert list_selector_labels({"commonLabels": {"stage": "two"}}, ["stage", "x"]) == ("stage",)
 
 
@@ -356,12 +386,12 @@ def test_labels_stay_on_objects_and_leave_selectors() -> None:
 
 
 def test_a_shared_object_is_a_warning_and_nothing_to_change() -> None:
-    (told,) = build_proposals(sight(conditions=(("SharedResourceWarning", "Namespace/x is part of a and b"),)))
-    assert (told.kind, told.fix, told.decision_tag) == (ProposalKind.INFORM, "informational", "")
+    (proposal,) = build_proposals(sight(conditions=(("SharedResourceWarning", "Namespace/x is part of a and b"),)))
+    assert (proposal.kind, proposal.fix, proposal.decision_tag) == (ProposalKind.INFORM, "informational", "")
 
 
 def test_proposals_come_smallest_first() -> None:
-    found = build_proposals(
+    proposals = build_proposals(
         sight(
             seen(ROUTE, (changed("/spec/host"), ROUTER)),
             seen(DEPLOYMENT, (LABEL, FIXED)),
@@ -369,7 +399,7 @@ def test_proposals_come_smallest_first() -> None:
         )
     )
     kinds = [ProposalKind.IGNORE, ProposalKind.SYNC_OPTION, ProposalKind.RECREATE, ProposalKind.INFORM]
-    assert [each.kind for each in found] == kinds
+    assert [proposal.kind for proposal in proposals] == kinds
 
 
 def test_an_application_file_keeps_its_comments_and_gets_what_is_missing() -> None:
@@ -397,9 +427,15 @@ spec:
         Proposal("x", ProposalKind.SYNC_OPTION, "", "", options=(RESPECT_OPTION,)),
     ]
     edits = build_edits(manifest, proposals)
-    made = edited(text, edits)
-    assert "targetRevision: main # why" in made and "# volumes" in made and "volumeName # chosen" in made
-    assert made.count("kind: Claim") == 1 and "kind: Route" in made and f"- {RESPECT_OPTION}" in made
+    edited_text = edited(text, edits)
+    assert (
+        "targetRevision: main # why" in edited_text
+        and "# volumes" in edited_text
+        and "volumeName # chosen" in edited_text
+    )
+    assert (
+        edited_text.count("kind: Claim") == 1 and "kind: Route" in edited_text and f"- {RESPECT_OPTION}" in edited_text
+    )
     assert not build_edits(apply_edits(manifest, edits), proposals), "a second time there is nothing to do"
 
 

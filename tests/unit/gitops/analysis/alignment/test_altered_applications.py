@@ -25,10 +25,10 @@ def some(rng: Random, values: list[str]) -> list[str]:
 
 def rule(rng: Random) -> dict[str, Any]:
     group, kind = rng.choice(KINDS)
-    made: dict[str, Any] = {"group": group} if group else {}
-    made |= {"kind": kind} | ({"name": "one"} if rng.random() < 0.3 else {})
+    ignore_rule: dict[str, Any] = {"group": group} if group else {}
+    ignore_rule |= {"kind": kind} | ({"name": "one"} if rng.random() < 0.3 else {})
     lists = {"jsonPointers": some(rng, POINTERS), "jqPathExpressions": some(rng, PATHS)}
-    return made | {name: values for name, values in lists.items() if values}
+    return ignore_rule | {name: values for name, values in lists.items() if values}
 
 
 def manifest(rng: Random) -> dict[str, Any]:
@@ -45,17 +45,17 @@ def manifest(rng: Random) -> dict[str, Any]:
 def proposals(rng: Random, app: Any) -> list[Proposal]:
     rules = [IgnoreDifference(*rng.choice(KINDS), pointers=tuple(some(rng, POINTERS)) or ("/spec/z",))]
     dropped = [
-        DroppedPointer(each, pointer, "")
-        for each in app.ignore_rules
-        for pointer in each.pointers
+        DroppedPointer(ignore_rule, pointer, "")
+        for ignore_rule in app.ignore_rules
+        for pointer in ignore_rule.pointers
         if pointer in POINTERS[2:4]
     ]
-    made = [
+    candidates = [
         Proposal("one", ProposalKind.BRANCH, "", "", ref="main"),
         Proposal("one", ProposalKind.IGNORE, "", "", ignores=tuple(rules)),
         Proposal("one", ProposalKind.SYNC_OPTION, "", "", options=(RESPECT_OPTION,)),
     ]
-    return [*rng.sample(made, rng.randrange(4)), Proposal("one", ProposalKind.DROP, "", "", drops=tuple(dropped))]
+    return [*rng.sample(candidates, rng.randrange(4)), Proposal("one", ProposalKind.DROP, "", "", drops=tuple(dropped))]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -63,24 +63,44 @@ def test_what_is_edited_in_a_file_is_what_was_meant_and_once_is_enough(seed: int
     rng = Random(seed)
     for _ in range(5):
         written = manifest(rng)
-        wanted = proposals(rng, read_application(written))
-        edits = build_edits(written, wanted)
-        made = apply_edits(written, edits)
-        assert read_yaml(edited(dump_yaml(written), edits)) == made, (written, wanted)
-        _check(made, wanted)
+        chosen_proposals = proposals(rng, read_application(written))
+        edits = build_edits(written, chosen_proposals)
+        edited_manifest = apply_edits(written, edits)
+        assert read_yaml(edited(dump_yaml(written), edits)) == edited_manifest, (written, chosen_proposals)
+        _check(edited_manifest, chosen_proposals)
 
 
-def _check(made: dict[str, Any], wanted: list[Proposal]) -> None:
-    app = read_application(made)
-    added = [rule for each in wanted for rule in each.ignores]
+def _check(edited_manifest: dict[str, Any], applied_proposals: list[Proposal]) -> None:
+    app = read_application(edited_manifest)
+    added = [rule for applied_proposal in applied_proposals for rule in applied_proposal.ignores]
     for rule_ in added:
-        mine = {pointer for each in app.ignore_rules if each[:4] == rule_[:4] for pointer in each.pointers}
-        dropped = {each.pointer for proposal in wanted for each in proposal.drops if each.rule[:4] == rule_[:4]}
-        assert set(rule_.pointers) - dropped <= mine
-    assert all(option in app.policy.options for each in wanted for option in each.options)
-    assert all(app.sources[0].ref == each.ref for each in wanted if each.ref)
-    for each in (drop for proposal in wanted for drop in proposal.drops):
-        if each.rule[:4] not in [rule_[:4] for rule_ in added]:
-            assert not any(each.pointer in rule_.pointers for rule_ in app.ignore_rules if rule_[:4] == each.rule[:4])
-    again = [each for each in wanted if not each.drops]
-    assert not build_edits(made, [each for each in again if not each.ignores])
+        ignored_pointers = {
+            pointer
+            for ignore_rule in app.ignore_rules
+            if ignore_rule[:4] == rule_[:4]
+            for pointer in ignore_rule.pointers
+        }
+        dropped = {
+            removed_pointer.pointer
+            for proposal in applied_proposals
+            for removed_pointer in proposal.drops
+            if removed_pointer.rule[:4] == rule_[:4]
+        }
+        assert set(rule_.pointers) - dropped <= ignored_pointers
+    assert all(
+        option in app.policy.options for applied_proposal in applied_proposals for option in applied_proposal.options
+    )
+    assert all(
+        app.sources[0].ref == applied_proposal.ref for applied_proposal in applied_proposals if applied_proposal.ref
+    )
+    for dropped_pointer in (drop for proposal in applied_proposals for drop in proposal.drops):
+        if dropped_pointer.rule[:4] not in [rule_[:4] for rule_ in added]:
+            assert not any(
+                dropped_pointer.pointer in rule_.pointers
+                for rule_ in app.ignore_rules
+                if rule_[:4] == dropped_pointer.rule[:4]
+            )
+    again = [applied_proposal for applied_proposal in applied_proposals if not applied_proposal.drops]
+    assert not build_edits(
+        edited_manifest, [remaining_proposal for remaining_proposal in again if not remaining_proposal.ignores]
+    )

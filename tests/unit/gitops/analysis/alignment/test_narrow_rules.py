@@ -29,8 +29,8 @@ def route(host: str, policy: str) -> Manifest:
 
 
 def pair_of(desired: Manifest, live: Manifest, *rules: IgnoreDifference) -> Pair:
-    (found,) = compare_manifests([desired], {key_of(live): live}, DiffOptions(ignore_rules=rules)).pairs
-    return found
+    (pair,) = compare_manifests([desired], {key_of(live): live}, DiffOptions(ignore_rules=rules)).pairs
+    return pair
 
 
 def live_route() -> Manifest:
@@ -41,9 +41,9 @@ def live_route() -> Manifest:
 
 def test_a_route_with_a_generated_host_differs_in_just_the_paths_that_the_rule_names() -> None:
     desired, live = route("", ""), live_route()
-    found = [each.pointer for each in list_differences(pair_of(desired, live))]
-    assert found == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
-    (pattern,) = (each for each in DOCUMENTED if each.kind == "Route")
+    pointers = [difference.pointer for difference in list_differences(pair_of(desired, live))]
+    assert pointers == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
+    (pattern,) = (documented_pattern for documented_pattern in DOCUMENTED if documented_pattern.kind == "Route")
     rule = IgnoreDifference(pattern.group, pattern.kind, pointers=pattern.pointers)
     assert (
         compare_manifests([desired], {key_of(live): live}, DiffOptions(ignore_rules=(rule,))).status
@@ -65,8 +65,8 @@ def test_a_sync_sends_an_ignored_field_unless_it_respects_the_rule() -> None:
     desired, live = deployment(app="new"), deployment(app="old")
     assert not pair_of(desired, live, rule).differs
     assert desired["spec"]["selector"] != live["spec"]["selector"], "so it would be sent, and refused"
-    made = keep_ignored_live_values(desired, live, DiffOptions(ignore_rules=(rule,)))
-    assert made["spec"]["selector"] == live["spec"]["selector"], RESPECT_OPTION
+    sent_manifest = keep_ignored_live_values(desired, live, DiffOptions(ignore_rules=(rule,)))
+    assert sent_manifest["spec"]["selector"] == live["spec"]["selector"], RESPECT_OPTION
 
 
 def deployment(**labels: str) -> Manifest:
@@ -90,17 +90,19 @@ def value(rng: Random, depth: int) -> Any:
     return [{"host": rng.choice("ab"), "z": value(rng, depth - 1)} for _ in range(rng.randrange(1, 3))]
 
 
-def changed(rng: Random, given: Any) -> Any:
+def changed(rng: Random, original: Any) -> Any:
     """Other values here and there, and fields or elements that come or go."""
-    if isinstance(given, dict):
-        made = {name: changed(rng, each) for name, each in given.items()}
-        if rng.random() < 0.1 and len(made) > 1:
-            made.pop(rng.choice([name for name in made if name != "name"] or [*made]))
-        return made
-    if isinstance(given, list):
-        made_list = [changed(rng, each) for each in given]
+    if isinstance(original, dict):
+        changed_fields = {name: changed(rng, child) for name, child in original.items()}
+        if rng.random() < 0.1 and len(changed_fields) > 1:
+            changed_fields.pop(rng.choice([name for name in changed_fields if name != "name"] or [*changed_fields]))
+        return changed_fields
+    if isinstance(original, list):
+        made_list = [changed(rng, element) for element in original]
         return rng.sample(made_list, len(made_list)) if rng.random() < 0.2 else made_list
-    return rng.choice([given, given, given, "other", 99]) if given not in ("one", "two", "three") else given
+    return (
+        rng.choice([original, original, original, "other", 99]) if original not in ("one", "two", "three") else original
+    )
 
 
 def whole(spec: Any) -> Manifest:
@@ -119,7 +121,7 @@ def test_with_the_rules_that_are_made_of_differences_nothing_differs(seed: int) 
         for _ in range(MAX_TRIAL_ROUNDS):
             pair = pair_of(desired, live, *rules)
             if fields := tuple(list_differences(pair)):
-                found = ForeignFields(pair.key, pair.compared, fields, ("",) * len(fields))
-                rules += ignore_rules.build_ignore_rules([found], {})
+                foreign_fields = ForeignFields(pair.key, pair.compared, fields, ("",) * len(fields))
+                rules += ignore_rules.build_ignore_rules([foreign_fields], {})
         assert not pair.differs, (desired, live, rules)
         assert all("/spec" not in rule.pointers for rule in rules)

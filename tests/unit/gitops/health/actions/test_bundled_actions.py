@@ -47,10 +47,10 @@ def settled(got, expected):
 
 
 def expectations(file: Path):
-    found = read_yaml(file.read_text())
-    if isinstance(found, dict):
-        return [("patch", found)]
-    return [(each["k8sOperation"], each["unstructuredObj"]) for each in found]
+    document = read_yaml(file.read_text())
+    if isinstance(document, dict):
+        return [("patch", document)]
+    return [(operation["k8sOperation"], operation["unstructuredObj"]) for operation in document]
 
 
 @pytest.mark.parametrize(("folder", "case"), [*cases("discoveryTests")])
@@ -58,7 +58,7 @@ def test_discovery_gives_exactly_what_is_expected(folder, case):
     manifest = read_yaml((folder / case["inputPath"]).read_text())
     (script,) = scripts_for(manifest).discoveries
     assert read_actions(run_script(script.text, manifest)) == read_actions(
-        {each["name"]: each for each in case["result"]}
+        {action["name"]: action for action in case["result"]}
     )
 
 
@@ -87,7 +87,9 @@ def test_every_kind_with_actions_has_tests_for_each_of_them():
         folders = {script.parent.name for script in file.parent.glob("*/action.lua")}
         assert {case["action"] for case in tests["actionTests"]} == folders, file
         states = {
-            (each["name"], each.get("disabled", False)) for case in tests["discoveryTests"] for each in case["result"]
+            (action["name"], action.get("disabled", False))
+            for case in tests["discoveryTests"]
+            for action in case["result"]
         }
         assert {name for name, _ in states} == folders, file
 

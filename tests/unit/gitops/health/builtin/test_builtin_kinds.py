@@ -24,16 +24,16 @@ H, S, P, D, U = (
 )
 
 
-def asked(api_version: str, kind: str, **parts: Any) -> Assessment:
-    found = assess_builtin({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}, **parts})
-    assert found is not None
-    return found
+def assess_kind(api_version: str, kind: str, **parts: Any) -> Assessment:
+    assessment = assess_builtin({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}, **parts})
+    assert assessment is not None
+    return assessment
 
 
-def said(api_version: str, kind: str, **parts: Any) -> tuple[HealthStatus | None, str]:
-    found = asked(api_version, kind, **parts)
-    assert found.fault == ""
-    return found.health, found.message
+def assess_health(api_version: str, kind: str, **parts: Any) -> tuple[HealthStatus | None, str]:
+    assessment = assess_kind(api_version, kind, **parts)
+    assert assessment.fault == ""
+    return assessment.health, assessment.message
 
 
 def condition(kind: str, status: str = "True", reason: str = "", message: str = "") -> dict[str, str]:
@@ -55,7 +55,7 @@ def condition(kind: str, status: str = "True", reason: str = "", message: str = 
     ],
 )
 def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: HealthStatus, message: str) -> None:
-    assert said("batch/v1", "Job", status={"conditions": conditions}) == (health, message)
+    assert assess_health("batch/v1", "Job", status={"conditions": conditions}) == (health, message)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: HealthSt
 )
 def test_a_workflow_is_judged_by_its_phase_in_any_version(phase: str | None, health: HealthStatus) -> None:
     status = {"phase": phase, "message": "step 2"}
-    assert said("argoproj.io/v7", "Workflow", status=status) == (health, "step 2")
+    assert assess_health("argoproj.io/v7", "Workflow", status=status) == (health, "step 2")
 
 
 @pytest.mark.parametrize(("phase", "health"), [("Bound", H), ("Pending", P), ("Lost", D), ("", U), (None, U)])
 def test_a_claim_is_judged_by_its_phase(phase: str | None, health: HealthStatus) -> None:
-    assert said("v1", "PersistentVolumeClaim", status={"phase": phase}) == (health, "")
+    assert assess_health("v1", "PersistentVolumeClaim", status={"phase": phase}) == (health, "")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_service_waits_for_an_address_only_behind_a_load_balancer(
     kind: str, addresses: Any, health: HealthStatus
 ) -> None:
     status = {"loadBalancer": {"ingress": addresses}}
-    assert said("v1", "Service", spec={"type": kind}, status=status) == (health, "")
+    assert assess_health("v1", "Service", spec={"type": kind}, status=status) == (health, "")
 
 
 @pytest.mark.parametrize("api_version", ["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"])
@@ -104,7 +104,7 @@ def test_a_service_waits_for_an_address_only_behind_a_load_balancer(
     ],
 )
 def test_an_ingress_waits_for_an_address_in_every_version(api_version: str, status: Any, health: HealthStatus) -> None:
-    assert said(api_version, "Ingress", status=status) == (health, "")
+    assert assess_health(api_version, "Ingress", status=status) == (health, "")
 
 
 WAITING = (P, "Waiting to Autoscale")
@@ -138,32 +138,32 @@ def test_an_autoscaler_is_judged_by_its_conditions(
     version: str, conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
     status = {"conditions": conditions}
-    assert said(f"autoscaling/{version}", "HorizontalPodAutoscaler", status=status) == (health, message)
+    assert assess_health(f"autoscaling/{version}", "HorizontalPodAutoscaler", status=status) == (health, message)
 
 
 def annotated(text: Any) -> Assessment:
-    return asked("autoscaling/v1", "HorizontalPodAutoscaler", metadata={"annotations": {CONDITIONS: text}})
+    return assess_kind("autoscaling/v1", "HorizontalPodAutoscaler", metadata={"annotations": {CONDITIONS: text}})
 
 
 @pytest.mark.parametrize(("conditions", "health", "message"), SCALING)
 def test_an_autoscaler_of_v1_is_judged_by_its_annotation(
     conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
-    found = annotated(json.dumps([{key.title(): value for key, value in each.items()} for each in conditions]))
-    assert (found.health, found.message, found.fault) == (health, message, "")
+    assessment = annotated(json.dumps([{key.title(): value for key, value in fields.items()} for fields in conditions]))
+    assert (assessment.health, assessment.message, assessment.fault) == (health, message, "")
 
 
 def test_an_autoscaler_of_v1_without_an_annotation_waits() -> None:
     status = {"conditions": [condition("AbleToScale")]}
-    assert said("autoscaling/v1", "HorizontalPodAutoscaler", status=status) == WAITING
+    assert assess_health("autoscaling/v1", "HorizontalPodAutoscaler", status=status) == WAITING
     assert annotated("null").message == WAITING[1]
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", '"a"', "[1]", '[{"type": 1}]'])
 def test_an_annotation_that_holds_no_conditions_is_a_fault(text: str) -> None:
-    found = annotated(text)
-    assert found.health is U
-    assert found.fault.startswith("failed to convert conditions annotation to typed: ")
+    assessment = annotated(text)
+    assert assessment.health is U
+    assert assessment.fault.startswith("failed to convert conditions annotation to typed: ")
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
@@ -180,8 +180,8 @@ def test_an_annotation_that_holds_no_conditions_is_a_fault(text: str) -> None:
 def test_an_api_service_is_judged_by_whether_it_answers(
     version: str, conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
-    found = said(f"apiregistration.k8s.io/{version}", "APIService", status={"conditions": conditions})
-    assert found == (health, message)
+    verdict = assess_health(f"apiregistration.k8s.io/{version}", "APIService", status={"conditions": conditions})
+    assert verdict == (health, message)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_an_api_service_is_judged_by_whether_it_answers(
     ],
 )
 def test_a_version_that_nobody_knows_is_unknown_and_a_fault(api_version: str, kind: str, fault: str) -> None:
-    found = asked(api_version, kind)
-    assert (found.health, found.message, found.fault) == (U, fault, fault)
-    assert found.rule.startswith("built-in ")
+    assessment = assess_kind(api_version, kind)
+    assert (assessment.health, assessment.message, assessment.fault) == (U, fault, fault)
+    assert assessment.rule.startswith("built-in ")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_other_kinds_have_no_built_in_health(manifest: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "problem"),
     [
         ({"status": "odd"}, "status is a string, not an object"),
         ({"spec": {"replicas": "3"}, "status": {"observedGeneration": 1}}, "spec.replicas is a string, not an integer"),
@@ -246,10 +246,10 @@ def test_other_kinds_have_no_built_in_health(manifest: dict[str, Any]) -> None:
         ({"metadata": []}, "metadata is a list, not an object"),
     ],
 )
-def test_a_field_of_a_wrong_type_is_unknown_and_named(parts: dict[str, Any], told: str) -> None:
-    found = asked("apps/v1", "Deployment", **parts)
-    assert found.health is U
-    assert found.fault == found.message == f"failed to convert unstructured Deployment to typed: {told}"
+def test_a_field_of_a_wrong_type_is_unknown_and_named(parts: dict[str, Any], problem: str) -> None:
+    assessment = assess_kind("apps/v1", "Deployment", **parts)
+    assert assessment.health is U
+    assert assessment.fault == assessment.message == f"failed to convert unstructured Deployment to typed: {problem}"
 
 
 FIELDS = """
@@ -260,7 +260,9 @@ FIELDS = """
 WORDS = st.sampled_from(FIELDS.split())
 LEAVES = st.none() | st.booleans() | st.integers(-3, 9) | st.floats() | WORDS | st.text(max_size=4)
 JSON = st.recursive(
-    LEAVES, lambda each: st.lists(each, max_size=4) | st.dictionaries(WORDS, each, max_size=5), max_leaves=25
+    LEAVES,
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(WORDS, children, max_size=5),
+    max_leaves=25,
 )
 
 
@@ -282,7 +284,7 @@ def test_no_content_whatever_makes_a_check_raise(
         "spec": spec,
         "status": status,
     }
-    found = assess_builtin(manifest)
-    assert isinstance(found, Assessment)
-    assert isinstance(found.health, HealthStatus)
-    assert not found.fault or (found.health is U and found.message == found.fault)
+    assessment = assess_builtin(manifest)
+    assert isinstance(assessment, Assessment)
+    assert isinstance(assessment.health, HealthStatus)
+    assert not assessment.fault or (assessment.health is U and assessment.message == assessment.fault)

@@ -14,15 +14,17 @@ H, P, D, U = HealthStatus.HEALTHY, HealthStatus.PROGRESSING, HealthStatus.DEGRAD
 READY = [{"type": "Ready", "status": "True"}]
 
 
-def said(
+def assess_pod(
     policy: str, status: dict[str, Any], annotations: dict[str, str] | None = None
 ) -> tuple[HealthStatus | None, str]:
     metadata = {"name": "web", "annotations": annotations}
     spec = {"restartPolicy": policy}
-    found = assess_builtin({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
-    assert found is not None
-    assert (found.fault, found.rule) == ("", "built-in Pod")
-    return found.health, found.message
+    assessment = assess_builtin(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+    )
+    assert assessment is not None
+    assert (assessment.fault, assessment.rule) == ("", "built-in Pod")
+    return assessment.health, assessment.message
 
 
 def waiting(*reasons: str) -> dict[str, Any]:
@@ -32,11 +34,11 @@ def waiting(*reasons: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "CreateContainerConfigError", "CrashLoopBackOff"])
 def test_a_container_in_trouble_degrades_a_pod_that_stays(reason: str) -> None:
-    assert said("Always", waiting(reason)) == (D, f"{reason}!")
+    assert assess_pod("Always", waiting(reason)) == (D, f"{reason}!")
 
 
 def test_the_messages_of_all_troubles_are_told() -> None:
-    assert said("Always", waiting("ErrImagePull", "PodInitializing", "CrashLoopBackOff")) == (
+    assert assess_pod("Always", waiting("ErrImagePull", "PodInitializing", "CrashLoopBackOff")) == (
         D,
         "ErrImagePull!, CrashLoopBackOff!",
     )
@@ -44,12 +46,12 @@ def test_the_messages_of_all_troubles_are_told() -> None:
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
 def test_a_container_that_is_only_waiting_does_not_degrade(reason: str) -> None:
-    assert said("Always", waiting(reason)) == (P, "not yet")
+    assert assess_pod("Always", waiting(reason)) == (P, "not yet")
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_trouble_of_a_pod_that_ends_is_not_yet_its_failure(policy: str) -> None:
-    assert said(policy, waiting("ImagePullBackOff")) == (P, "not yet")
+    assert assess_pod(policy, waiting("ImagePullBackOff")) == (P, "not yet")
 
 
 def ended(state: dict[str, Any], field: str = "containerStatuses") -> dict[str, Any]:
@@ -70,7 +72,7 @@ def ended(state: dict[str, Any], field: str = "containerStatuses") -> dict[str, 
     ],
 )
 def test_a_failed_pod_tells_why(status: dict[str, Any], message: str) -> None:
-    assert said("Never", status) == (D, message)
+    assert assess_pod("Never", status) == (D, message)
 
 
 RESTARTED = [{"lastState": {"terminated": {"exitCode": 1}}}]
@@ -92,7 +94,7 @@ RESTARTED = [{"lastState": {"terminated": {"exitCode": 1}}}]
     ],
 )
 def test_a_pod_is_judged_by_its_phase(policy: str, status: dict[str, Any], health: HealthStatus) -> None:
-    assert said(policy, {**status, "message": "told"}) == (health, "told")
+    assert assess_pod(policy, {**status, "message": "told"}) == (health, "told")
 
 
 IGNORE = {IGNORE_RESTART_POLICY: "true"}
@@ -112,4 +114,4 @@ IGNORE = {IGNORE_RESTART_POLICY: "true"}
 def test_the_restart_policy_can_be_ignored_unless_the_pod_is_a_hook(
     annotations: dict[str, str], health: HealthStatus
 ) -> None:
-    assert said("Never", {"phase": "Running", "conditions": READY}, annotations) == (health, "")
+    assert assess_pod("Never", {"phase": "Running", "conditions": READY}, annotations) == (health, "")

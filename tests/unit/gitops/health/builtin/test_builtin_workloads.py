@@ -13,16 +13,16 @@ H, S, P, D = HealthStatus.HEALTHY, HealthStatus.SUSPENDED, HealthStatus.PROGRESS
 ROLLOUT = "Waiting for rollout to finish: "
 
 
-def said(
+def assess_workload(
     kind: str, spec: dict[str, Any], status: dict[str, Any], generation: int = 2
 ) -> tuple[HealthStatus | None, str]:
     metadata = {"name": "web", "namespace": "shop", "generation": generation}
-    found = assess_builtin(
+    assessment = assess_builtin(
         {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}
     )
-    assert isinstance(found, Assessment)
-    assert (found.fault, found.rule) == ("", f"built-in apps/{kind}")
-    return found.health, found.message
+    assert isinstance(assessment, Assessment)
+    assert (assessment.fault, assessment.rule) == ("", f"built-in apps/{kind}")
+    return assessment.health, assessment.message
 
 
 def counts(replicas: int, updated: int, available: int) -> dict[str, Any]:
@@ -68,7 +68,7 @@ DEADLINE = [{"type": "Progressing", "status": "False", "reason": "ProgressDeadli
 def test_a_deployment_is_judged_by_its_rollout(
     spec: dict[str, Any], status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
-    assert said("Deployment", spec, status) == (health, message)
+    assert assess_workload("Deployment", spec, status) == (health, message)
 
 
 def test_a_deployment_without_a_generation_is_not_behind() -> None:
@@ -98,13 +98,13 @@ FAILURE = {"type": "ReplicaFailure", "message": "exceeded quota"}
 def test_a_replica_set_is_judged_by_failure_and_availability(
     status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
-    assert said("ReplicaSet", {"replicas": 2}, status) == (health, message)
+    assert assess_workload("ReplicaSet", {"replicas": 2}, status) == (health, message)
 
 
-def nodes(wanted: int, updated: int, available: int, seen: int = 2) -> dict[str, Any]:
+def nodes(desired: int, updated: int, available: int, observed_generation: int = 2) -> dict[str, Any]:
     return {
-        "observedGeneration": seen,
-        "desiredNumberScheduled": wanted,
+        "observedGeneration": observed_generation,
+        "desiredNumberScheduled": desired,
         "updatedNumberScheduled": updated,
         "numberAvailable": available,
     }
@@ -118,7 +118,7 @@ DAEMONS = 'Waiting for daemon set "web" rollout to finish: '
     [
         (
             "RollingUpdate",
-            nodes(3, 3, 3, seen=1),
+            nodes(3, 3, 3, observed_generation=1),
             P,
             ROLLOUT + "observed daemon set generation less than desired generation",
         ),
@@ -131,7 +131,7 @@ DAEMONS = 'Waiting for daemon set "web" rollout to finish: '
 def test_a_daemon_set_is_judged_by_its_nodes(
     strategy: str, status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
-    assert said("DaemonSet", {"updateStrategy": {"type": strategy}}, status) == (health, message)
+    assert assess_workload("DaemonSet", {"updateStrategy": {"type": strategy}}, status) == (health, message)
 
 
 def rolling(partition: int | None) -> dict[str, Any]:
@@ -180,8 +180,8 @@ PLAIN = {"replicas": 3, "updateStrategy": {"type": "RollingUpdate"}}
 def test_a_stateful_set_is_judged_by_its_strategy(
     spec: dict[str, Any], status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
-    assert said("StatefulSet", spec, status) == (health, message)
+    assert assess_workload("StatefulSet", spec, status) == (health, message)
 
 
 def test_a_stateful_set_that_nobody_has_seen_waits_even_without_a_generation() -> None:
-    assert said("StatefulSet", {}, {}, generation=0)[0] is P
+    assert assess_workload("StatefulSet", {}, {}, generation=0)[0] is P

@@ -11,19 +11,19 @@ from argosy.gitops.health.lua import run_health_script
 HEAD = "local hs = {}\n"
 
 
-def told(script: str, rule: str, **options: object) -> list[tuple[int, str]]:
-    return [(found.line, found.severity) for found in lint_script(script, **options) if found.rule == rule]  # type: ignore[arg-type]
+def list_findings(script: str, rule: str, **options: object) -> list[tuple[int, str]]:
+    return [(finding.line, finding.severity) for finding in lint_script(script, **options) if finding.rule == rule]  # type: ignore[arg-type]
 
 
 def one(script: str, rule: str = "AGY401") -> LintFinding:
-    (found,) = [found for found in lint_script(script) if found.rule == rule]
-    return found
+    (finding,) = [candidate for candidate in lint_script(script) if candidate.rule == rule]
+    return finding
 
 
 def test_a_syntax_error_is_the_only_finding_and_has_its_line() -> None:
-    (found,) = lint_script("local hs = {}\nif obj.status.x then\n")
-    assert (found.rule, found.line, found.severity) == ("AGY401", 3, "error")
-    assert "'end' expected" in found.message and found.advice
+    (finding,) = lint_script("local hs = {}\nif obj.status.x then\n")
+    assert (finding.rule, finding.line, finding.severity) == ("AGY401", 3, "error")
+    assert "'end' expected" in finding.message and finding.advice
 
 
 def test_a_script_that_never_returns_is_told_once() -> None:
@@ -41,7 +41,7 @@ def test_a_script_that_never_returns_is_told_once() -> None:
     ],
 )
 def test_a_way_to_the_end_without_a_return_is_found(script: str) -> None:
-    assert any("without returning" in found.message for found in lint_script(script))
+    assert any("without returning" in finding.message for finding in lint_script(script))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_way_to_the_end_without_a_return_is_found(script: str) -> None:
     ],
 )
 def test_a_script_that_returns_on_every_way_is_not_blamed(script: str) -> None:
-    assert not told(script, "AGY401")
+    assert not list_findings(script, "AGY401")
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_wrong_answer_is_named(answer: str, message: str) -> None:
     [("Healty", '"Healthy"'), ("healthy", '"Healthy"'), ("Progresing", '"Progressing"'), ("OK", "one of Healthy")],
 )
 def test_a_near_miss_of_a_status_is_corrected(word: str, advice: str) -> None:
-    found = one(
+    finding = one(
         f"local hs = {{}}\nif obj.a then\n  hs.status = '{word}'\nelse\n  hs.status = 'Healthy'\nend\nreturn hs"
     )
-    assert found.line == 3 and advice in found.advice
+    assert finding.line == 3 and advice in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_what_an_answer_without_a_status_comes_to_is_what_the_run_makes_of_it(an
     ],
 )
 def test_a_near_miss_in_a_table_of_words_is_corrected(script: str) -> None:
-    found = one(script)
-    assert (found.line, found.advice) == (2, 'write "Healthy"')
+    finding = one(script)
+    assert (finding.line, finding.advice) == (2, 'write "Healthy"')
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_wrong_word_is_found_in_a_local_and_in_what_a_function_gives() -> None
     ],
 )
 def test_a_way_that_sets_no_status_is_a_warning(script: str) -> None:
-    assert told(script, "AGY401") == [(script.count("\n") + 1, "warning")]
+    assert list_findings(script, "AGY401") == [(script.count("\n") + 1, "warning")]
 
 
 @pytest.mark.parametrize(
@@ -185,21 +185,21 @@ def test_a_status_that_is_set_somehow_is_not_blamed(script: str) -> None:
 def test_an_action_may_return_any_table_but_must_return_one() -> None:
     assert lint_script("obj.spec.paused = true\nreturn obj", purpose="action") == []
     assert lint_script("local actions = {} actions.restart = {} return actions", purpose="discovery") == []
-    assert told("obj.spec.paused = true\n", "AGY401", purpose="action") == [(2, "error")]
-    assert told("return 'restart'", "AGY401", purpose="discovery") == [(1, "error")]
-    assert told("return nil", "AGY401", purpose="action") == [(1, "error")]
+    assert list_findings("obj.spec.paused = true\n", "AGY401", purpose="action") == [(2, "error")]
+    assert list_findings("return 'restart'", "AGY401", purpose="discovery") == [(1, "error")]
+    assert list_findings("return nil", "AGY401", purpose="action") == [(1, "error")]
 
 
 def test_a_constant_check_is_told() -> None:
-    found = one("hs = {}\nhs.status = 'Healthy'\nhs.message = 'ignored'\nreturn hs", "AGY402")
-    assert (found.severity, found.message) == ("warning", "is always Healthy, whatever the status of the object is")
+    finding = one("hs = {}\nhs.status = 'Healthy'\nhs.message = 'ignored'\nreturn hs", "AGY402")
+    assert (finding.severity, finding.message) == ("warning", "is always Healthy, whatever the status of the object is")
 
 
 def test_a_check_that_can_never_be_healthy_is_an_error() -> None:
     script = HEAD + "if obj.a then\n hs.status = 'Degraded'\nelse\n hs.status = 'Progressing'\nend\nreturn hs"
-    found = one(script, "AGY402")
-    assert (found.severity, found.line) == ("error", 7)
-    assert found.message == "can never be Healthy: every result is Degraded or Progressing"
+    finding = one(script, "AGY402")
+    assert (finding.severity, finding.line) == ("error", 7)
+    assert finding.message == "can never be Healthy: every result is Degraded or Progressing"
 
 
 @pytest.mark.parametrize("status", ["obj.health", "next(obj)", "obj[obj.phase]", "obj.a or 'Progressing'"])
@@ -210,4 +210,4 @@ def test_a_status_that_the_text_does_not_tell_may_be_healthy(status: str) -> Non
 def test_where_many_ways_are_joined_an_unknown_status_stays_unknown() -> None:
     tests = "".join(f"if obj.a{number} then hs.message = obj.b{number} end\n" for number in range(9))
     assert lint_script(f"local hs = {{}}\nhs.status = obj[obj.phase]\n{tests}return hs") == []
-    assert told(f"local hs = {{}}\n{tests}return hs", "AGY401") == [(11, "error")]
+    assert list_findings(f"local hs = {{}}\n{tests}return hs", "AGY401") == [(11, "error")]

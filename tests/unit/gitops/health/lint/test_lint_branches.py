@@ -10,8 +10,8 @@ from support.counted_calls import calls_of
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
-def told(script: str) -> list[int]:
-    return [found.line for found in lint_script(script + ANSWER) if found.rule == "AGY408"]
+def list_finding_lines(script: str) -> list[int]:
+    return [finding.line for finding in lint_script(script + ANSWER) if finding.rule == "AGY408"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def told(script: str) -> list[int]:
     ],
 )
 def test_what_nobody_comes_to_is_found(script: str, line: int) -> None:
-    assert told(script)[0] == line
+    assert list_finding_lines(script)[0] == line
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_nobody_comes_to_is_found(script: str, line: int) -> None:
     ],
 )
 def test_what_somebody_may_come_to_is_not_blamed(script: str) -> None:
-    assert told(script) == []
+    assert list_finding_lines(script) == []
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_what_somebody_may_come_to_is_not_blamed(script: str) -> None:
     ],
 )
 def test_a_loop_that_nothing_leaves_never_ends(script: str) -> None:
-    (found,) = [one for one in lint_script(script + ANSWER) if "never ends" in one.message]
-    assert (found.rule, found.line, found.severity) == ("AGY408", 1, "error")
+    (finding,) = [one for one in lint_script(script + ANSWER) if "never ends" in one.message]
+    assert (finding.rule, finding.line, finding.severity) == ("AGY408", 1, "error")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_loop_that_something_may_leave_is_not_blamed(script: str) -> None:
 
 
 def test_what_is_behind_an_endless_loop_is_told_too() -> None:
-    assert told("while true do\n x = 1\nend\ny = 1") == [1, 4]
+    assert list_finding_lines("while true do\n x = 1\nend\ny = 1") == [1, 4]
 
 
 def test_a_careful_last_return_is_not_blamed() -> None:
@@ -153,6 +153,8 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("script", [*WINDING, *(pytest.param(each, marks=pytest.mark.tier("all")) for each in LONG)])
+@pytest.mark.parametrize(
+    "script", [*WINDING, *(pytest.param(script, marks=pytest.mark.tier("all")) for script in LONG)]
+)
 def test_a_winding_script_is_judged_in_seconds(script: str) -> None:
     assert calls_of(lint_script, script + ANSWER) < 30_000_000  # four times what the longest takes

@@ -23,7 +23,7 @@ return hs
 
 
 def findings(script: str, kind: GroupKind | None) -> list[tuple[int, str]]:
-    return [(found.line, found.severity) for found in lint_script(script, kind=kind) if found.rule == "AGY409"]
+    return [(finding.line, finding.severity) for finding in lint_script(script, kind=kind) if finding.rule == "AGY409"]
 
 
 @pytest.mark.parametrize("kind", [JOB, GroupKind("apps", "Deployment"), GroupKind("serving.knative.dev", "Service")])
@@ -65,7 +65,7 @@ def test_a_kind_that_is_not_known_to_advance_the_field_is_left_alone(kind: Group
 
 
 def test_the_advice_covers_a_status_without_the_field() -> None:
-    (advice,) = [found.advice for found in lint_script(BY_PHASE, kind=JOB) if found.rule == "AGY409"]
+    (advice,) = [finding.advice for finding in lint_script(BY_PHASE, kind=JOB) if finding.rule == "AGY409"]
     assert "is nil or less than" in advice
 
 

@@ -9,36 +9,38 @@ from argosy.gitops.health.lint import lint_script
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
-def told(script: str, *, open_libs: bool = False) -> list[tuple[int, str, str]]:
-    found = lint_script(script + ANSWER, open_libs=open_libs)
-    return [(one.line, one.severity, one.message) for one in found if one.rule == "AGY407"]
+def list_findings(script: str, *, open_libs: bool = False) -> list[tuple[int, str, str]]:
+    findings = lint_script(script + ANSWER, open_libs=open_libs)
+    return [(one.line, one.severity, one.message) for one in findings if one.rule == "AGY407"]
 
 
 @pytest.mark.parametrize("name", ["string", "math", "io", "debug", "coroutine", "channel"])
 def test_a_library_is_missing_unless_the_libraries_are_open(name: str) -> None:
-    assert told(f"\nx = {name}.find(obj)") == [(2, "error", f"there is no library {name} here")]
+    assert list_findings(f"\nx = {name}.find(obj)") == [(2, "error", f"there is no library {name} here")]
     if name not in ("io", "debug"):
-        assert told(f"x = {name}.find(obj)", open_libs=True) == []
+        assert list_findings(f"x = {name}.find(obj)", open_libs=True) == []
 
 
 @pytest.mark.parametrize("name", ["bit", "jit", "ffi", "utf8", "bit32"])
 def test_libraries_of_other_engines_exist_nowhere(name: str) -> None:
-    assert told(f"x = {name}.f()", open_libs=True) == [(1, "error", f"there is no library {name}")]
+    assert list_findings(f"x = {name}.f()", open_libs=True) == [(1, "error", f"there is no library {name}")]
 
 
 def test_os_must_be_required_and_has_only_the_time() -> None:
-    assert told("x = os.time()") == [(1, "error", "there is no global os")]
-    (found,) = [one for one in lint_script("x = os.time()" + ANSWER) if one.rule == "AGY407"]
-    assert 'local os = require("os")' in found.advice
-    assert told('local os = require("os") x = os.time() .. os.date("!%Y")') == []
-    assert told('os = require("os") x = os.time()') == []
-    assert told('local os = require("os") x = os.getenv("HOME")') == [(1, "error", 'require("os") has no getenv')]
+    assert list_findings("x = os.time()") == [(1, "error", "there is no global os")]
+    (finding,) = [one for one in lint_script("x = os.time()" + ANSWER) if one.rule == "AGY407"]
+    assert 'local os = require("os")' in finding.advice
+    assert list_findings('local os = require("os") x = os.time() .. os.date("!%Y")') == []
+    assert list_findings('os = require("os") x = os.time()') == []
+    assert list_findings('local os = require("os") x = os.getenv("HOME")') == [
+        (1, "error", 'require("os") has no getenv')
+    ]
 
 
 def test_what_open_libraries_refuse_is_a_warning() -> None:
-    assert told("x = os.execute('ls')", open_libs=True) == [(1, "warning", "os.execute is not permitted here")]
-    assert told("x = io.open('f')", open_libs=True) == [(1, "warning", "io is not permitted here")]
-    assert told("x = os.time()", open_libs=True) == []
+    assert list_findings("x = os.execute('ls')", open_libs=True) == [(1, "warning", "os.execute is not permitted here")]
+    assert list_findings("x = io.open('f')", open_libs=True) == [(1, "warning", "io is not permitted here")]
+    assert list_findings("x = os.time()", open_libs=True) == []
 
 
 @pytest.mark.parametrize(
@@ -53,8 +55,8 @@ def test_what_open_libraries_refuse_is_a_warning() -> None:
     ],
 )
 def test_a_text_has_no_methods_without_the_library(script: str) -> None:
-    assert [severity for _, severity, _ in told(script)] == ["error"]
-    assert told(script, open_libs=True) == []
+    assert [severity for _, severity, _ in list_findings(script)] == ["error"]
+    assert list_findings(script, open_libs=True) == []
 
 
 @pytest.mark.parametrize(
@@ -75,14 +77,14 @@ def test_a_text_has_no_methods_without_the_library(script: str) -> None:
     ],
 )
 def test_a_name_of_the_scripts_own_is_not_a_library(script: str) -> None:
-    assert told(script) == []
+    assert list_findings(script) == []
 
 
 def test_modules_other_than_os_are_not_there() -> None:
-    assert told('x = require("json")') == [(1, "error", 'there is no module "json" here')]
-    assert told('x = require("string")') == [(1, "error", 'there is no module "string" here')]
-    assert told('x = require("string")', open_libs=True) == []
+    assert list_findings('x = require("json")') == [(1, "error", 'there is no module "json" here')]
+    assert list_findings('x = require("string")') == [(1, "error", 'there is no module "string" here')]
+    assert list_findings('x = require("string")', open_libs=True) == []
 
 
 def test_functions_of_later_luas_are_not_there() -> None:
-    assert told("x = table.unpack({})", open_libs=True) == [(1, "error", "Lua 5.1 has no table.unpack")]
+    assert list_findings("x = table.unpack({})", open_libs=True) == [(1, "error", "Lua 5.1 has no table.unpack")]

@@ -11,7 +11,7 @@ from argosy.gitops.health.lua import run_health_script
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
-def told(script: str, *, open_libs: bool = False) -> list[LintFinding]:
+def find_undefined_names(script: str, *, open_libs: bool = False) -> list[LintFinding]:
     return [one for one in lint_script(script, open_libs=open_libs) if "is not defined" in one.message]
 
 
@@ -33,9 +33,9 @@ def told(script: str, *, open_libs: bool = False) -> list[LintFinding]:
 def test_a_name_that_nobody_sets_is_told_once_with_the_name_that_was_meant(
     script: str, line: int, rule: str, name: str, advice: str
 ) -> None:
-    (found,) = told(script)
-    assert (found.line, found.rule, found.severity) == (line, rule, "error")
-    assert found.message == f"{name} is not defined" and found.advice.startswith(advice)
+    (finding,) = find_undefined_names(script)
+    assert (finding.line, finding.rule, finding.severity) == (line, rule, "error")
+    assert finding.message == f"{name} is not defined" and finding.advice.startswith(advice)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_a_name_that_nobody_sets_is_told_once_with_the_name_that_was_meant(
     ],
 )
 def test_a_name_that_is_only_read_is_a_warning(script: str, advice: str) -> None:
-    (found,) = told(script + ANSWER)
-    assert (found.rule, found.severity, found.advice) == ("AGY401", "warning", advice)
+    (finding,) = find_undefined_names(script + ANSWER)
+    assert (finding.rule, finding.severity, finding.advice) == ("AGY401", "warning", advice)
 
 
 def test_returning_what_nobody_sets_returns_nil() -> None:
@@ -78,8 +78,8 @@ def test_returning_what_nobody_sets_returns_nil() -> None:
     ],
 )
 def test_what_is_given_set_or_tested_for_is_not_blamed(script: str) -> None:
-    assert told(script + ANSWER) == []
-    assert told(script + ANSWER, open_libs=True) == []
+    assert find_undefined_names(script + ANSWER) == []
+    assert find_undefined_names(script + ANSWER, open_libs=True) == []
 
 
 @pytest.mark.parametrize(
@@ -91,17 +91,17 @@ def test_what_is_given_set_or_tested_for_is_not_blamed(script: str) -> None:
     ],
 )
 def test_a_misspelt_word_of_the_language_is_named_where_it_does_not_parse(script: str, advice: str) -> None:
-    (found,) = lint_script(script)
-    assert found.message.startswith("does not parse") and found.advice == advice
+    (finding,) = lint_script(script)
+    assert finding.message.startswith("does not parse") and finding.advice == advice
 
 
 @pytest.mark.parametrize("beginning", ["\ufeff", "#!/usr/bin/lua\n", "# a comment\n", "\ufeff#x\n"])
 def test_a_beginning_that_argosy_passes_over_and_argo_cd_does_not_is_a_warning(beginning: str) -> None:
     script = beginning + "return {status = obj.word or 'Healthy'}"
     assert run_health_script(script, {}, open_libs=False).health is HealthStatus.HEALTHY
-    (found,) = lint_script(script)
-    assert (found.rule, found.line, found.severity) == ("AGY401", 1, "warning")
-    assert "which Argo CD does not read" in found.message
+    (finding,) = lint_script(script)
+    assert (finding.rule, finding.line, finding.severity) == ("AGY401", 1, "warning")
+    assert "which Argo CD does not read" in finding.message
 
 
 @pytest.mark.parametrize("script", ["\n#x\nreturn {}", "\ufeff\ufeffreturn {status = 'Healthy'}"])
@@ -111,5 +111,5 @@ def test_the_same_anywhere_else_is_an_error_in_the_run_and_here(script: str) -> 
 
 
 def test_lines_are_counted_from_a_first_line_that_is_passed_over() -> None:
-    (found,) = told("#!/usr/bin/lua\n\nx = object.status" + ANSWER)
-    assert found.line == 3
+    (finding,) = find_undefined_names("#!/usr/bin/lua\n\nx = object.status" + ANSWER)
+    assert finding.line == 3

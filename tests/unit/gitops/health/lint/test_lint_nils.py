@@ -9,10 +9,10 @@ from argosy.gitops.health.lint import lint_script
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
-def told(script: str) -> list[tuple[int, str, str]]:
-    found = lint_script(script + ANSWER)
-    assert all(one.rule == "AGY403" for one in found), found
-    return [(one.line, one.severity, one.message.split(" ")[0]) for one in found]
+def list_findings(script: str) -> list[tuple[int, str, str]]:
+    findings = lint_script(script + ANSWER)
+    assert all(one.rule == "AGY403" for one in findings), findings
+    return [(one.line, one.severity, one.message.split(" ")[0]) for one in findings]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def told(script: str) -> list[tuple[int, str, str]]:
     ],
 )
 def test_an_unguarded_use_is_found(script: str, expected: tuple[int, str, str]) -> None:
-    assert told(script) == [expected]
+    assert list_findings(script) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,17 @@ def test_an_unguarded_use_is_found(script: str, expected: tuple[int, str, str]) 
     ],
 )
 def test_a_usual_guard_is_understood(script: str) -> None:
-    assert told(script) == []
+    assert list_findings(script) == []
 
 
 def test_a_fault_is_told_once_on_a_way() -> None:
-    assert told("x = obj.status.a\ny = obj.status.b\nz = obj.status.c") == [(1, "error", "obj.status")]
+    assert list_findings("x = obj.status.a\ny = obj.status.b\nz = obj.status.c") == [(1, "error", "obj.status")]
 
 
 def test_a_guard_counts_no_more_once_the_place_is_assigned() -> None:
-    assert told("if obj.status then\n obj.status = nil\n x = obj.status.a\nend") == [(3, "error", "obj.status")]
+    assert list_findings("if obj.status then\n obj.status = nil\n x = obj.status.a\nend") == [
+        (3, "error", "obj.status")
+    ]
 
 
 def test_the_claim_check_without_a_status_has_its_lines() -> None:
@@ -102,7 +104,7 @@ def test_the_claim_check_without_a_status_has_its_lines() -> None:
         "end\n"
         "return hs"
     )
-    assert [(found.rule, found.line, found.severity) for found in lint_script(script)] == [
+    assert [(finding.rule, finding.line, finding.severity) for finding in lint_script(script)] == [
         ("AGY403", 2, "error"),
         ("AGY403", 6, "warning"),
     ]

@@ -202,23 +202,23 @@ def ran(script: str, manifest: dict[str, Any]) -> tuple[list[int], str, Any]:
 @given(SCRIPTS, st.lists(MANIFESTS, min_size=8, max_size=8))
 @settings(max_examples=examples(150), deadline=None)
 def test_no_run_does_what_lint_says_cannot_be(script: str, manifests: list[dict[str, Any]]) -> None:
-    found = [one for one in lint_script(script) if one.line > HEAD.count("\n")]
+    findings = [one for one in lint_script(script) if one.line > HEAD.count("\n")]
     for manifest in manifests:
         lines, kind, status = ran(script, manifest)
-        for one in found:
-            what = (one, manifest, script)
+        for one in findings:
+            details = (one, manifest, script)
             if "this branch is never taken" in one.message or "loop is never entered" in one.message:
-                assert one.line + 1 not in lines, what
+                assert one.line + 1 not in lines, details
             elif one.rule == "AGY408":
-                assert one.line not in lines, what
+                assert one.line not in lines, details
             if kind == "fault":
                 continue
             if "never be Healthy" in one.message:
-                assert status != "Healthy", what
+                assert status != "Healthy", details
             elif "always Healthy" in one.message:
-                assert status == "Healthy", what
+                assert status == "Healthy", details
             elif one.message == "returns a table without a status" and lines[-1] == one.line:
-                assert status is None, what
+                assert status is None, details
 
 
 @given(
@@ -251,13 +251,17 @@ def lua_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the user's documents are not here")
 def test_the_checks_of_the_documents_get_only_true_findings() -> None:
-    found = {
+    findings_by_script = {
         (file.name[:3], number): {(one.rule, one.line) for one in lint_script(script)}
         for file in sorted(DOCUMENTS.glob("*.txt"))
         for number, (_, script) in enumerate(lua_blocks(file.read_text()))
     }
     constant = {("AGY402", 4)}
-    assert {where: told for where, told in found.items() if "AGY401" not in {rule for rule, _ in told}} == {
+    assert {
+        where: rule_lines
+        for where, rule_lines in findings_by_script.items()
+        if "AGY401" not in {rule for rule, _ in rule_lines}
+    } == {
         ("000", 1): set(),  # the InferenceService check is sound
         ("000", 2): constant,
         ("000", 3): constant,
@@ -268,4 +272,6 @@ def test_the_checks_of_the_documents_get_only_true_findings() -> None:
         ("002", 1): {("AGY403", 29)},  # a cell's index may be missing
     }
     # One listing leaves out its middle with three dots: that is not Lua.
-    assert [where for where, told in found.items() if "AGY401" in {rule for rule, _ in told}] == [("000", 0)]
+    assert [
+        where for where, rule_lines in findings_by_script.items() if "AGY401" in {rule for rule, _ in rule_lines}
+    ] == [("000", 0)]

@@ -32,7 +32,7 @@ class Bench:
 
     async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
         if function == FIELDS_READ_FUNCTION:
-            return [list(found) if (found := list_fields_read(script)) is not None else None for script in payloads]
+            return [list(fields) if (fields := list_fields_read(script)) is not None else None for script in payloads]
         assert function == EVALUATE_FUNCTION
         self.batches.append(len(payloads))
         self.sent += payloads
@@ -156,11 +156,11 @@ async def test_only_the_fields_that_a_check_reads_travel() -> None:
 
 async def test_a_version_of_an_object_is_judged_once() -> None:
     judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
-    seen = thing("a")
-    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    first = thing("a")
+    first["metadata"] |= {"uid": "u", "resourceVersion": "1"}
     newer = thing("b")
     newer["metadata"] |= {"uid": "u", "resourceVersion": "2"}
-    for manifest in (seen, seen, newer):
+    for manifest in (first, first, newer):
         (got,) = await judge.assess_all([manifest])
         assert got and got.message == manifest["metadata"]["name"]
     assert bench.batches == [1, 1]
@@ -168,9 +168,9 @@ async def test_a_version_of_an_object_is_judged_once() -> None:
 
 async def test_other_facts_are_another_question() -> None:
     judge, bench = assessor(check("example.io_Thing", "return {status = 'Healthy', message = facts.x or 'none'}"))
-    seen = thing("a")
-    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
-    assert [(await judge.assess_all([seen], facts))[0] for facts in ({"x": "1"}, {"x": "2"}, {"x": "1"})] == [
+    manifest = thing("a")
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    assert [(await judge.assess_all([manifest], facts))[0] for facts in ({"x": "1"}, {"x": "2"}, {"x": "1"})] == [
         Assessment(HealthStatus.HEALTHY, text, "argocd-cm resource.customizations.health.example.io_Thing")
         for text in ("1", "2", "1")
     ]
@@ -180,10 +180,10 @@ async def test_other_facts_are_another_question() -> None:
 @pytest.mark.parametrize("script", [HANGS, CRASHES])
 async def test_what_befell_the_worker_is_not_remembered_of_the_object(script: str) -> None:
     judge, bench = assessor(check("example.io_Thing", script))
-    seen = thing("a")
-    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
-    await judge.assess_all([seen])
-    await judge.assess_all([seen])
+    manifest = thing("a")
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    await judge.assess_all([manifest])
+    await judge.assess_all([manifest])
     assert bench.batches == [1, 1]
 
 
@@ -222,20 +222,20 @@ async def test_objects_of_one_project_that_make_a_check_hang_do_not_keep_it_from
 
 async def test_an_answer_that_depends_on_the_clock_is_not_remembered() -> None:
     judge, bench = assessor(check("example.io_Thing", f"local os = require('os') {SAYS_NAME}"))
-    seen = thing("a")
-    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
-    await judge.assess_all([seen])
-    await judge.assess_all([seen])
+    manifest = thing("a")
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    await judge.assess_all([manifest])
+    await judge.assess_all([manifest])
     assert bench.batches == [1, 1]
 
 
 async def test_another_version_of_the_api_is_another_question() -> None:
     judge, _ = assessor(check("example.io_Thing", "return {status = 'Healthy', message = obj.apiVersion}"))
-    seen = thing("a")
-    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
-    got = await judge.assess_all([seen, {**seen, "apiVersion": "example.io/v2"}])
+    manifest = thing("a")
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    got = await judge.assess_all([manifest, {**manifest, "apiVersion": "example.io/v2"}])
     assert [answer and answer.message for answer in got] == ["example.io/v1", "example.io/v2"]
-    got = await judge.assess_all([{**seen, "apiVersion": "example.io/v2"}])
+    got = await judge.assess_all([{**manifest, "apiVersion": "example.io/v2"}])
     assert [answer and answer.message for answer in got] == ["example.io/v2"]
 
 

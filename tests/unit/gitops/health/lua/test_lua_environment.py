@@ -109,8 +109,8 @@ def test_an_object_arrives_as_argo_cd_passes_it(engine: LuaEngine, script: str, 
 
 def test_parameters_and_facts_are_globals() -> None:
     script = "return {actionParams.replicas, type(actionParams.replicas), facts.storageClasses.fast}"
-    given = {"params": {"replicas": "3"}, "facts": {"storageClasses": {"fast": "Immediate"}}}
-    assert value(CLOSED, script, **given) == ["3", "string", "Immediate"]
+    environment = {"params": {"replicas": "3"}, "facts": {"storageClasses": {"fast": "Immediate"}}}
+    assert value(CLOSED, script, **environment) == ["3", "string", "Immediate"]
 
 
 def test_the_last_returned_value_counts() -> None:

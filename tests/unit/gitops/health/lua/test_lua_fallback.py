@@ -53,5 +53,5 @@ def test_a_bundled_rule_judges_the_same() -> None:
 def test_no_finalizer_of_one_script_runs_in_the_time_of_another() -> None:
     leaves = "setmetatable({}, {__gc = function() obj.status.phase = 'stolen' end}) return {obj.status.phase}"
     for _ in range(50):
-        seen = user_script_engine(open_libs=False).run(leaves, {"status": {"phase": "mine"}}).value
-        assert seen == ["mine"]
+        script_result = user_script_engine(open_libs=False).run(leaves, {"status": {"phase": "mine"}}).value
+        assert script_result == ["mine"]

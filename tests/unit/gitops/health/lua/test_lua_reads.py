@@ -18,8 +18,8 @@ ALL = None  # the whole value
 THERE = ()  # only that it is there
 
 
-def plain(found: Any) -> Any:
-    return {name: plain(below) for name, below in found} if found else found
+def plain(reads: Any) -> Any:
+    return {name: plain(below) for name, below in reads} if reads else reads
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_where_the_object_gets_away_everything_is_read(script: str) -> None:
 
 
 def test_missing_stays_missing_and_what_cannot_go_deeper_stays() -> None:
-    found = find_field_reads(
+    reads = find_field_reads(
         "return {m = obj.a.b, n = obj.c.d, o = obj.e.f, p = obj.g == nil, q = obj.h == nil, r = obj.i.j.k}"
     )
-    assert found is not None
+    assert reads is not None
     manifest = {"a": {"x": 1}, "c": "text", "g": {"x": 1}, "h": [1, 2], "i": {"j": [1]}, "z": 1, "e": None}
-    assert project_manifest(manifest, found) == {"a": {}, "c": "text", "g": {}, "h": [], "i": {"j": [1]}}
+    assert project_manifest(manifest, reads) == {"a": {}, "c": "text", "g": {}, "h": [], "i": {"j": [1]}}
 
 
 def test_the_fields_are_a_value_that_can_be_a_key() -> None:
@@ -105,12 +105,12 @@ def test_the_fields_are_a_value_that_can_be_a_key() -> None:
 
 
 def test_projecting_takes_microseconds() -> None:
-    found = find_field_reads(
+    reads = find_field_reads(
         "local n = obj.metadata.generation for i, c in ipairs(obj.status.conditions) do f(c, n) end"
     )
-    assert plain(found) == {"metadata": {"generation": ALL}, "status": {"conditions": ALL}}
+    assert plain(reads) == {"metadata": {"generation": ALL}, "status": {"conditions": ALL}}
     manifest = {"metadata": {"generation": 2, "name": "x"}, "spec": {}, "status": {"conditions": [{}], "x": 1}}
-    best = min(timeit.repeat(lambda: project_manifest(manifest, found or ()), number=1000, repeat=5)) / 1000
+    best = min(timeit.repeat(lambda: project_manifest(manifest, reads or ()), number=1000, repeat=5)) / 1000
     assert best < 20e-6
 
 
@@ -228,6 +228,6 @@ def ran(script: str, manifest: dict[str, Any]) -> str:
 @pytest.mark.tier("test", "prove")
 @settings(max_examples=1500 if is_full() else 120, deadline=None)
 def test_no_script_can_tell_a_projected_manifest_from_the_whole(script: str, manifest: dict[str, Any]) -> None:
-    found = find_field_reads(script)
-    if found is not None:
-        assert ran(script, project_manifest(manifest, found)) == ran(script, manifest)
+    reads = find_field_reads(script)
+    if reads is not None:
+        assert ran(script, project_manifest(manifest, reads)) == ran(script, manifest)

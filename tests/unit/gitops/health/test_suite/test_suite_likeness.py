@@ -17,11 +17,11 @@ SERVER = {"apiVersion": "apps/v1", "kind": "Deployment", **NAMED, "spec": {"sele
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def of(version: str, kind: str, **fields) -> dict:
+def build_manifest(version: str, kind: str, **fields) -> dict:
     return {"apiVersion": version, "kind": kind, **NAMED, **fields}
 
 
-ROLLOUT = of("argoproj.io/v1alpha1", "Rollout")
+ROLLOUT = build_manifest("argoproj.io/v1alpha1", "Rollout")
 
 
 def ended(time: str) -> dict:
@@ -33,13 +33,15 @@ def annotated(manifest: dict, **annotations: str) -> dict:
 
 
 def test_a_field_that_only_the_result_has_is_no_difference_in_lists_too():
-    mine = of("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm"}, {"name": "leg"}]})
-    made = of("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm", "n": 2}, {"name": "leg"}], "more": 1})
-    assert find_differences(mine, made) == {}
+    expected = build_manifest("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm"}, {"name": "leg"}]})
+    actual = build_manifest(
+        "toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm", "n": 2}, {"name": "leg"}], "more": 1}
+    )
+    assert find_differences(expected, actual) == {}
 
 
 @pytest.mark.parametrize(
-    ("mine", "made", "path"),
+    ("expected", "actual", "path"),
     [
         ({"a": 1}, {"a": 2}, "spec.a"),
         ({"a": 1}, {"a": True}, "spec.a"),
@@ -52,98 +54,113 @@ def test_a_field_that_only_the_result_has_is_no_difference_in_lists_too():
         ({"a": "3"}, {"a": 3}, "spec.a"),
     ],
 )
-def test_a_field_that_is_not_as_expected_is_told_by_its_path(mine, made, path):
-    found = find_differences(of("toys.example.com/v1", "Doll", spec=mine), of("toys.example.com/v1", "Doll", spec=made))
-    assert list(found) == [path]
+def test_a_field_that_is_not_as_expected_is_told_by_its_path(expected, actual, path):
+    differences = find_differences(
+        build_manifest("toys.example.com/v1", "Doll", spec=expected),
+        build_manifest("toys.example.com/v1", "Doll", spec=actual),
+    )
+    assert list(differences) == [path]
 
 
 def test_whole_numbers_of_lua_are_whole_numbers():
-    mine, made = (
-        of("toys.example.com/v1", "Doll", n=[3, {"x": 1}]),
-        of("toys.example.com/v1", "Doll", n=[3.0, {"x": 1.0}]),
+    expected, actual = (
+        build_manifest("toys.example.com/v1", "Doll", n=[3, {"x": 1}]),
+        build_manifest("toys.example.com/v1", "Doll", n=[3.0, {"x": 1.0}]),
     )
-    assert find_differences(mine, made) == {}
+    assert find_differences(expected, actual) == {}
 
 
 def test_defaults_and_empty_values_of_built_in_kinds_are_no_difference():
-    mine = SERVER | {"spec": SERVER["spec"] | {"replicas": 1, "paused": False}}
-    assert find_differences(mine, SERVER) == {}
-    assert list(find_differences(mine | {"spec": mine["spec"] | {"replicas": 2}}, SERVER)) == ["spec.replicas"]
+    expected = SERVER | {"spec": SERVER["spec"] | {"replicas": 1, "paused": False}}
+    assert find_differences(expected, SERVER) == {}
+    assert list(find_differences(expected | {"spec": expected["spec"] | {"replicas": 2}}, SERVER)) == ["spec.replicas"]
 
 
 def test_containers_are_told_apart_by_name_and_not_by_place():
     side = {"name": "side", "image": "side:1"}
     template = POD | {"spec": {"containers": [side, *POD["spec"]["containers"]]}}
-    made = SERVER | {"spec": SERVER["spec"] | {"template": template}}
-    assert find_differences(SERVER, made) == {}
+    actual = SERVER | {"spec": SERVER["spec"] | {"template": template}}
+    assert find_differences(SERVER, actual) == {}
 
 
 def test_what_was_applied_last_and_is_expected_no_more_is_a_difference():
-    base = of("toys.example.com/v1", "Doll", spec={"a": 1})
-    last = json.dumps(of("toys.example.com/v1", "Doll", spec={"a": 1, "b": 2}))
-    kept = annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: last})
+    base = build_manifest("toys.example.com/v1", "Doll", spec={"a": 1})
+    last = json.dumps(build_manifest("toys.example.com/v1", "Doll", spec={"a": 1, "b": 2}))
+    actual = annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: last})
     gone = annotated(base, **{LAST: last})
-    assert list(find_differences(annotated(base, **{LAST: last}), kept)) == ["spec.b"]
+    assert list(find_differences(annotated(base, **{LAST: last}), actual)) == ["spec.b"]
     assert find_differences(annotated(base, **{LAST: last}), gone) == {}
     assert find_differences(base, annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: "{broken"})) == {}
 
 
 @pytest.mark.parametrize(
-    ("mine", "made"),
+    ("expected", "actual"),
     [
         (SERVER | {"status": {"replicas": 3}}, SERVER | {"status": {"replicas": 1}}),
         (ROLLOUT | {"spec": {"restartAt": "a"}}, ROLLOUT | {"spec": {}}),
         (
-            annotated(of("external-secrets.io/v1", "ExternalSecret"), **{"force-sync": "a", "other": "x"}),
-            annotated(of("external-secrets.io/v1", "ExternalSecret"), **{"force-sync": "b"}),
+            annotated(build_manifest("external-secrets.io/v1", "ExternalSecret"), **{"force-sync": "a", "other": "x"}),
+            annotated(build_manifest("external-secrets.io/v1", "ExternalSecret"), **{"force-sync": "b"}),
         ),
         (
-            annotated(of("argoproj.io/v1alpha1", "Workflow"), **{"workflows.argoproj.io/scheduled-time": "a"}),
-            of("argoproj.io/v1alpha1", "Workflow"),
+            annotated(
+                build_manifest("argoproj.io/v1alpha1", "Workflow"), **{"workflows.argoproj.io/scheduled-time": "a"}
+            ),
+            build_manifest("argoproj.io/v1alpha1", "Workflow"),
         ),
         (
-            annotated(of("source.toolkit.fluxcd.io/v1", "GitRepository"), **{"reconcile.fluxcd.io/requestedAt": "a"}),
-            annotated(of("source.toolkit.fluxcd.io/v1", "GitRepository"), **{"reconcile.fluxcd.io/requestedAt": "b"}),
+            annotated(
+                build_manifest("source.toolkit.fluxcd.io/v1", "GitRepository"),
+                **{"reconcile.fluxcd.io/requestedAt": "a"},
+            ),
+            annotated(
+                build_manifest("source.toolkit.fluxcd.io/v1", "GitRepository"),
+                **{"reconcile.fluxcd.io/requestedAt": "b"},
+            ),
         ),
         (
-            annotated(of("postgresql.cnpg.io/v1", "Cluster"), **{"cnpg.io/reloadedAt": "a", "kept": "x"}),
-            annotated(of("postgresql.cnpg.io/v1", "Cluster"), **{"cnpg.io/reloadedAt": "b", "kept": "x"}),
+            annotated(build_manifest("postgresql.cnpg.io/v1", "Cluster"), **{"cnpg.io/reloadedAt": "a", "kept": "x"}),
+            annotated(build_manifest("postgresql.cnpg.io/v1", "Cluster"), **{"cnpg.io/reloadedAt": "b", "kept": "x"}),
         ),
         (
-            of("batch/v1", "Job", spec={"template": POD}, status=ended("2024-01-01T00:00:00Z")),
-            of("batch/v1", "Job", spec={"template": POD}, status=ended("2025-01-01T00:00:00Z")),
+            build_manifest("batch/v1", "Job", spec={"template": POD}, status=ended("2024-01-01T00:00:00Z")),
+            build_manifest("batch/v1", "Job", spec={"template": POD}, status=ended("2025-01-01T00:00:00Z")),
         ),
     ],
     ids=["status", "restartAt", "force-sync", "scheduled-time", "requestedAt", "reloadedAt", "FailureTarget"],
 )
-def test_times_of_the_run_are_left_out_of_the_kinds_that_have_them(mine, made):
-    assert find_differences(mine, made) == {}
+def test_times_of_the_run_are_left_out_of_the_kinds_that_have_them(expected, actual):
+    assert find_differences(expected, actual) == {}
 
 
 def test_what_is_left_out_of_one_kind_is_compared_in_another():
-    mine = annotated(of("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "a"})
-    made = annotated(of("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "b"})
-    assert list(find_differences(mine, made)) == ["metadata.annotations.force-sync"]
-    mine = annotated(of("postgresql.cnpg.io/v1", "Cluster"), kept="x")
-    assert list(find_differences(mine, of("postgresql.cnpg.io/v1", "Cluster"))) == ["metadata.annotations.kept"]
+    expected = annotated(build_manifest("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "a"})
+    actual = annotated(build_manifest("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "b"})
+    assert list(find_differences(expected, actual)) == ["metadata.annotations.force-sync"]
+    cluster = annotated(build_manifest("postgresql.cnpg.io/v1", "Cluster"), kept="x")
+    assert list(find_differences(cluster, build_manifest("postgresql.cnpg.io/v1", "Cluster"))) == [
+        "metadata.annotations.kept"
+    ]
 
 
-@pytest.mark.parametrize("made", ["2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z"])
-def test_the_zero_time_is_met_by_any_time_in_utc(made):
-    mine = of("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
-    assert find_differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made})) == {}
+@pytest.mark.parametrize("timestamp", ["2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z"])
+def test_the_zero_time_is_met_by_any_time_in_utc(timestamp):
+    expected = build_manifest("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
+    assert find_differences(expected, build_manifest("toys.example.com/v1", "Doll", spec={"at": timestamp})) == {}
 
 
-@pytest.mark.parametrize("made", ["", "now", "2026-01-02", "2026-01-02T03:04:05+01:00", None, 5])
-def test_the_zero_time_is_met_by_nothing_else(made):
-    mine = of("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
-    assert list(find_differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made}))) == ["spec.at"]
+@pytest.mark.parametrize("value", ["", "now", "2026-01-02", "2026-01-02T03:04:05+01:00", None, 5])
+def test_the_zero_time_is_met_by_nothing_else(value):
+    expected = build_manifest("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
+    assert list(find_differences(expected, build_manifest("toys.example.com/v1", "Doll", spec={"at": value}))) == [
+        "spec.at"
+    ]
 
 
 def test_any_other_time_must_be_equal():
-    mine = of("toys.example.com/v1", "Doll", spec={"at": "2026-01-01T00:00:00Z"})
-    made = of("toys.example.com/v1", "Doll", spec={"at": "2026-01-02T03:04:05Z"})
-    assert list(find_differences(mine, made)) == ["spec.at"]
+    expected = build_manifest("toys.example.com/v1", "Doll", spec={"at": "2026-01-01T00:00:00Z"})
+    actual = build_manifest("toys.example.com/v1", "Doll", spec={"at": "2026-01-02T03:04:05Z"})
+    assert list(find_differences(expected, actual)) == ["spec.at"]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +183,15 @@ def test_what_does_not_fit_its_kind_is_compared_all_the_same(wrong, kind):
 def cases():
     if not SHARED.is_dir():
         return []
-    found = [case for case in json.loads((SHARED / "cases.json").read_text()) if case["strategy"] == "legacy"]
+    legacy_cases = [case for case in json.loads((SHARED / "cases.json").read_text()) if case["strategy"] == "legacy"]
     # Argo CD's tests of actions do not set this option.
-    return [case for case in found if not case["options"].get("ignoreAggregatedRoles")]
+    return [case for case in legacy_cases if not case["options"].get("ignoreAggregatedRoles")]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the data of Argo CD's diff is not beside the project")
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["config"])
 def test_argo_cds_own_pairs_differ_where_it_says_so(case):
-    mine, made = (read_first_document((SHARED / case[side]).read_bytes(), where=side) for side in ("config", "live"))
-    assert bool(find_differences(mine, made)) is case["modified"]
+    expected, actual = (
+        read_first_document((SHARED / case[side]).read_bytes(), where=side) for side in ("config", "live")
+    )
+    assert bool(find_differences(expected, actual)) is case["modified"]

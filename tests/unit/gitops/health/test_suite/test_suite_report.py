@@ -34,19 +34,19 @@ def test_a_case_is_one_flat_mapping():
 
 
 def test_the_figures_add_up():
-    found = build_report([wrong("ill"), CaseResult(CASE, True, {}, {})])
-    assert (found["total"], found["passed"], found["failed"], found["skipped"]) == (2, 1, 1, 0)
-    assert [case["ok"] for case in found["cases"]] == [False, True]
+    report = build_report([wrong("ill"), CaseResult(CASE, True, {}, {})])
+    assert (report["total"], report["passed"], report["failed"], report["skipped"]) == (2, 1, 1, 0)
+    assert [case["ok"] for case in report["cases"]] == [False, True]
 
 
 def test_a_failure_is_one_line_with_expected_and_got():
-    told = render_line(wrong("ill"))
-    assert told == 'FAIL health toys.example.com/Doll testdata/one.yaml: expected Healthy "well", got Degraded "ill"'
+    line = render_line(wrong("ill"))
+    assert line == 'FAIL health toys.example.com/Doll testdata/one.yaml: expected Healthy "well", got Degraded "ill"'
 
 
 def test_a_line_stays_a_line_and_holds_no_control_characters():
-    told = render_line(CaseResult(CASE, False, None, {"error": NASTY}))
-    assert told.isprintable() and "\\u001b[31m" in told
+    line = render_line(CaseResult(CASE, False, None, {"error": NASTY}))
+    assert line.isprintable() and "\\u001b[31m" in line
 
 
 def test_junit_can_be_read_again_whatever_a_script_said():

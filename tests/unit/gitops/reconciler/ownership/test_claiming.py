@@ -17,9 +17,9 @@ pytestmark = pytest.mark.anyio
 LATER = "argosy.dev/later"
 
 
-async def made(cluster: Cluster, namespace: str, fence: str | None) -> dict[str, Any]:
-    said = {LATER: "{}"} if fence is None else {LATER: "{}", names.FENCE: fence}
-    metadata = {"name": "app", "namespace": namespace, "annotations": said}
+async def create_config_map(cluster: Cluster, namespace: str, fence: str | None) -> dict[str, Any]:
+    initial_annotations = {LATER: "{}"} if fence is None else {LATER: "{}", names.FENCE: fence}
+    metadata = {"name": "app", "namespace": namespace, "annotations": initial_annotations}
     return dict(await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
 
 
@@ -31,20 +31,20 @@ async def test_a_fence_of_any_version_is_raised_and_all_else_stays(
     cluster: Cluster, namespace: str, held: str | None, then: str
 ) -> None:
     claims = ApplicationClaims(ShardMembership(cluster, namespace, identity="one"))
-    claimed = await claims.claim(await made(cluster, namespace, held), cluster)
+    claimed = await claims.claim(await create_config_map(cluster, namespace, held), cluster)
     assert claimed["metadata"]["annotations"] == {LATER: "{}", names.FENCE: then}
     assert await claims.claim(claimed, cluster) is claimed, "once is enough"
 
 
 async def test_of_what_is_gone_no_fence_is_kept(cluster: Cluster, namespace: str) -> None:
     claims = ApplicationClaims(ShardMembership(cluster, namespace, identity="one"))
-    claimed = await claims.claim(await made(cluster, namespace, None), cluster)
+    claimed = await claims.claim(await create_config_map(cluster, namespace, None), cluster)
     claims.forget(key_of(claimed))
     assert (await claims.claim(claimed, cluster))["metadata"]["annotations"][names.FENCE] == "2/one"
 
 
 async def test_one_that_was_read_before_another_claimed_it_is_not_claimed(cluster: Cluster, namespace: str) -> None:
-    read = await made(cluster, namespace, "7/three")
+    read = await create_config_map(cluster, namespace, "7/three")
     await ApplicationClaims(ShardMembership(cluster, namespace, identity="two")).claim(read, cluster)
     with pytest.raises(Conflict):
         await ApplicationClaims(ShardMembership(cluster, namespace, identity="one")).claim(read, cluster)

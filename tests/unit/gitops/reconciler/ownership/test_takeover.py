@@ -58,10 +58,10 @@ def nobody_loses_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    found = Scene()
-    running = asyncio.create_task(found.takeover.run())
+    new_scene = Scene()
+    running = asyncio.create_task(new_scene.takeover.run())
     await asyncio.sleep(0)
-    yield found
+    yield new_scene
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
@@ -69,11 +69,11 @@ async def scene() -> AsyncIterator[Scene]:
 
 async def test_work_waits_until_everything_is_claimed(scene: Scene) -> None:
     scene.takeover.add(key(number) for number in range(50))
-    another = asyncio.create_task(scene.takeover.wait_for_turn(key(99)))
+    waiting = asyncio.create_task(scene.takeover.wait_for_turn(key(99)))
     await wait_until_async(lambda: scene.most >= MAX_CONCURRENT_CLAIMS)
-    assert not another.done() and scene.most == MAX_CONCURRENT_CLAIMS
+    assert not waiting.done() and scene.most == MAX_CONCURRENT_CLAIMS
     await scene.until_calm()
-    assert await another
+    assert await waiting
     assert scene.tried == [key(number) for number in range(50)] and set(scene.given) == set(scene.tried)
     assert await scene.takeover.wait_for_turn(key(1))
 

@@ -25,11 +25,11 @@ def read(*names: str, ignore_missing: bool = False, links: dict[str, str] = LINK
     files = ValueFileReader(
         a_chart(FILES, links), "charts/shop", lambda text: text.replace("$ENV", "prod"), {"other": OTHER}
     )
-    return [each.content.decode() for each in files.read(names, ignore_missing)]
+    return [file.content.decode() for file in files.read(names, ignore_missing)]
 
 
 @pytest.mark.parametrize(
-    ("names", "found"),
+    ("names", "expected"),
     [
         (["b.yaml", "a.yaml"], ["b", "a"]),
         (["a.yaml", "./env/../a.yaml"], ["a"]),
@@ -48,8 +48,8 @@ def read(*names: str, ignore_missing: bool = False, links: dict[str, str] = LINK
         (["/*.yaml"], ["shared"]),
     ],
 )
-def test_files_are_found_and_ordered(names: list[str], found: list[str]) -> None:
-    assert read(*names) == found
+def test_files_are_found_and_ordered(names: list[str], expected: list[str]) -> None:
+    assert read(*names) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_files_that_are_missing_can_be_ignored_but_not_those_that_are_refused() 
 
 
 @pytest.mark.parametrize(
-    ("value", "given"), [("a,b", "a\\,b"), ("a\\,b,c", "a\\,b\\,c"), ("{a,b}", "{a,b}"), ("{a,b", "{a\\,b"), ("", "")]
+    ("value", "escaped"), [("a,b", "a\\,b"), ("a\\,b,c", "a\\,b\\,c"), ("{a,b}", "{a,b}"), ("{a,b", "{a\\,b"), ("", "")]
 )
-def test_commas_are_escaped_as_argo_cd_escapes_them(value: str, given: str) -> None:
-    assert escape_commas(value) == given
+def test_commas_are_escaped_as_argo_cd_escapes_them(value: str, escaped: str) -> None:
+    assert escape_commas(value) == escaped
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_an_alias_that_no_source_has_is_never_a_file_of_the_repository_itself(
 
 def test_the_alias_of_a_source_wins_over_a_build_variable() -> None:
     files = ValueFileReader(a_chart(FILES), "charts/shop", lambda text: text.replace("$other", "env"), {"other": OTHER})
-    assert [each.content for each in files.read(["$other/x.yaml"])] == [b"x"]
+    assert [file.content for file in files.read(["$other/x.yaml"])] == [b"x"]
     alone = ValueFileReader(a_chart(FILES), "charts/shop", lambda text: text.replace("$other", "env"))
-    assert [each.content for each in alone.read(["$other/prod.yaml"])] == [b"prod"]
+    assert [file.content for file in alone.read(["$other/prod.yaml"])] == [b"prod"]

@@ -159,7 +159,12 @@ LARGE = {"flood of values", "flood of documents", "merges", "too large"}  # test
 
 @pytest.mark.parametrize(
     "broken",
-    [pytest.param(each, id=each.name, marks=pytest.mark.tier("all") if each.name in LARGE else ()) for each in CASES],
+    [
+        pytest.param(
+            broken_input, id=broken_input.name, marks=pytest.mark.tier("all") if broken_input.name in LARGE else ()
+        )
+        for broken_input in CASES
+    ],
 )
 def test_a_broken_input_names_file_line_and_cause(broken: Broken, tmp_path: Path) -> None:
     tree = laid_out(broken, tmp_path)
@@ -174,4 +179,4 @@ def test_a_broken_input_names_file_line_and_cause(broken: Broken, tmp_path: Path
 
 
 def test_there_are_at_least_forty_broken_inputs() -> None:
-    assert len({each.name for each in CASES}) == len(CASES) >= 40
+    assert len({broken_input.name for broken_input in CASES}) == len(CASES) >= 40

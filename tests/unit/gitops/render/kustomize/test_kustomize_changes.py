@@ -36,7 +36,7 @@ FILES = {"a.yaml": CONFIG_MAP, "s.yaml": SERVICE, "d.yaml": DEPLOYMENT}
 def built(kustomization: str, **more: str) -> dict[str, Any]:
     files = {**FILES, "kustomization.yaml": kustomization}
     files |= {name.replace("_", "."): text for name, text in more.items()}
-    return {each["kind"]: each for each in build(TextTree(files), "")}
+    return {manifest["kind"]: manifest for manifest in build(TextTree(files), "")}
 
 
 def refusal(kustomization: str, **more: str) -> str:
@@ -45,23 +45,23 @@ def refusal(kustomization: str, **more: str) -> str:
     return str(caught.value)
 
 
-def containers(found: dict[str, Any]) -> list[Any]:
-    listed: list[Any] = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+def containers(manifests_by_kind: dict[str, Any]) -> list[Any]:
+    listed: list[Any] = manifests_by_kind["Deployment"]["spec"]["template"]["spec"]["containers"]
     return listed
 
 
 def test_names_and_references_to_them_change_together() -> None:
-    found = built("resources: [a.yaml, d.yaml]\nnamePrefix: p-\nnameSuffix: -s\nnamespace: one\n")
-    assert found["ConfigMap"]["metadata"] == {"name": "p-a-s", "namespace": "one"}
-    assert containers(found)[0]["envFrom"] == [{"configMapRef": {"name": "p-a-s"}}]
+    manifests = built("resources: [a.yaml, d.yaml]\nnamePrefix: p-\nnameSuffix: -s\nnamespace: one\n")
+    assert manifests["ConfigMap"]["metadata"] == {"name": "p-a-s", "namespace": "one"}
+    assert containers(manifests)[0]["envFrom"] == [{"configMapRef": {"name": "p-a-s"}}]
 
 
 def test_a_namespace_object_is_renamed_and_a_cluster_role_is_left_alone() -> None:
     text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: old}\n---\n"
     text += "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n"
-    found = built("resources: [n.yaml]\nnamespace: one\nnamePrefix: p-\n", n_yaml=text)
-    assert found["Namespace"]["metadata"] == {"name": "one"}
-    assert found["ClusterRole"]["metadata"] == {"name": "p-r"}
+    manifests = built("resources: [n.yaml]\nnamespace: one\nnamePrefix: p-\n", n_yaml=text)
+    assert manifests["Namespace"]["metadata"] == {"name": "one"}
+    assert manifests["ClusterRole"]["metadata"] == {"name": "p-r"}
 
 
 def test_a_namespace_that_makes_two_resources_one_is_refused() -> None:
@@ -70,13 +70,13 @@ def test_a_namespace_that_makes_two_resources_one_is_refused() -> None:
 
 
 def test_labels_reach_selectors_only_where_asked() -> None:
-    found = built("resources: [d.yaml, s.yaml]\nlabels: [{pairs: {k: v}, includeTemplates: true}]\n")
-    assert "selector" not in found["Deployment"]["spec"]
-    assert found["Deployment"]["spec"]["template"]["metadata"] == {"labels": {"k": "v"}}
-    found = built("resources: [d.yaml, s.yaml]\ncommonLabels: {k: v}\ncommonAnnotations: {b: c}\n")
-    assert found["Deployment"]["spec"]["selector"] == {"matchLabels": {"k": "v"}}
-    assert found["Service"]["spec"]["selector"] == {"k": "v"}
-    assert found["Service"]["metadata"]["annotations"] == {"b": "c"}
+    manifests = built("resources: [d.yaml, s.yaml]\nlabels: [{pairs: {k: v}, includeTemplates: true}]\n")
+    assert "selector" not in manifests["Deployment"]["spec"]
+    assert manifests["Deployment"]["spec"]["template"]["metadata"] == {"labels": {"k": "v"}}
+    by_kind = built("resources: [d.yaml, s.yaml]\ncommonLabels: {k: v}\ncommonAnnotations: {b: c}\n")
+    assert by_kind["Deployment"]["spec"]["selector"] == {"matchLabels": {"k": "v"}}
+    assert by_kind["Service"]["spec"]["selector"] == {"k": "v"}
+    assert by_kind["Service"]["metadata"]["annotations"] == {"b": "c"}
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_labels_reach_selectors_only_where_asked() -> None:
     ],
 )
 def test_images_change_by_their_name(image: str, expected: list[str]) -> None:
-    found = built(f"resources: [d.yaml]\nimages: [{image}]\n")
-    assert [each["image"] for each in containers(found)] == expected
+    manifests = built(f"resources: [d.yaml]\nimages: [{image}]\n")
+    assert [container["image"] for container in containers(manifests)] == expected
 
 
 def test_replicas_need_something_of_that_name() -> None:
@@ -99,31 +99,33 @@ def test_replicas_need_something_of_that_name() -> None:
 
 
 def test_generated_names_end_in_a_hash_that_references_follow() -> None:
-    found = built(
+    manifests = built(
         "resources: [d.yaml]\nconfigMapGenerator: [{name: a, literals: [\"x='q'\"], files: [k=f.txt]}]\n", f_txt="t\n"
     )
-    assert found["ConfigMap"]["data"] == {"x": "q", "k": "t\n"}
-    name = found["ConfigMap"]["metadata"]["name"]
+    assert manifests["ConfigMap"]["data"] == {"x": "q", "k": "t\n"}
+    name = manifests["ConfigMap"]["metadata"]["name"]
     assert len(name) == len("a-") + 10
-    assert containers(found)[0]["envFrom"][0]["configMapRef"]["name"] == name
+    assert containers(manifests)[0]["envFrom"][0]["configMapRef"]["name"] == name
 
 
 def test_the_hash_is_that_of_kustomize() -> None:
-    found = built("configMapGenerator: [{name: bob, literals: [fruit=Indian Gooseberry, year=2020, crisis=true]}]\n")
-    assert found["ConfigMap"]["metadata"]["name"] == "bob-79t79mt227"
+    manifests = built(
+        "configMapGenerator: [{name: bob, literals: [fruit=Indian Gooseberry, year=2020, crisis=true]}]\n"
+    )
+    assert manifests["ConfigMap"]["metadata"]["name"] == "bob-79t79mt227"
 
 
 def test_secrets_are_encoded_and_long_ones_wrapped() -> None:
     options = "options: {disableNameSuffixHash: true, immutable: true, labels: {l: m}}"
-    found = built(f"secretGenerator: [{{name: s, literals: [a=b, long={'x' * 60}], {options}}}]\n")["Secret"]
-    assert found["metadata"] == {"name": "s", "labels": {"l": "m"}}
-    assert (found["type"], found["immutable"], found["data"]["a"]) == ("Opaque", True, "Yg==")
-    assert [len(line) for line in found["data"]["long"].split("\n")] == [70, 10, 0]
+    secret = built(f"secretGenerator: [{{name: s, literals: [a=b, long={'x' * 60}], {options}}}]\n")["Secret"]
+    assert secret["metadata"] == {"name": "s", "labels": {"l": "m"}}
+    assert (secret["type"], secret["immutable"], secret["data"]["a"]) == ("Opaque", True, "Yg==")
+    assert [len(line) for line in secret["data"]["long"].split("\n")] == [70, 10, 0]
 
 
 def test_lines_of_a_file_become_entries() -> None:
-    found = built("configMapGenerator: [{name: e, envs: [e.env]}]\n", e_env="\ufeff# c\n A=1\nB\nC=x=y \n")
-    assert found["ConfigMap"]["data"] == {"A": "1", "B": "", "C": "x=y "}
+    manifests = built("configMapGenerator: [{name: e, envs: [e.env]}]\n", e_env="\ufeff# c\n A=1\nB\nC=x=y \n")
+    assert manifests["ConfigMap"]["data"] == {"A": "1", "B": "", "C": "x=y "}
 
 
 def test_a_generator_merges_or_replaces_only_what_exists() -> None:
@@ -149,10 +151,10 @@ def test_a_strategic_patch_merges_by_keys_and_puts_its_own_first() -> None:
           - {name: z, image: z}
           - {name: x, env: [{name: B, value: '3'}, {name: C, value: '4'}]}
     """
-    found = built("resources: [d.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=patch)
-    assert [each["name"] for each in containers(found)] == ["z", "x"]
-    assert [each["name"] for each in containers(found)[1]["env"]] == ["B", "C", "A"]
-    spec = found["Deployment"]["spec"]
+    manifests = built("resources: [d.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=patch)
+    assert [container["name"] for container in containers(manifests)] == ["z", "x"]
+    assert [variable["name"] for variable in containers(manifests)[1]["env"]] == ["B", "C", "A"]
+    spec = manifests["Deployment"]["spec"]
     assert spec["template"]["spec"]["tolerations"] == [{"key": "b"}]
     assert "replicas" not in spec
     assert "blank" not in spec
@@ -162,15 +164,18 @@ def test_a_strategic_patch_merges_by_keys_and_puts_its_own_first() -> None:
 def test_a_list_with_two_keys_keeps_its_order() -> None:
     service = SERVICE.replace("[{port: 80}]", "[{port: 80}, {port: 53, protocol: UDP}, {port: 53, protocol: TCP}]")
     patch = SERVICE.replace("[{port: 80}]", "[{port: 53, protocol: TCP, name: dns}, {port: 90}]")
-    found = built("resources: [t.yaml]\npatches: [{path: p.yaml}]\n", t_yaml=service, p_yaml=patch)
-    assert [each["port"] for each in found["Service"]["spec"]["ports"]] == [90, 80, 53, 53]
-    assert found["Service"]["spec"]["ports"][3] == {"port": 53, "protocol": "TCP", "name": "dns"}
+    manifests = built("resources: [t.yaml]\npatches: [{path: p.yaml}]\n", t_yaml=service, p_yaml=patch)
+    assert [port["port"] for port in manifests["Service"]["spec"]["ports"]] == [90, 80, 53, 53]
+    assert manifests["Service"]["spec"]["ports"][3] == {"port": 53, "protocol": "TCP", "name": "dns"}
 
 
 def test_operations_go_to_every_target_that_a_pattern_names() -> None:
     patch = "patches: [{target: {name: '[as]'}, patch: '- {op: replace, path: /metadata/labels, value: {k: v}}'}]\n"
-    found = built(f"resources: [a.yaml, s.yaml, d.yaml]\n{patch}")
-    assert [kind for kind, each in found.items() if each["metadata"].get("labels")] == ["ConfigMap", "Service"]
+    manifests = built(f"resources: [a.yaml, s.yaml, d.yaml]\n{patch}")
+    assert [kind for kind, manifest in manifests.items() if manifest["metadata"].get("labels")] == [
+        "ConfigMap",
+        "Service",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +206,9 @@ def test_a_replacement_keeps_the_type_of_its_target() -> None:
     source = "source: {kind: ConfigMap, fieldPath: data.x}"
     paths = "[spec.replicas, 'spec.template.spec.containers.[name=x].env.[name=A].value']"
     target = f"targets: [{{select: {{kind: Deployment}}, fieldPaths: {paths}}}]"
-    found = built(f"resources: [a.yaml, d.yaml]\nreplacements: [{{{source}, {target}}}]\n")
-    assert found["Deployment"]["spec"]["replicas"] == 1
-    assert containers(found)[0]["env"][0]["value"] == "1"
+    manifests = built(f"resources: [a.yaml, d.yaml]\nreplacements: [{{{source}, {target}}}]\n")
+    assert manifests["Deployment"]["spec"]["replicas"] == 1
+    assert containers(manifests)[0]["env"][0]["value"] == "1"
 
 
 def test_a_replacement_without_its_source_or_field_is_refused() -> None:
@@ -217,12 +222,12 @@ def test_a_part_of_a_text_is_replaced() -> None:
     options = "fieldPaths: ['spec.template.spec.containers.0.image'], options: {delimiter: ':', index: 1}"
     target = f"targets: [{{select: {{kind: Deployment}}, {options}}}]"
     source = "source: {kind: Service, fieldPath: spec.ports.0.port}"
-    found = built(f"resources: [s.yaml, d.yaml]\nreplacements: [{{{source}, {target}}}]\n")
-    assert containers(found)[0]["image"] == "nginx:80"
+    manifests = built(f"resources: [s.yaml, d.yaml]\nreplacements: [{{{source}, {target}}}]\n")
+    assert containers(manifests)[0]["image"] == "nginx:80"
 
 
 def test_vars_stand_for_final_values() -> None:
-    given = """
+    kustomization = """
     namePrefix: p-
     vars:
     - {name: V, objref: {apiVersion: v1, kind: ConfigMap, name: a}}
@@ -234,17 +239,17 @@ def test_vars_stand_for_final_values() -> None:
     patch = (
         "- {op: add, path: /spec/template/spec/containers/0/args, value: ['$(V)', 'x$(R)', '$(R)', '$$(V)', '$(NO)']}"
     )
-    found = built(given, args_yaml=patch)
-    assert containers(found)[0]["args"] == ["p-a", "x2", 2, "$(V)", "$(NO)"]
+    manifests = built(kustomization, args_yaml=patch)
+    assert containers(manifests)[0]["args"] == ["p-a", "x2", 2, "$(V)", "$(NO)"]
 
 
 def test_configurations_add_fields_that_name_others() -> None:
     config = "nameReference: [{kind: ConfigMap, fieldSpecs: [{path: spec/ref, kind: My}]}]\n"
     config += "images: [{path: spec/img, kind: My}]\n"
-    mine = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nspec: {ref: a, img: im}\n"
+    custom_resource = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nspec: {ref: a, img: im}\n"
     text = "resources: [a.yaml, m.yaml]\nnamePrefix: p-\nimages: [{name: im, newTag: v9}]\nconfigurations: [c.yaml]\n"
-    assert built(text, m_yaml=mine, c_yaml=config)["My"]["spec"] == {"ref": "p-a", "img": "im:v9"}
-    assert "unknown field foo" in refusal(text, m_yaml=mine, c_yaml="foo: 1\n")
+    assert built(text, m_yaml=custom_resource, c_yaml=config)["My"]["spec"] == {"ref": "p-a", "img": "im:v9"}
+    assert "unknown field foo" in refusal(text, m_yaml=custom_resource, c_yaml="foo: 1\n")
 
 
 def test_built_in_transformers_run_and_programs_do_not() -> None:
@@ -267,12 +272,12 @@ def test_schemas_of_custom_resources_say_which_lists_merge() -> None:
             items: {properties: {name: {type: string}}}
         x-kubernetes-group-version-kind: [{group: x, kind: My, version: v1}]
     """
-    mine = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nitems: [{name: a, v: 1}, {name: b}]\n"
+    custom_resource = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nitems: [{name: a, v: 1}, {name: b}]\n"
     patch = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nitems: [{name: a, w: 2}]\n"
     text = "resources: [m.yaml]\npatches: [{path: p.yaml}]\n"
-    assert built(text, m_yaml=mine, p_yaml=patch)["My"]["items"] == [{"name": "a", "w": 2}]
-    found = built(f"{text}openapi: {{path: s.json}}\n", m_yaml=mine, p_yaml=patch, s_json=schema)
-    assert found["My"]["items"] == [{"name": "a", "v": 1, "w": 2}, {"name": "b"}]
+    assert built(text, m_yaml=custom_resource, p_yaml=patch)["My"]["items"] == [{"name": "a", "w": 2}]
+    manifests = built(f"{text}openapi: {{path: s.json}}\n", m_yaml=custom_resource, p_yaml=patch, s_json=schema)
+    assert manifests["My"]["items"] == [{"name": "a", "v": 1, "w": 2}, {"name": "b"}]
 
 
 def test_crds_say_where_names_are() -> None:
@@ -290,9 +295,11 @@ def test_crds_say_where_names_are() -> None:
                 x-kubernetes-object-ref-api-version: v1
                 x-kubernetes-object-ref-kind: ConfigMap
     """
-    mine = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nspec: {ref: {name: a}}\n"
-    found = built("resources: [a.yaml, m.yaml]\nnamePrefix: p-\ncrds: [c.yaml]\n", m_yaml=mine, c_yaml=crd)
-    assert found["My"]["spec"]["ref"] == {"name": "p-a"}
+    custom_resource = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nspec: {ref: {name: a}}\n"
+    manifests = built(
+        "resources: [a.yaml, m.yaml]\nnamePrefix: p-\ncrds: [c.yaml]\n", m_yaml=custom_resource, c_yaml=crd
+    )
+    assert manifests["My"]["spec"]["ref"] == {"name": "p-a"}
 
 
 @pytest.mark.parametrize("text", ["[{op: add, path: /x, value: 1}]", '[{"op": "add", "path": "/x", "value": 1}] # why'])

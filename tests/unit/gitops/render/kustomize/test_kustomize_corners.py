@@ -28,7 +28,7 @@ HEAD = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
 def built(kustomization: str, **more: str) -> dict[str, Any]:
     files = {"a.yaml": CONFIG_MAP, "d.yaml": DEPLOYMENT, "kustomization.yaml": kustomization}
     files |= {name.replace("__", "/").replace("_", "."): text for name, text in more.items()}
-    return {each["kind"]: each for each in build(TextTree(files), "")}
+    return {manifest["kind"]: manifest for manifest in build(TextTree(files), "")}
 
 
 def refusal(kustomization: str, **more: str) -> str:
@@ -39,8 +39,8 @@ def refusal(kustomization: str, **more: str) -> str:
 
 def patched(patch: str, target: str = "") -> dict[str, Any]:
     entry = f"resources: [d.yaml]\npatches: [{{path: p.yaml{target}}}]\n"
-    found: dict[str, Any] = built(entry, p_yaml=patch)["Deployment"]
-    return found
+    deployment: dict[str, Any] = built(entry, p_yaml=patch)["Deployment"]
+    return deployment
 
 
 def operated(operations: str) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def test_operations_in_yaml_are_read_as_the_kubernetes_tools_read_yaml(written: 
 
 
 def test_of_several_documents_with_operations_the_first_counts() -> None:
-    found = operated("- {op: add, path: /x, value: 1}\n---\n- {op: add, path: /y, value: 1}\n")
-    assert "x" in found and "y" not in found
+    deployment = operated("- {op: add, path: /x, value: 1}\n---\n- {op: add, path: /y, value: 1}\n")
+    assert "x" in deployment and "y" not in deployment
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_file_of_no_bytes_patches_nothing_if_it_has_a_target() -> None:
 
 
 def test_an_annotation_that_is_a_list_becomes_empty() -> None:
-    found = operated("- {op: add, path: /metadata/annotations, value: {a: [1], b: 5}}\n")
-    assert found["metadata"]["annotations"] == {"a": "", "b": "5"}
+    deployment = operated("- {op: add, path: /metadata/annotations, value: {a: [1], b: 5}}\n")
+    assert deployment["metadata"]["annotations"] == {"a": "", "b": "5"}
 
 
 def test_a_directive_in_a_list_without_keys_is_an_element() -> None:
@@ -102,8 +102,8 @@ def test_a_directive_alone_stays_where_there_is_no_list_yet() -> None:
 
 
 def test_an_element_that_replaces_another_leaves_it_as_it_is() -> None:
-    found = pod("volumes: [{name: v, $patch: replace, hostPath: {path: /}}, {name: z, $patch: replace}]")
-    assert found["volumes"] == [{"name": "v", "emptyDir": {}}, {"name": "z"}, {"name": "w"}]
+    pod_spec = pod("volumes: [{name: v, $patch: replace, hostPath: {path: /}}, {name: z, $patch: replace}]")
+    assert pod_spec["volumes"] == [{"name": "v", "emptyDir": {}}, {"name": "z"}, {"name": "w"}]
     port = "{containerPort: 5, protocol: TCP, name: new, $patch: replace}"
     assert pod(f"containers: [{{name: c, ports: [{port}]}}]")["containers"][0]["ports"][0]["name"] == "old"
 
@@ -111,23 +111,23 @@ def test_an_element_that_replaces_another_leaves_it_as_it_is() -> None:
 def test_a_label_that_one_pass_wrote_twice_is_patched_twice() -> None:
     base = "resources: [d.yaml]\ncommonLabels: {k: v1}\n"
     patch = HEAD + "spec: {template: {metadata: {labels: {k: v2}}}}\n"
-    found = built("resources: [b]\npatches: [{path: p.yaml}]\n", b__kustomization_yaml=base, b__d_yaml=DEPLOYMENT,
+    deployment = built("resources: [b]\npatches: [{path: p.yaml}]\n", b__kustomization_yaml=base, b__d_yaml=DEPLOYMENT,
                   p_yaml=patch)["Deployment"]  # fmt: skip
-    assert found["metadata"]["labels"] == {"k": "v2"}
-    assert found["spec"]["selector"]["matchLabels"] == {"k": "v2"}
+    assert deployment["metadata"]["labels"] == {"k": "v2"}
+    assert deployment["spec"]["selector"]["matchLabels"] == {"k": "v2"}
 
 
 def test_a_slash_before_a_field_path_is_no_part_of_it() -> None:
     entry = "resources: [a.yaml]\ncommonLabels: {k: v}\nconfigurations: [c.yaml]\n"
-    found = built(entry, c_yaml="commonLabels: [{path: /spec/x, create: true}]\n")
-    assert found["ConfigMap"]["spec"] == {"x": {"k": "v"}}
+    manifests = built(entry, c_yaml="commonLabels: [{path: /spec/x, create: true}]\n")
+    assert manifests["ConfigMap"]["spec"] == {"x": {"k": "v"}}
 
 
 @pytest.mark.parametrize("path", ["", "spec/x/", "spec//x"])
 def test_a_field_path_without_a_name_is_refused(path: str) -> None:
     entry = "resources: [a.yaml]\ncommonLabels: {k: v}\nconfigurations: [c.yaml]\n"
-    said = refusal(entry, c_yaml=f"commonLabels: [{{path: '{path}', create: true}}]\n")
-    assert "empty field name" in said
+    error = refusal(entry, c_yaml=f"commonLabels: [{{path: '{path}', create: true}}]\n")
+    assert "empty field name" in error
 
 
 def test_a_star_in_a_replacement_stands_for_entries_of_a_list_only() -> None:
@@ -161,9 +161,9 @@ def test_labels_count_as_two_steps() -> None:
 def test_only_a_role_binding_sees_a_service_account_of_another_namespace() -> None:
     account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n"
     away = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: away}\nspec: {serviceAccountName: sa}\n"
-    found = built("resources: [s.yaml, p.yaml]\nnameSuffix: -x\n", s_yaml=account, p_yaml=away)
-    assert found["ServiceAccount"]["metadata"]["name"] == "sa-x"
-    assert found["Pod"]["spec"]["serviceAccountName"] == "sa"
+    manifests = built("resources: [s.yaml, p.yaml]\nnameSuffix: -x\n", s_yaml=account, p_yaml=away)
+    assert manifests["ServiceAccount"]["metadata"]["name"] == "sa-x"
+    assert manifests["Pod"]["spec"]["serviceAccountName"] == "sa"
 
 
 def test_a_patch_that_replaces_the_whole_resource_leaves_it_as_it_is() -> None:
@@ -171,8 +171,8 @@ def test_a_patch_that_replaces_the_whole_resource_leaves_it_as_it_is() -> None:
 
 
 def test_a_directive_within_an_element_of_a_new_list_counts() -> None:
-    found = pod("initContainers: [{name: i, volumeMounts: [{mountPath: /a}, {$patch: delete}]}]")
-    assert found["initContainers"] == [{"name": "i"}]
+    pod_spec = pod("initContainers: [{name: i, volumeMounts: [{mountPath: /a}, {$patch: delete}]}]")
+    assert pod_spec["initContainers"] == [{"name": "i"}]
 
 
 @pytest.mark.parametrize(("field", "value"), [("spec.replicas", "x"), ("spec.replicas", "1.5"), ("spec.paused", "2")])
@@ -180,8 +180,8 @@ def test_a_replacement_keeps_the_type_of_its_target(field: str, value: str) -> N
     targets = f"[{{select: {{kind: Deployment}}, fieldPaths: [{field}]}}]"
     entry = f"resources: [d.yaml, v.yaml]\nreplacements: [{{source: {{kind: V, fieldPath: v}}, targets: {targets}}}]\n"
     text = f"apiVersion: x/v1\nkind: V\nmetadata: {{name: v}}\nv: '{value}'\n"
-    said = refusal(entry, v_yaml=text, d_yaml=DEPLOYMENT.replace("spec:\n", "spec:\n  paused: true\n", 1))
-    assert "cannot replace" in said
+    error = refusal(entry, v_yaml=text, d_yaml=DEPLOYMENT.replace("spec:\n", "spec:\n  paused: true\n", 1))
+    assert "cannot replace" in error
 
 
 def test_a_prefix_transformer_needs_field_specs() -> None:
@@ -191,16 +191,16 @@ def test_a_prefix_transformer_needs_field_specs() -> None:
 
 def test_a_namespace_transformer_takes_the_namespace_of_its_metadata_only() -> None:
     text = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t}\nnamespace: n\nfieldSpecs: []\n"
-    found = built("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
-    assert "namespace" not in found["ConfigMap"]["metadata"]
+    manifests = built("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+    assert "namespace" not in manifests["ConfigMap"]["metadata"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "spec"),
+    ("transformer", "spec"),
     [("images: [{name: x}]", "images"), ("replicas: [{name: a}]", "replicas"), ("namePrefix: p-", "namePrefix")],
 )
-def test_a_transformer_of_single_values_stops_at_a_map(asked: str, spec: str) -> None:
-    entry = f"resources: [a.yaml]\nconfigurations: [c.yaml]\n{asked}\n"
+def test_a_transformer_of_single_values_stops_at_a_map(transformer: str, spec: str) -> None:
+    entry = f"resources: [a.yaml]\nconfigurations: [c.yaml]\n{transformer}\n"
     assert "not a single value" in refusal(entry, c_yaml=f"{spec}: [{{path: data}}]\n")
 
 
@@ -212,12 +212,14 @@ def test_a_dash_in_a_replacement_is_a_field_and_no_place_in_a_list() -> None:
 
 
 def test_no_directive_stays_in_what_a_patch_adds() -> None:
-    found = pod("securityContext: {sub: {$patch: merge, a: 1}}, initContainers: [{name: i, env: [{$patch: merge}]}]")
-    assert found["securityContext"] == {"sub": {"a": 1}}
-    assert found["initContainers"] == [{"name": "i", "env": []}]
+    pod_spec = pod("securityContext: {sub: {$patch: merge, a: 1}}, initContainers: [{name: i, env: [{$patch: merge}]}]")
+    assert pod_spec["securityContext"] == {"sub": {"a": 1}}
+    assert pod_spec["initContainers"] == [{"name": "i", "env": []}]
 
 
 def test_text_of_a_secret_does_not_outlive_a_merge() -> None:
     text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {x: y}\n"
-    found = built("resources: [s.yaml]\nsecretGenerator: [{name: s, behavior: merge, literals: [a=b]}]\n", s_yaml=text)
-    assert "stringData" not in found["Secret"] and found["Secret"]["data"] == {"a": "Yg=="}
+    manifests = built(
+        "resources: [s.yaml]\nsecretGenerator: [{name: s, behavior: merge, literals: [a=b]}]\n", s_yaml=text
+    )
+    assert "stringData" not in manifests["Secret"] and manifests["Secret"]["data"] == {"a": "Yg=="}

@@ -13,7 +13,9 @@ COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 
 
 def names(files: dict[str, str], path: str = "", **options: str) -> list[str]:
-    return [f"{each['kind']}/{each['metadata']['name']}" for each in build(TextTree(files), path, **options)]
+    return [
+        f"{manifest['kind']}/{manifest['metadata']['name']}" for manifest in build(TextTree(files), path, **options)
+    ]
 
 
 def refusal(files: dict[str, str], path: str = "") -> str:
@@ -23,8 +25,10 @@ def refusal(files: dict[str, str], path: str = "") -> str:
 
 
 def test_fields_are_known_in_any_case() -> None:
-    [found] = build(TextTree({"kustomization.yaml": "Resources: [a.yaml]\nNAMESPACE: one\n", "a.yaml": CONFIG_MAP}), "")
-    assert found["metadata"] == {"name": "a", "namespace": "one"}
+    [manifest] = build(
+        TextTree({"kustomization.yaml": "Resources: [a.yaml]\nNAMESPACE: one\n", "a.yaml": CONFIG_MAP}), ""
+    )
+    assert manifest["metadata"] == {"name": "a", "namespace": "one"}
 
 
 @pytest.mark.parametrize(
@@ -119,10 +123,17 @@ def test_kinds_that_others_need_come_first_unless_asked_otherwise() -> None:
     kinds = ("Deployment", "Service", "ConfigMap", "Namespace", "ValidatingWebhookConfiguration", "Zebra")
     text = "---\n".join(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n" for kind in kinds)
     files = {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}
-    found = [each.split("/")[0] for each in names(files)]
-    assert found == ["Namespace", "ConfigMap", "Service", "Deployment", "Zebra", "ValidatingWebhookConfiguration"]
+    kinds_in_order = [name.split("/")[0] for name in names(files)]
+    assert kinds_in_order == [
+        "Namespace",
+        "ConfigMap",
+        "Service",
+        "Deployment",
+        "Zebra",
+        "ValidatingWebhookConfiguration",
+    ]
     files["kustomization.yaml"] += "sortOptions: {order: fifo}\n"
-    assert [each.split("/")[0] for each in names(files)] == list(kinds)
+    assert [name.split("/")[0] for name in names(files)] == list(kinds)
 
 
 def test_what_is_local_only_is_left_out() -> None:
@@ -132,8 +143,8 @@ def test_what_is_local_only_is_left_out() -> None:
 
 def test_annotations_come_out_as_text() -> None:
     text = "kind: A\nmetadata:\n  name: a\n  annotations:\n    n: 1.0\n    b:\n    t: true\n"
-    [found] = build(TextTree({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}), "")
-    assert found["metadata"]["annotations"] == {"n": "1.0", "b": "", "t": "true"}
+    [manifest] = build(TextTree({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}), "")
+    assert manifest["metadata"]["annotations"] == {"n": "1.0", "b": "", "t": "true"}
 
 
 def test_a_build_leaves_the_next_one_what_was_read() -> None:
@@ -153,8 +164,8 @@ def test_origin_and_transformers_are_told_where_asked() -> None:
     files["top/kustomization.yaml"] = (
         "resources: [../base]\nbuildMetadata: [originAnnotations, transformerAnnotations]\n"
     )
-    [found] = build(TextTree(files), "top")
-    assert found["metadata"]["annotations"] == {
+    [manifest] = build(TextTree(files), "top")
+    assert manifest["metadata"]["annotations"] == {
         "config.kubernetes.io/origin": "path: ../base/a.yaml\n",
         "alpha.config.kubernetes.io/transformations": (
             "- configuredIn: ../base/kustomization.yaml\n"

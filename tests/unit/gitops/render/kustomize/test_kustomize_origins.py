@@ -165,10 +165,10 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("pointer", "file", "line"), LINES, ids=[each[0] for each in LINES])
+@pytest.mark.parametrize(("pointer", "file", "line"), LINES, ids=[case[0] for case in LINES])
 def test_a_field_is_found_where_it_is_written(built: dict[str, OriginNode], pointer: str, file: str, line: int) -> None:
-    found = built["Deployment"].find_origin(pointer)
-    assert (found.file, found.line) == (file, line)
+    origin = built["Deployment"].find_origin(pointer)
+    assert (origin.file, origin.line) == (file, line)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_a_field_is_found_where_it_is_written(built: dict[str, OriginNode], poin
 def test_a_generated_field_is_found_where_its_value_is(
     built: dict[str, OriginNode], pointer: str, file: str, line: int
 ) -> None:
-    found = built["ConfigMap"].find_origin(pointer)
-    assert (found.file, found.line) == (file, line)
+    origin = built["ConfigMap"].find_origin(pointer)
+    assert (origin.file, origin.line) == (file, line)
 
 
 def test_what_was_overruled_is_kept_in_order(built: dict[str, OriginNode]) -> None:
@@ -199,40 +199,40 @@ def test_what_was_overruled_is_kept_in_order(built: dict[str, OriginNode]) -> No
 
 
 def test_a_trace_has_every_manifest_of_the_build_and_no_other() -> None:
-    made = {
-        (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
-        for each in build(TextTree(FILES), "top")
+    expected = {
+        (manifest["kind"], manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
+        for manifest in build(TextTree(FILES), "top")
     }
-    assert {(key.kind, key.namespace, key.name) for key in trace_origins(TextTree(FILES), "top")} == made
+    assert {(key.kind, key.namespace, key.name) for key in trace_origins(TextTree(FILES), "top")} == expected
 
 
 def test_what_the_application_sets_has_no_line_in_a_file() -> None:
     options = KustomizeOptions(name_prefix="x-", images=("img:7",))
-    found = trace_origins(TextTree(FILES), "base", options=options)[ResourceKey("apps", "Deployment", "", "x-web")]
-    assert found.find_origin("/metadata/name") == FieldOrigin(
+    origins = trace_origins(TextTree(FILES), "base", options=options)[ResourceKey("apps", "Deployment", "", "x-web")]
+    assert origins.find_origin("/metadata/name") == FieldOrigin(
         "source.kustomize", overrides=FieldOrigin("base/d.yaml", 6)
     )
-    assert found.find_origin(f"{POD}/containers/0/image").file == "source.kustomize"
+    assert origins.find_origin(f"{POD}/containers/0/image").file == "source.kustomize"
 
 
 def test_what_the_application_adds_is_told_from_what_the_file_has() -> None:
     top = "resources: [../base]\ncommonLabels:\n  a: file\nimages:\n- name: other\n  newTag: '2'\n"
     options = KustomizeOptions(common_labels={"b": "set"}, images=("img:7",))
-    (found,) = trace_origins(TextTree({**FILES, "top/kustomization.yaml": top}), "top", options=options).values()
-    assert found.find_origin("/metadata/labels/a") == FieldOrigin("top/kustomization.yaml", 3)
-    assert found.find_origin("/metadata/labels/b") == FieldOrigin("source.kustomize")
-    assert found.find_origin(f"{POD}/containers/0/image").file == "source.kustomize"
-    assert found.find_origin(f"{POD}/containers/1/image").line == 6
+    (origins,) = trace_origins(TextTree({**FILES, "top/kustomization.yaml": top}), "top", options=options).values()
+    assert origins.find_origin("/metadata/labels/a") == FieldOrigin("top/kustomization.yaml", 3)
+    assert origins.find_origin("/metadata/labels/b") == FieldOrigin("source.kustomize")
+    assert origins.find_origin(f"{POD}/containers/0/image").file == "source.kustomize"
+    assert origins.find_origin(f"{POD}/containers/1/image").line == 6
 
 
 def test_a_field_of_a_remote_base_names_its_repository() -> None:
     remote = TextTree({"k/kustomization.yaml": "resources: [d.yaml]\nnameSuffix: -s\n", "k/d.yaml": BASE})
     tree = TextTree({"kustomization.yaml": "resources:\n- https://example.com/o/r//k?ref=v1\n"})
-    found = trace_origins(tree, "", fetch=lambda url, ref: remote)[ResourceKey("apps", "Deployment", "", "web-s")]
-    origin = found.find_origin("/spec/replicas")
+    origins = trace_origins(tree, "", fetch=lambda url, ref: remote)[ResourceKey("apps", "Deployment", "", "web-s")]
+    origin = origins.find_origin("/spec/replicas")
     assert (origin.file, origin.line) == ("k/d.yaml", 6)
     assert origin.repository.startswith("https://example.com/o/r")
-    assert found.find_origin("/metadata/name").file == "k/kustomization.yaml"
+    assert origins.find_origin("/metadata/name").file == "k/kustomization.yaml"
 
 
 def test_a_patch_that_sets_what_the_base_says_already_is_the_line_to_edit() -> None:
@@ -255,14 +255,14 @@ patches:
             image: img:1
 """
     files = {**FILES, "top/kustomization.yaml": top, "top/other.yaml": BASE.replace("name: web", "name: other")}
-    found = {key.name: tree for key, tree in trace_origins(TextTree(files), "top").items()}
-    assert found["web"].find_origin("/spec/replicas") == FieldOrigin(
+    origins_by_name = {key.name: tree for key, tree in trace_origins(TextTree(files), "top").items()}
+    assert origins_by_name["web"].find_origin("/spec/replicas") == FieldOrigin(
         "top/kustomization.yaml", 7, overrides=FieldOrigin("base/d.yaml", 8)
     )
-    assert found["web"].find_origin(f"{POD}/containers/0/image").line == 17
-    assert found["web"].find_origin(f"{POD}/containers/0/name") == FieldOrigin("base/d.yaml", 14)
-    assert found["web"].find_origin("/metadata/name") == FieldOrigin("base/d.yaml", 6)
-    assert found["other"].find_origin("/spec/replicas") == FieldOrigin("top/other.yaml", 6)
+    assert origins_by_name["web"].find_origin(f"{POD}/containers/0/image").line == 17
+    assert origins_by_name["web"].find_origin(f"{POD}/containers/0/name") == FieldOrigin("base/d.yaml", 14)
+    assert origins_by_name["web"].find_origin("/metadata/name") == FieldOrigin("base/d.yaml", 6)
+    assert origins_by_name["other"].find_origin("/spec/replicas") == FieldOrigin("top/other.yaml", 6)
 
 
 def test_an_operation_that_copies_is_found_at_its_first_line() -> None:
@@ -277,11 +277,11 @@ patches:
       path: /spec/template/spec/containers/0/resources
       op: add
 """
-    found = {
+    origins_by_name = {
         key.name: tree for key, tree in trace_origins(TextTree({**FILES, "top/kustomization.yaml": top}), "top").items()
     }
-    assert found["web"].find_origin("/spec/minReadySeconds") == FieldOrigin("top/kustomization.yaml", 5)
-    assert found["web"].find_origin(f"{POD}/containers/0/resources/cpu").line == 8
+    assert origins_by_name["web"].find_origin("/spec/minReadySeconds") == FieldOrigin("top/kustomization.yaml", 5)
+    assert origins_by_name["web"].find_origin(f"{POD}/containers/0/resources/cpu").line == 8
 
 
 def test_a_generator_that_merges_overrules_only_what_it_sets() -> None:

@@ -26,7 +26,7 @@ HEAD = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
 def built(kustomization: str, **more: str) -> dict[str, Any]:
     files = {"a.yaml": CONFIG_MAP, "d.yaml": DEPLOYMENT, "kustomization.yaml": kustomization}
     files |= {name.replace("__", "/").replace("_", "."): text for name, text in more.items()}
-    return {each["kind"]: each for each in build(TextTree(files), "")}
+    return {manifest["kind"]: manifest for manifest in build(TextTree(files), "")}
 
 
 def refusal(kustomization: str, **more: str) -> str:
@@ -39,8 +39,8 @@ NULLS = CONFIG_MAP.replace("labels: {x: y}", "labels: {x: null, n: 5}").replace(
 
 
 def test_a_patch_with_a_target_cannot_delete_a_label() -> None:
-    found = built("resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n", p_yaml=NULLS)
-    metadata = found["ConfigMap"]["metadata"]
+    manifests = built("resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n", p_yaml=NULLS)
+    metadata = manifests["ConfigMap"]["metadata"]
     assert metadata["labels"] == {"x": "null", "n": "5"}
     assert metadata["annotations"] == {"x": "y"}
 
@@ -52,12 +52,12 @@ def test_a_patch_without_a_target_deletes_a_label() -> None:
 
 
 def test_a_merged_generator_keeps_nothing_but_data_labels_and_annotations() -> None:
-    given = CONFIG_MAP + "immutable: true\ndata: {q: r}\n"
+    config_map = CONFIG_MAP + "immutable: true\ndata: {q: r}\n"
     entry = "resources: [m.yaml]\nconfigMapGenerator: [{name: a, behavior: merge, literals: [k=v]}]\n"
-    found = built(entry, m_yaml=given)["ConfigMap"]
-    assert found.keys() == {"apiVersion", "kind", "metadata", "data"}
-    assert found["data"] == {"q": "r", "k": "v"}
-    assert found["metadata"]["labels"] == {"x": "y"}
+    merged = built(entry, m_yaml=config_map)["ConfigMap"]
+    assert merged.keys() == {"apiVersion", "kind", "metadata", "data"}
+    assert merged["data"] == {"q": "r", "k": "v"}
+    assert merged["metadata"]["labels"] == {"x": "y"}
 
 
 @pytest.mark.parametrize(
@@ -107,36 +107,36 @@ def test_a_zero_counts_as_set() -> None:
 def test_a_name_that_is_no_text_is_spelled_as_json_spells_it() -> None:
     operation = "[{op: replace, path: /metadata/name, value: true}]"
     entry = f"resources: [a.yaml]\npatches: [{{target: {{kind: ConfigMap}}, patch: '- {operation[1:-1]}'}}]\n"
-    found = built("resources: [b]\nnamePrefix: p-\n", b__kustomization_yaml=entry, b__a_yaml=CONFIG_MAP)
-    assert found["ConfigMap"]["metadata"]["name"] == "p-true"
+    manifests = built("resources: [b]\nnamePrefix: p-\n", b__kustomization_yaml=entry, b__a_yaml=CONFIG_MAP)
+    assert manifests["ConfigMap"]["metadata"]["name"] == "p-true"
 
 
 def patched(patch: str) -> dict[str, Any]:
-    found = built("resources: [d.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=HEAD + patch)
-    return found["Deployment"]["spec"]["template"]  # type: ignore[no-any-return]
+    manifests = built("resources: [d.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=HEAD + patch)
+    return manifests["Deployment"]["spec"]["template"]  # type: ignore[no-any-return]
 
 
 def test_directives_count_in_a_list_that_takes_the_place_of_another() -> None:
     element = "{name: n, env: [{$patch: delete}], tty: null}"
-    found = patched(f"spec: {{template: {{spec: {{containers: [{element}, {{$patch: replace}}]}}}}}}\n")
-    assert found["spec"]["containers"] == [{"name": "n"}]
+    template = patched(f"spec: {{template: {{spec: {{containers: [{element}, {{$patch: replace}}]}}}}}}\n")
+    assert template["spec"]["containers"] == [{"name": "n"}]
 
 
 def test_directives_count_in_a_map_that_takes_the_place_of_another() -> None:
     element = "{name: n, env: [{name: A, $patch: delete}, {name: B, value: x, $patch: replace}]}"
-    found = patched(f"spec: {{template: {{$patch: replace, spec: {{containers: [{element}]}}}}}}\n")
-    assert found == {"spec": {"containers": [{"name": "n", "env": [{"name": "B", "value": "x"}]}]}}
+    template = patched(f"spec: {{template: {{$patch: replace, spec: {{containers: [{element}]}}}}}}\n")
+    assert template == {"spec": {"containers": [{"name": "n", "env": [{"name": "B", "value": "x"}]}]}}
 
 
 def test_an_annotation_follows_that_of_the_template_which_was_set_with_it() -> None:
-    found = built(
+    deployment = built(
         "resources: [m]\npatches: [{path: p.yaml}]\n",
         m__kustomization_yaml="resources: [b]\nnamePrefix: p-\n",
         m__b__kustomization_yaml="resources: [d.yaml]\ncommonAnnotations: {k: v1}\n",
         m__b__d_yaml=DEPLOYMENT,
         p_yaml=f"{HEAD}spec: {{template: {{metadata: {{annotations: {{k: v2}}}}}}}}\n",
     )["Deployment"]
-    assert found["metadata"]["annotations"] == {"k": "v2"}
+    assert deployment["metadata"]["annotations"] == {"k": "v2"}
 
 
 @pytest.mark.parametrize("rest", ["---\n", "---\nnamePrefix: x-\n", "...\n", "--- # more\na: b: c\n"])
@@ -166,7 +166,7 @@ SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
 
 
 @pytest.mark.parametrize(
-    ("given", "patch", "result"),
+    ("ports", "patch", "result"),
     [
         ("{port: 53, protocol: TCP}, {port: 53, name: a}", "", ["a"]),
         ("{port: 80, protocol: UDP, name: a}, {port: 53, name: b}", "{port: 53, name: c}", ["a", "c"]),
@@ -175,17 +175,17 @@ SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
         ("", "{port: 53, name: a}, {port: 53, protocol: TCP, name: b}", ["b"]),
     ],
 )
-def test_a_port_without_a_protocol_is_taken_for_any_of_its_number(given: str, patch: str, result: list[Any]) -> None:
-    files = {"s_yaml": f"{SERVICE}spec: {{ports: [{given}]}}\n", "p_yaml": f"{SERVICE}spec: {{ports: [{patch}]}}\n"}
+def test_a_port_without_a_protocol_is_taken_for_any_of_its_number(ports: str, patch: str, result: list[Any]) -> None:
+    files = {"s_yaml": f"{SERVICE}spec: {{ports: [{ports}]}}\n", "p_yaml": f"{SERVICE}spec: {{ports: [{patch}]}}\n"}
     if not patch:
         files["p_yaml"] = f"{SERVICE}spec: {{type: NodePort}}\n"
-    found = built("resources: [s.yaml]\npatches: [{path: p.yaml}]\n", **files)["Service"]["spec"]["ports"]
-    assert [each.get("name") for each in found] == result
+    service_ports = built("resources: [s.yaml]\npatches: [{path: p.yaml}]\n", **files)["Service"]["spec"]["ports"]
+    assert [port.get("name") for port in service_ports] == result
 
 
 def test_a_patch_with_an_empty_document_in_front_is_refused() -> None:
-    said = refusal("resources: [a.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=f"---\n---\n{CONFIG_MAP}")
-    assert "first document is empty" in said
+    error = refusal("resources: [a.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=f"---\n---\n{CONFIG_MAP}")
+    assert "first document is empty" in error
 
 
 def test_a_list_that_may_hold_vars_holds_texts() -> None:
@@ -197,8 +197,8 @@ def test_a_list_that_may_hold_vars_holds_texts() -> None:
 def test_a_patch_cannot_give_two_resources_one_name() -> None:
     other = CONFIG_MAP.replace("name: a", "name: b")
     patch = "{path: p.yaml, target: {kind: ConfigMap}, options: {allowNameChange: true}}"
-    said = refusal(f"resources: [a.yaml, b.yaml]\npatches: [{patch}]\n", b_yaml=other, p_yaml=CONFIG_MAP)
-    assert "two resources the same name" in said
+    error = refusal(f"resources: [a.yaml, b.yaml]\npatches: [{patch}]\n", b_yaml=other, p_yaml=CONFIG_MAP)
+    assert "two resources the same name" in error
 
 
 def test_the_source_of_a_replacement_is_one_field() -> None:
@@ -210,11 +210,11 @@ def test_the_source_of_a_replacement_is_one_field() -> None:
 
 def test_a_directive_does_not_stay_in_a_new_container() -> None:
     element = "{name: n, ports: [{containerPort: 1, protocol: UDP}, {containerPort: 2, $patch: delete}]}"
-    found = patched(f"spec: {{template: {{spec: {{containers: [{element}]}}}}}}\n")
-    assert all("$patch" not in each for each in found["spec"]["containers"][0]["ports"])
+    template = patched(f"spec: {{template: {{spec: {{containers: [{element}]}}}}}}\n")
+    assert all("$patch" not in port for port in template["spec"]["containers"][0]["ports"])
 
 
 def test_a_word_about_a_list_of_ports_does_not_empty_that_of_a_new_container() -> None:
     ports = "[{containerPort: 81, protocol: UDP}, {containerPort: 80}, {$patch: replace}]"
-    found = patched(f"spec: {{template: {{spec: {{containers: [{{name: n, ports: {ports}}}]}}}}}}\n")
-    assert [each["containerPort"] for each in found["spec"]["containers"][0]["ports"]] == [81, 80]
+    template = patched(f"spec: {{template: {{spec: {{containers: [{{name: n, ports: {ports}}}]}}}}}}\n")
+    assert [port["containerPort"] for port in template["spec"]["containers"][0]["ports"]] == [81, 80]

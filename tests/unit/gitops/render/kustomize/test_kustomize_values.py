@@ -24,7 +24,7 @@ SOURCE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from}\ndata: {k: v}\
 def built(kustomization: str, **more: str) -> dict[str, Any]:
     files = {"web.yaml": WEB, "from.yaml": SOURCE, "kustomization.yaml": kustomization}
     files |= {name.replace("_", "."): text for name, text in more.items()}
-    return {each["kind"]: each for each in build(TextTree(files), "")}
+    return {manifest["kind"]: manifest for manifest in build(TextTree(files), "")}
 
 
 def refusal(kustomization: str, **more: str) -> RenderError:
@@ -34,12 +34,12 @@ def refusal(kustomization: str, **more: str) -> RenderError:
 
 
 def replaced(path: str, *, field: str = "data.k", options: str = "{}") -> dict[str, Any]:
-    found: dict[str, Any] = built(
+    spec: dict[str, Any] = built(
         "resources: [web.yaml, from.yaml]\nreplacements:\n"
         f"- source: {{kind: ConfigMap, fieldPath: {field}}}\n"
         f"  targets: [{{select: {{kind: Deployment}}, fieldPaths: ['{path}'], options: {options}}}]\n"
     )["Deployment"]["spec"]
-    return found
+    return spec
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_a_variable_stands_for_a_single_value_and_never_for_a_map_or_a_list(
     value: str, whole: Any, within: str
 ) -> None:
     variable = "{name: X, objref: {kind: ConfigMap, name: from, apiVersion: v1}, fieldref: {fieldPath: x}}"
-    found = built(f"resources: [web.yaml, from.yaml]\nvars: [{variable}]\n", from_yaml=f"{SOURCE}x: {value}\n")
-    assert found["Deployment"]["spec"]["template"]["spec"]["containers"][0]["args"] == [whole, within]
+    manifests = built(f"resources: [web.yaml, from.yaml]\nvars: [{variable}]\n", from_yaml=f"{SOURCE}x: {value}\n")
+    assert manifests["Deployment"]["spec"]["template"]["spec"]["containers"][0]["args"] == [whole, within]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_a_variable_stands_for_a_single_value_and_never_for_a_map_or_a_list(
 def test_operations_take_every_number_through_a_float(number: str, read: float) -> None:
     patch = f'[{{"op": "add", "path": "/z", "value": [{number}]}}]'
     entry = f"resources: [from.yaml]\npatches: [{{target: {{kind: ConfigMap}}, patch: '{patch}'}}]\n"
-    found = built(entry, from_yaml=f"{SOURCE}x: {number}\n")["ConfigMap"]
-    assert repr([found["x"], *found["z"]]) == repr([read, read])
+    config_map = built(entry, from_yaml=f"{SOURCE}x: {number}\n")["ConfigMap"]
+    assert repr([config_map["x"], *config_map["z"]]) == repr([read, read])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_map_put_into_a_text_leaves_it_empty_and_into_a_number_is_refused() ->
 
 def test_an_empty_value_in_brackets_fits_every_entry() -> None:
     containers = replaced("spec.template.spec.containers.[name=].image")["template"]["spec"]["containers"]
-    assert [each["image"] for each in containers] == ["v", "v"]
+    assert [container["image"] for container in containers] == ["v", "v"]
 
 
 def test_an_entry_that_is_made_for_its_brackets_has_the_type_that_they_look_like() -> None:
@@ -121,9 +121,9 @@ cloud: gke
 kubernetesService: {namespace: here, name: mine}
 serviceAccount: {name: theirs, projectId: project}
 """
-    found = built("generators: [g.yaml]\n", g_yaml=generator)["ServiceAccount"]["metadata"]
-    assert (found["namespace"], found["name"]) == ("here", "mine")
-    assert found["annotations"] == {"iam.gke.io/gcp-service-account": "theirs@project.iam.gserviceaccount.com"}
+    metadata = built("generators: [g.yaml]\n", g_yaml=generator)["ServiceAccount"]["metadata"]
+    assert (metadata["namespace"], metadata["name"]) == ("here", "mine")
+    assert metadata["annotations"] == {"iam.gke.io/gcp-service-account": "theirs@project.iam.gserviceaccount.com"}
 
 
 def test_metadata_alone_is_no_empty_kustomization_and_asks_for_nothing_unknown() -> None:
@@ -152,10 +152,10 @@ def test_an_ordinary_pattern_fits(name: str) -> None:
 def test_replacements_into_their_own_source_take_what_was_there_and_end_at_a_size() -> None:
     one = "- source: {kind: ConfigMap, fieldPath: x}\n  targets: [{select: {kind: ConfigMap}, "
     two = "fieldPaths: [x.y%d, x.z%d], options: {create: true}}]\n"
-    entries = [one + two % (each, each) for each in range(30)]
+    entries = [one + two % (number, number) for number in range(30)]
     text = f"{SOURCE}x: {{a: b}}\n"
-    found = built("resources: [from.yaml]\nreplacements:\n" + entries[0], from_yaml=text)["ConfigMap"]["x"]
-    assert found == {"a": "b", "y0": {"a": "b"}, "z0": {"a": "b"}}
+    value = built("resources: [from.yaml]\nreplacements:\n" + entries[0], from_yaml=text)["ConfigMap"]["x"]
+    assert value == {"a": "b", "y0": {"a": "b"}, "z0": {"a": "b"}}
     with pytest.raises(LimitError, match="use a smaller value"):
         built("resources: [from.yaml]\nreplacements:\n" + "".join(entries), from_yaml=text)
 
@@ -172,4 +172,7 @@ def test_variables_end_at_a_size() -> None:
 
 def test_ways_of_an_image_are_not_in_brackets() -> None:
     containers = built("resources: [web.yaml]\nimages: [{name: 'ngi|box', newTag: '9'}]\n")["Deployment"]["spec"]
-    assert [each["image"] for each in containers["template"]["spec"]["containers"]] == ["nginx:9", "busybox:9"]
+    assert [container["image"] for container in containers["template"]["spec"]["containers"]] == [
+        "nginx:9",
+        "busybox:9",
+    ]

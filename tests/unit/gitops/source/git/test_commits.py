@@ -11,9 +11,9 @@ STRANGE += [b"author <> 99999999999999 +0000", b"author A <a> 999999999999 +9999
 
 
 def test_author_time_and_message_of_a_commit_are_read() -> None:
-    found = read_commit(CONTENT)
-    assert found.author == "Ann B <ann@example.org>" and found.message == "Subject\n\nBody"
-    assert found.authored_at.isoformat() == "2025-12-31T22:30:00-01:30"
+    commit = read_commit(CONTENT)
+    assert commit.author == "Ann B <ann@example.org>" and commit.message == "Subject\n\nBody"
+    assert commit.authored_at.isoformat() == "2025-12-31T22:30:00-01:30"
 
 
 def test_a_commit_of_a_strange_form_is_read_as_far_as_it_goes() -> None:

@@ -91,7 +91,7 @@ SAID = [
     ),
     (f"{CURL}: Could not resolve host: certificate.example.com", SourceUnreachable),
     (f"{CURL}: Failed to connect to certificate.example.com port 443: Connection refused", SourceUnreachable),
-    *((said, SourceRefused) for said, _ in CERTIFICATES),
+    *((message, SourceRefused) for message, _ in CERTIFICATES),
     ("fatal: transport 'ext' not allowed", SourceRefused),
     ("fatal: detected dubious ownership in repository at '/srv/x'", SourceRefused),
     ("error: object 1234: hasDotgit: contains '.git'\nfatal: fsck error in packed object", CorruptSource),
@@ -124,11 +124,11 @@ def test_what_git_says_of_a_certificate_tells_which_one_to_mend_and_names_no_fil
 
 
 def test_secrets_and_escapes_are_taken_out_of_what_git_says() -> None:
-    said = "fatal: https://me:tok-123@h/x Authorization: Basic abcd== \x1b[2Jhunter22 hunter22-long token=xyz9"
-    told = redact(said, ["hunter22", "hunter22-long"])
+    message = "fatal: https://me:tok-123@h/x Authorization: Basic abcd== \x1b[2Jhunter22 hunter22-long token=xyz9"
+    redacted = redact(message, ["hunter22", "hunter22-long"])
     for secret in ("tok-123", "abcd==", "hunter22", "-long", "xyz9", "\x1b"):
-        assert secret not in told
-    assert "https://h/x" in told
+        assert secret not in redacted
+    assert "https://h/x" in redacted
 
 
 @pytest.mark.parametrize("guess", ["hunter22", "swordfish"])
@@ -138,8 +138,8 @@ def test_secrets_and_escapes_are_taken_out_of_what_git_says() -> None:
 def test_a_guess_at_a_credential_in_an_address_or_a_ref_is_told_whether_it_is_right_or_wrong(
     said: str, guess: str
 ) -> None:
-    failed, asked = GitFailed(128, said.format(guess)), ["fetch", f"+refs/heads/{guess}:refs/a/b"]
-    assert guess in build_source_error(failed, f"https://h/{guess}", None, ["hunter22"], asked).message
+    failed, args = GitFailed(128, said.format(guess)), ["fetch", f"+refs/heads/{guess}:refs/a/b"]
+    assert guess in build_source_error(failed, f"https://h/{guess}", None, ["hunter22"], args).message
     assert "hunter22" not in build_source_error(failed, "https://h/other", None, ["hunter22"], ["fetch"]).message
 
 
@@ -149,9 +149,9 @@ def test_an_encoded_guess_in_an_address_is_told_as_the_host_decodes_it(guess: st
     encoded = "".join(f"%{ord(character):02x}" for character in guess)
     for _ in range(depth - 1):
         encoded = encoded.replace("%", "%25")
-    for said in (guess, encoded):
-        failed = GitFailed(128, f"fatal: repository 'https://h/{said}/' not found")
-        assert said in build_source_error(failed, f"https://h/{encoded}", None, ["hunter22"]).message
+    for spelling in (guess, encoded):
+        failed = GitFailed(128, f"fatal: repository 'https://h/{spelling}/' not found")
+        assert spelling in build_source_error(failed, f"https://h/{encoded}", None, ["hunter22"]).message
 
 
 @pytest.mark.parametrize("guess", ["hunter22", "swordfi5h"])
@@ -162,9 +162,9 @@ def test_a_guess_as_a_host_is_told_in_lower_case(guess: str) -> None:
 
 @pytest.mark.parametrize("guess", ["pa/ss wörd", "pa/ss word"])
 def test_a_guess_in_an_address_is_told_however_git_encodes_it(guess: str) -> None:
-    for said in (quote(guess), quote(guess, safe=""), b64encode(guess.encode()).decode()):
-        failed = GitFailed(128, f"fatal: repository 'https://h/{said}/' not found")
-        assert said in build_source_error(failed, f"https://h/{quote(guess)}", None, ["pa/ss wörd"]).message
+    for spelling in (quote(guess), quote(guess, safe=""), b64encode(guess.encode()).decode()):
+        failed = GitFailed(128, f"fatal: repository 'https://h/{spelling}/' not found")
+        assert spelling in build_source_error(failed, f"https://h/{quote(guess)}", None, ["pa/ss wörd"]).message
 
 
 def test_encoded_credentials_are_taken_out_of_what_git_says() -> None:

@@ -12,7 +12,7 @@ def test_what_each_commit_shares_stays_and_what_each_replaces_goes() -> None:
     folders = FolderCache()
     folders.store("shared", {"deployment.yaml": 1})
     for number in range(10 * MAX_CACHED_COMMITS):
-        folders.store(f"root of {number}", {str(each): 1 for each in range(100)}, is_root=True)
+        folders.store(f"root of {number}", {str(index): 1 for index in range(100)}, is_root=True)
         assert folders.get("shared") == {"deployment.yaml": 1}
         assert folders.get(f"root of {number}") is not None
     assert len(folders) <= 2 * MAX_CACHED_COMMITS + 1

@@ -49,34 +49,34 @@ class Member:
 async def passing(seconds: float, *those: Member, step: float = 0.1) -> None:
     """Let time pass for all; nobody ever has what another has."""
     for _ in range(round(seconds / step)):
-        for each in those:
-            each.clock.advance(step)
+        for member in those:
+            member.clock.advance(step)
         await turns(50)
-        has = [each.has() for each in those]
+        has = [member.has() for member in those]
         assert sum(map(len, has)) == len(set().union(*has)), "one key for two"
 
 
 @pytest.fixture
 async def three(cluster: Cluster, namespace: str, make_clock: Any) -> AsyncIterator[list[Member]]:
-    found = [Member(name, cluster, namespace, make_clock()) for name in ("one", "two", "three")]
-    await passing(3, *found)
-    yield found
-    for each in found:
-        await each.kill()
+    members = [Member(name, cluster, namespace, make_clock()) for name in ("one", "two", "three")]
+    await passing(3, *members)
+    yield members
+    for member in members:
+        await member.kill()
 
 
 def all_of(those: list[Member]) -> set[str]:
-    return set().union(*(each.has() for each in those))
+    return set().union(*(member.has() for member in those))
 
 
 async def test_all_is_shared_and_every_lease_says_by_whom(
     three: list[Member], cluster: Cluster, namespace: str
 ) -> None:
-    assert all_of(three) == set(KEYS) and all(each.has() for each in three)
+    assert all_of(three) == set(KEYS) and all(member.has() for member in three)
     leases = (await cluster.list(LEASE, namespace=namespace, labels=MEMBER_SELECTOR)).items
     those = {f"argosy-member-{name}" for name in ("one", "two", "three")}
-    assert {each["metadata"]["name"] for each in leases} == those
-    assert {each["metadata"]["annotations"][names.ROSTER] for each in leases} == {"one,three,two"}
+    assert {lease["metadata"]["name"] for lease in leases} == those
+    assert {lease["metadata"]["annotations"][names.ROSTER] for lease in leases} == {"one,three,two"}
     assert await has_engine(cluster, namespace) and not await has_engine(cluster, "default")
 
 
@@ -130,23 +130,23 @@ async def test_who_wakes_after_its_lease_ran_out_may_change_nothing(three: list[
 
 
 async def test_a_server_that_is_away_takes_nothing_from_anybody(three: list[Member]) -> None:
-    had = [each.has() for each in three]
-    for each in three:
-        each.line.fault = lambda verb: TransientError("no route")
+    had = [member.has() for member in three]
+    for member in three:
+        member.line.fault = lambda verb: TransientError("no route")
     await passing(20, *three)
     assert not all_of(three), "nothing begins while nobody can renew"
-    for each in three:
-        each.line.fault = lambda verb: None
+    for member in three:
+        member.line.fault = lambda verb: None
     await passing(4, *three)
-    assert [each.has() for each in three] == had
+    assert [member.has() for member in three] == had
 
 
 async def test_clocks_of_the_wall_that_jump_do_not_matter(three: list[Member]) -> None:
-    had = [each.has() for each in three]
+    had = [member.has() for member in three]
     three[0].clock._start += timedelta(days=1)
     three[1].clock._start -= timedelta(days=1)
     await passing(30, *three)
-    assert [each.has() for each in three] == had
+    assert [member.has() for member in three] == had
 
 
 @pytest.mark.parametrize("jumps", [(86400, -86400), (-3600, 3600), (3600, 3600), (-86400, -86400)])
@@ -203,7 +203,7 @@ async def test_where_rosters_disagree_nobody_begins_what_another_claims(
 async def test_a_step_on_what_goes_to_another_has_a_moment_then_it_is_taken_away(
     three: list[Member], cluster: Cluster, namespace: str, make_clock: Any
 ) -> None:
-    steps = [(each, each.members.begin_step(key)) for each in three for key in each.has()]
+    steps = [(member, member.members.begin_step(key)) for member in three for key in member.has()]
     for _, step in steps:
         step.__enter__()
     fourth = Member("four", cluster, namespace, make_clock())
@@ -219,17 +219,17 @@ async def test_a_step_on_what_goes_to_another_has_a_moment_then_it_is_taken_away
 async def test_who_comes_waits_until_what_another_left_is_taken(
     three: list[Member], cluster: Cluster, namespace: str, make_clock: Any
 ) -> None:
-    for each in three:
-        each.members.can_grow = lambda: False
+    for member in three:
+        member.members.can_grow = lambda: False
     gone = three.pop()
     fourth = Member("four", cluster, namespace, make_clock())
     await passing(3, *three, fourth)
     await gone.stop()
     await passing(1, *three, fourth)
     assert all_of(three) == set(KEYS) and not fourth.has(), "it keeps nobody from what was left"
-    for each in three:
-        each.members.can_grow = lambda: True
-        each.members.wake()
+    for member in three:
+        member.members.can_grow = lambda: True
+        member.members.wake()
     await passing(1, *three, fourth)
     assert fourth.has() and all_of([*three, fourth]) == set(KEYS)
     await fourth.kill()
@@ -239,14 +239,14 @@ async def test_leases_of_older_and_newer_versions_are_read(
     three: list[Member], cluster: Cluster, namespace: str
 ) -> None:
     """One without what came later, one with what nobody here knows: both are members for as long as they live."""
-    for name, said, spec in (
+    for name, lease_annotations, spec in (
         ("older", {}, {"holderIdentity": "older"}),
         ("newer", {names.ROSTER: "", "argosy.dev/later": "{}"}, {"leaseDurationSeconds": 14, "leaseTransitions": 3}),
     ):
         key = build_lease_key(namespace, name)
         metadata = {"name": key.name, "namespace": namespace, "labels": {names.MEMBER: "true", "later": "yes"}}
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
-        await cluster.create({**lease, "metadata": {**metadata, "annotations": said}})
+        await cluster.create({**lease, "metadata": {**metadata, "annotations": lease_annotations}})
     await passing(3, *three)
     assert three[0].members.roster == {"one", "two", "three", "older", "newer"}
     await passing(9, *three)
@@ -259,6 +259,6 @@ async def test_what_others_wrote_into_our_lease_stays(three: list[Member], clust
     had, key = three[0].has(), build_lease_key(namespace, "one")
     await cluster.patch(key, {"metadata": {"annotations": {"argosy.dev/later": "{}"}, "labels": {"later": "yes"}}})
     await passing(5, *three)
-    found = await cluster.get(key)
-    assert found is not None and found["metadata"]["annotations"]["argosy.dev/later"] == "{}"
-    assert found["metadata"]["labels"]["later"] == "yes" and three[0].has() == had
+    lease = await cluster.get(key)
+    assert lease is not None and lease["metadata"]["annotations"]["argosy.dev/later"] == "{}"
+    assert lease["metadata"]["labels"]["later"] == "yes" and three[0].has() == had

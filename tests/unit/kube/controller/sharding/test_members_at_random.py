@@ -28,15 +28,15 @@ async def lived(
     world = World(seed, longest)
     world.trouble = world.rng.choice([0.0, 0.05, 0.2, 0.4]) if events is ALL else 0.0
     living = [Process(world, f"m{number}", kind) for number in range(3)]
-    for each in living:
-        each.begin()
+    for process in living:
+        process.begin()
     names = iter(range(3, 1000))
     try:
         while world.time < SECONDS:
             await world.pass_time(world.rng.random() * 8.0)
             await happening(world, living, kind, names, world.rng.choice(events))
-        for each in living:
-            each.wake()
+        for process in living:
+            process.wake()
         world.is_away, world.trouble = False, 0.0
         await world.pass_time(40.0)
         is_whole = all(settled(world, living))
@@ -46,36 +46,38 @@ async def lived(
     return world
 
 
-async def happening(world: World, living: list[Process], kind: type[ShardMembership], names: object, what: str) -> None:
+async def happening(
+    world: World, living: list[Process], kind: type[ShardMembership], names: object, event: str
+) -> None:
     one = world.rng.choice(living)
-    if what == "nap" and not any(each.is_asleep for each in living):
+    if event == "nap" and not any(process.is_asleep for process in living):
         nap(world, living, one)
-    elif what == "anew":
-        for each in living:
-            await each.stop()
+    elif event == "anew":
+        for process in living:
+            await process.stop()
         living[:] = [Process(world, f"m{next(names)}", kind) for _ in living]  # type: ignore[call-overload]
-        for each in living:
-            world.at(world.rng.random() * 0.2, each.begin)
-    elif what == "sleep":
+        for process in living:
+            world.at(world.rng.random() * 0.2, process.begin)
+    elif event == "sleep":
         one.is_asleep = True
         world.at(world.rng.random() * 30.0, one.wake)
-    elif what == "wake":
+    elif event == "wake":
         one.wake()
-    elif what in ("kill", "stop") and len(living) > 1:
+    elif event in ("kill", "stop") and len(living) > 1:
         living.remove(one)
         one.wake()
-        if what == "stop":
+        if event == "stop":
             await one.stop()
         one.kill()
-    elif what == "come" and len(living) < 5:
+    elif event == "come" and len(living) < 5:
         living.append(Process(world, f"m{next(names)}", kind))  # type: ignore[call-overload]
         living[-1].begin()
-    elif what == "away":
+    elif event == "away":
         world.is_away = True
         world.at(world.rng.random() * 25.0, lambda: setattr(world, "is_away", False))
-    elif what == "back":
+    elif event == "back":
         world.is_away = False
-    elif what == "jump":
+    elif event == "jump":
         one.jump += timedelta(days=world.rng.choice([-1, 1]))
 
 
@@ -83,8 +85,8 @@ def nap(world: World, living: list[Process], one: Process) -> None:
     """It wakes about when the first of the others takes it for dead."""
 
     def aim() -> None:
-        seen = (each.members._other_members.get(one.name) for each in living)
-        moments = [found.unchanged_since + found.duration - world.time for found in seen if found is not None]
+        leases = (process.members._other_members.get(one.name) for process in living)
+        moments = [lease.unchanged_since + lease.duration - world.time for lease in leases if lease is not None]
         world.at(min(moments, default=0.0) + world.rng.random() * 0.3, one.wake)
 
     one.is_asleep = True
@@ -93,8 +95,8 @@ def nap(world: World, living: list[Process], one: Process) -> None:
 
 def settled(world: World, living: list[Process]) -> list[bool]:
     """Of each key, whether exactly one of those that live has it."""
-    standings = ([each.members.find_ownership(key) for each in living] for key in KEYS)
-    return [found.count(KeyOwnership.OURS) == 1 for found in standings]
+    standings = ([process.members.find_ownership(key) for process in living] for key in KEYS)
+    return [ownerships.count(KeyOwnership.OURS) == 1 for ownerships in standings]
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
@@ -127,12 +129,12 @@ class NeverLooks(ShardMembership):
     """Rule 2: what others claim is nothing to it."""
 
     def find_ownership(self, key: str) -> KeyOwnership:
-        self._other_members, kept = {}, self._other_members
+        self._other_members, other_members = {}, self._other_members
         self._confirmed_roster, before = self._possible_rosters[0], self._confirmed_roster
         try:
             return super().find_ownership(key)
         finally:
-            self._other_members, self._confirmed_roster = kept, before
+            self._other_members, self._confirmed_roster = other_members, before
 
 
 class TakesWithoutDeleting(ShardMembership):
@@ -143,8 +145,8 @@ class TakesWithoutDeleting(ShardMembership):
         self._other_members.pop(other.identity, None)
 
     def _set_target_roster(self, roster: Roster) -> None:
-        for each in getattr(self, "gone", ()):
-            self._other_members.pop(each, None)
+        for identity in getattr(self, "gone", ()):
+            self._other_members.pop(identity, None)
         super()._set_target_roster(roster - getattr(self, "gone", EMPTY_ROSTER))
 
 

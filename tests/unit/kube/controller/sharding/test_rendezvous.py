@@ -17,7 +17,7 @@ def test_ten_thousand_keys_are_spread_within_a_tenth(count: int) -> None:
     spread = Counter(find_owner(members, key) for key in KEYS)
     fair = len(KEYS) / count
     assert set(spread) == set(members)
-    assert all(abs(each - fair) <= 0.1 * fair for each in spread.values()), spread
+    assert all(abs(key_count - fair) <= 0.1 * fair for key_count in spread.values()), spread
 
 
 def test_only_the_keys_of_who_comes_or_goes_change_hands() -> None:

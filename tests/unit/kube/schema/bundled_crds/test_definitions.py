@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 FILES = sorted((DATA / "definitions").glob("*.yaml"))
 EXAMPLES = [manifest for file in FILES for manifest in read_manifests(file.read_text(), where=file.name)]
-NAMES = [f"{each['kind']}-{each['metadata']['name']}" for each in EXAMPLES]
+NAMES = [f"{example_manifest['kind']}-{example_manifest['metadata']['name']}" for example_manifest in EXAMPLES]
 JOB = "notebookvalidationjobs.mlops.mlops.dev"
 
 
@@ -34,29 +34,31 @@ def anyio_backend() -> str:
 async def cluster(anyio_backend: str) -> AsyncIterator[EmbeddedCluster]:
     """One server that has all definitions."""
     async with EmbeddedCluster.open() as opened:
-        for each in load_definitions():
-            await opened.create(each)
+        for definition in load_definitions():
+            await opened.create(definition)
         for name in list_definition_names():
             await eventually(lambda name=name: established(opened, name))
         yield opened
 
 
 async def established(cluster: EmbeddedCluster, name: str) -> bool:
-    found = await cluster.get(ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", name))
-    assert found is not None
-    conditions = {each["type"]: each["status"] for each in found["status"].get("conditions") or ()}
+    definition = await cluster.get(ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", name))
+    assert definition is not None
+    conditions = {condition["type"]: condition["status"] for condition in definition["status"].get("conditions") or ()}
     return conditions == {"NamesAccepted": "True", "Established": "True"}
 
 
 def spec_of(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = load_definition(name)["spec"]
-    return found
+    spec: dict[str, Any] = load_definition(name)["spec"]
+    return spec
 
 
 def example(kind: str, name: str = "") -> Manifest:
     """A copy of the first of this kind, or of the one that is called so."""
-    found = next(each for each in EXAMPLES if each["kind"] == kind and name in ("", each["metadata"]["name"]))
-    return deepcopy(found)
+    example_manifest = next(
+        candidate for candidate in EXAMPLES if candidate["kind"] == kind and name in ("", candidate["metadata"]["name"])
+    )
+    return deepcopy(example_manifest)
 
 
 async def stored(cluster: EmbeddedCluster, manifest: Manifest) -> Manifest:
@@ -66,31 +68,31 @@ async def stored(cluster: EmbeddedCluster, manifest: Manifest) -> Manifest:
     parts = (await cluster.kinds())[key.group_kind].subresources
     if "status" in manifest and "status" in parts:
         await cluster.patch(key, {"status": manifest["status"]}, subresource="status")
-    found = await cluster.get(key)
-    assert found is not None
-    return found
+    live = await cluster.get(key)
+    assert live is not None
+    return live
 
 
-def lost(given: Any, kept: Any, path: str = "") -> Iterator[str]:
+def lost(original: Any, kept: Any, path: str = "") -> Iterator[str]:
     """Where what was given is not what was kept; further fields are defaults."""
-    if isinstance(given, dict) and isinstance(kept, dict):
-        for key, value in given.items():
+    if isinstance(original, dict) and isinstance(kept, dict):
+        for key, value in original.items():
             yield from lost(value, kept[key], f"{path}.{key}") if key in kept else [f"{path}.{key} is gone"]
-    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        for number, (one, other) in enumerate(zip(given, kept)):
+    elif isinstance(original, list) and isinstance(kept, list) and len(original) == len(kept):
+        for number, (one, other) in enumerate(zip(original, kept)):
             yield from lost(one, other, f"{path}[{number}]")
-    elif given != kept or type(given) is not type(kept):
-        yield f"{path} was {given!r} and is {kept!r}"
+    elif original != kept or type(original) is not type(kept):
+        yield f"{path} was {original!r} and is {kept!r}"
 
 
 def paths(value: Any, path: str = "") -> Iterator[str]:
     """Of all leaves; the items of a list have one path."""
     if isinstance(value, dict) and value:
-        for key, each in value.items():
-            yield from paths(each, f"{path}.{key}")
+        for key, child in value.items():
+            yield from paths(child, f"{path}.{key}")
     elif isinstance(value, list) and value:
-        for each in value:
-            yield from paths(each, f"{path}[]")
+        for item in value:
+            yield from paths(item, f"{path}[]")
     else:
         yield path
 
@@ -98,8 +100,8 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 def typed_paths(schema: dict[str, Any], path: str = "") -> Iterator[str]:
     """Of all leaves that a schema names; a map of values is one leaf."""
     if "properties" in schema:
-        for key, each in schema["properties"].items():
-            yield from typed_paths(each, f"{path}.{key}")
+        for key, child in schema["properties"].items():
+            yield from typed_paths(child, f"{path}.{key}")
     elif schema.get("type") == "array":
         yield from typed_paths(schema["items"], f"{path}[]")
     else:
@@ -117,8 +119,10 @@ async def test_every_definition_is_accepted_and_established(cluster: EmbeddedClu
 
 
 def test_every_definition_has_an_example() -> None:
-    shown = {(key_of(each).group, each["kind"]) for each in EXAMPLES}
-    assert {(spec_of(name)["group"], spec_of(name)["names"]["kind"]) for name in list_definition_names()} == shown
+    example_kinds = {(key_of(example_manifest).group, example_manifest["kind"]) for example_manifest in EXAMPLES}
+    assert {
+        (spec_of(name)["group"], spec_of(name)["names"]["kind"]) for name in list_definition_names()
+    } == example_kinds
 
 
 def test_a_definition_is_read_once() -> None:
@@ -205,17 +209,19 @@ SHORT_NAMES = {
 @pytest.mark.parametrize("name", sorted(COLUMNS))
 def test_a_kind_has_the_columns_of_the_original(name: str) -> None:
     (version,) = spec_of(name)["versions"]
-    shown = version["additionalPrinterColumns"]
-    assert [(each["name"], each["type"], each["jsonPath"], each.get("priority", 0)) for each in shown] == COLUMNS[name]
+    columns = version["additionalPrinterColumns"]
+    assert [
+        (column["name"], column["type"], column["jsonPath"], column.get("priority", 0)) for column in columns
+    ] == COLUMNS[name]
 
 
 def test_the_kinds_have_the_short_names_of_the_originals() -> None:
-    found = {
+    short_names = {
         name: spec_of(name)["names"]["shortNames"]
         for name in list_definition_names()
         if "shortNames" in spec_of(name)["names"]
     }
-    assert found == SHORT_NAMES
+    assert short_names == SHORT_NAMES
 
 
 def test_only_the_kinds_of_the_originals_are_cluster_wide() -> None:
@@ -245,10 +251,10 @@ async def test_an_object_keeps_every_field(cluster: EmbeddedCluster, manifest: M
 def test_the_example_of_a_notebook_job_has_every_field() -> None:
     """By the last two names of its path: shapes that stand in several places are shown once."""
     schema = spec_of(JOB)["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    wanted = typed_paths({"properties": {"spec": schema["spec"], "status": schema["status"]}})
+    schema_paths = typed_paths({"properties": {"spec": schema["spec"], "status": schema["status"]}})
     maps = ("limits", "requests", "nodeSelector", "matchLabels", "strategyConfig", "parameters")
-    given = {tail(path) for path in paths(example("NotebookValidationJob"))}
-    assert [path for path in wanted if tail(path) not in given and not path.endswith(maps)] == []
+    example_tails = {tail(path) for path in paths(example("NotebookValidationJob"))}
+    assert [path for path in schema_paths if tail(path) not in example_tails and not path.endswith(maps)] == []
 
 
 def tail(path: str) -> tuple[str, ...]:
@@ -318,9 +324,9 @@ async def test_a_field_that_a_notebook_job_does_not_have_is_pruned(cluster: Embe
 async def test_an_old_argo_cd_is_read_as_the_new_one(cluster: EmbeddedCluster) -> None:
     old = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ArgoCD", "metadata": {"name": "old", "namespace": "default"}}
     await cluster.create({**old, "spec": {"rbac": {"scopes": "[groups]"}}})
-    found = await cluster.get(ResourceKey("argoproj.io", "ArgoCD", "default", "old"))
-    assert found is not None
-    assert (found["apiVersion"], found["spec"]) == ("argoproj.io/v1beta1", {"rbac": {"scopes": "[groups]"}})
+    argocd = await cluster.get(ResourceKey("argoproj.io", "ArgoCD", "default", "old"))
+    assert argocd is not None
+    assert (argocd["apiVersion"], argocd["spec"]) == ("argoproj.io/v1beta1", {"rbac": {"scopes": "[groups]"}})
 
 
 def notebook(name: str, **spec: Any) -> Manifest:
@@ -433,10 +439,10 @@ async def test_a_wrong_value_is_refused_with_its_path(
 
 def put(manifest: Manifest, path: str, value: Any) -> None:
     *parents, last = path.replace("[", ".").replace("]", "").split(".")
-    place: Any = manifest
+    parent: Any = manifest
     for step in parents:
-        place = place[int(step)] if isinstance(place, list) else place[step]
+        parent = parent[int(step)] if isinstance(parent, list) else parent[step]
     if value is ABSENT:
-        del place[last]
+        del parent[last]
     else:
-        place[last] = value
+        parent[last] = value

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.schema import columns
-from support.printed_rows import Manifest, ago, made, row
+from support.printed_rows import Manifest, ago, build_manifest, row
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_duration_reads_as_people_say_it(seconds: float, shown: str) -> None:
 def pod(status: Manifest, *, deleting: bool = False, **spec: Any) -> Manifest:
     metadata = {"deletionTimestamp": ago(seconds=1)} if deleting else {}
     containers = [{"name": "a"}, {"name": "b"}]
-    return made("v1", "Pod", metadata, spec={"containers": containers, **spec}, status=status)
+    return build_manifest("v1", "Pod", metadata, spec={"containers": containers, **spec}, status=status)
 
 
 RUNNING = {"ready": True, "restartCount": 0, "state": {"running": {}}}
@@ -119,9 +119,9 @@ SIDECAR = [{"name": "i", "restartPolicy": "Always"}]
     ],
 )
 def test_one_word_says_how_a_pod_is(manifest: Manifest, ready: str, word: str, restarts: str) -> None:
-    shown = row(manifest)
-    assert (shown["Ready"], shown["Status"], shown["Restarts"], shown["Age"]) == (ready, word, restarts, "22s")
-    assert (shown["IP"], shown["Node"], shown["Nominated Node"], shown["Readiness Gates"]) == ("<none>",) * 4
+    cells = row(manifest)
+    assert (cells["Ready"], cells["Status"], cells["Restarts"], cells["Age"]) == (ready, word, restarts, "22s")
+    assert (cells["IP"], cells["Node"], cells["Nominated Node"], cells["Readiness Gates"]) == ("<none>",) * 4
 
 
 def test_a_pod_that_is_over_marks_its_row() -> None:

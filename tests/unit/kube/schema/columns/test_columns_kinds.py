@@ -8,14 +8,14 @@ import pytest
 
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import columns
-from support.printed_rows import Manifest, ago, made, row
+from support.printed_rows import Manifest, ago, build_manifest, row
 
 READY = [{"type": "Ready", "status": "True"}]
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "nginx"}, {"name": "d", "image": "redis:7"}]}}
 SELECTOR = {"matchLabels": {"b": "2", "a": "1"}}
 ROWS: list[tuple[Manifest, dict[str, Any]]] = [
     (
-        made(
+        build_manifest(
             "apps/v1",
             "Deployment",
             spec={"replicas": 3, "selector": SELECTOR, "template": TEMPLATE},
@@ -31,7 +31,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         },
     ),
     (
-        made(
+        build_manifest(
             "apps/v1",
             "ReplicaSet",
             spec={"replicas": 2, "template": TEMPLATE, "selector": SELECTOR},
@@ -40,7 +40,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Desired": 2, "Current": 2, "Ready": 0},
     ),
     (
-        made(
+        build_manifest(
             "apps/v1",
             "DaemonSet",
             spec={"template": {"spec": {}}},
@@ -48,13 +48,15 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         ),
         {"Desired": 2, "Current": 0, "Ready": 1, "Node Selector": "<none>"},
     ),
-    (made("apps/v1", "StatefulSet", spec={"replicas": 2}, status={"readyReplicas": 2}), {"Ready": "2/2"}),
+    (build_manifest("apps/v1", "StatefulSet", spec={"replicas": 2}, status={"readyReplicas": 2}), {"Ready": "2/2"}),
     (
-        made("batch/v1", "Job", spec={"completions": 2}, status={"succeeded": 1, "startTime": ago(minutes=3)}),
+        build_manifest(
+            "batch/v1", "Job", spec={"completions": 2}, status={"succeeded": 1, "startTime": ago(minutes=3)}
+        ),
         {"Status": "Running", "Completions": "1/2", "Duration": "3m"},
     ),
     (
-        made(
+        build_manifest(
             "batch/v1",
             "Job",
             spec={"parallelism": 4},
@@ -68,7 +70,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Status": "Complete", "Completions": "1/1 of 4", "Duration": "10s"},
     ),
     (
-        made(
+        build_manifest(
             "batch/v1",
             "CronJob",
             spec={"schedule": "@daily", "suspend": False},
@@ -77,7 +79,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Schedule": "@daily", "Timezone": "<none>", "Suspend": "False", "Active": 1, "Last Schedule": "3h"},
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "Service",
             spec={
@@ -96,7 +98,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         },
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "Service",
             spec={
@@ -107,9 +109,9 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         ),
         {"Cluster-IP": "10.0.0.1", "Port(s)": "80:30001/TCP"},
     ),
-    (made("v1", "Service", spec={"type": "LoadBalancer"}), {"External-IP": "<pending>", "Port(s)": "<none>"}),
+    (build_manifest("v1", "Service", spec={"type": "LoadBalancer"}), {"External-IP": "<pending>", "Port(s)": "<none>"}),
     (
-        made(
+        build_manifest(
             "v1",
             "Service",
             spec={"type": "LoadBalancer", "externalIPs": ["1.2.3.4"]},
@@ -118,11 +120,11 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"External-IP": "5.6.7.8,lb,1.2.3.4"},
     ),
     (
-        made("v1", "Service", spec={"type": "ExternalName", "externalName": "a.b"}),
+        build_manifest("v1", "Service", spec={"type": "ExternalName", "externalName": "a.b"}),
         {"Cluster-IP": "<none>", "External-IP": "a.b"},
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "Node",
             {"labels": {"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "edge"}},
@@ -142,9 +144,9 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
             "OS-Image": "<unknown>",
         },
     ),
-    (made("v1", "Node"), {"Status": "Unknown", "Roles": "<none>"}),
+    (build_manifest("v1", "Node"), {"Status": "Unknown", "Roles": "<none>"}),
     (
-        made(
+        build_manifest(
             "v1",
             "PersistentVolumeClaim",
             spec={"volumeName": "pv", "storageClassName": "fast", "volumeMode": "Filesystem"},
@@ -165,7 +167,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         },
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "PersistentVolume",
             spec={"capacity": {"storage": "1024Mi"}, "claimRef": {"namespace": "n", "name": "c"}},
@@ -174,7 +176,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Capacity": "1Gi", "Claim": "n/c", "Status": "Bound"},
     ),
     (
-        made(
+        build_manifest(
             "v1",
             "Event",
             type="Warning",
@@ -199,26 +201,26 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         },
     ),
     (
-        made(
+        build_manifest(
             "events.k8s.io/v1", "Event", note="n", regarding={"kind": "Node"}, eventTime="2026-11-15T11:59:00.000000Z"
         ),
         {"Last Seen": "60s", "Object": "node", "Message": "n", "Count": 1},
     ),
-    (made("v1", "Event"), {"Last Seen": "<unknown>"}),
-    (made("v1", "Secret", type="Opaque", data={"a": "", "b": ""}), {"Type": "Opaque", "Data": 2}),
-    (made("v1", "ConfigMap", data={"a": ""}, binaryData={"b": ""}), {"Data": 2, "Age": "22s"}),
-    (made("v1", "Namespace", status={"phase": "Terminating"}), {"Status": "Terminating"}),
+    (build_manifest("v1", "Event"), {"Last Seen": "<unknown>"}),
+    (build_manifest("v1", "Secret", type="Opaque", data={"a": "", "b": ""}), {"Type": "Opaque", "Data": 2}),
+    (build_manifest("v1", "ConfigMap", data={"a": ""}, binaryData={"b": ""}), {"Data": 2, "Age": "22s"}),
+    (build_manifest("v1", "Namespace", status={"phase": "Terminating"}), {"Status": "Terminating"}),
     (
-        made(
+        build_manifest(
             "v1",
             "Endpoints",
             subsets=[{"addresses": [{"ip": f"10.0.0.{n}"} for n in range(5)], "ports": [{"port": 80}]}],
         ),
         {"Endpoints": "10.0.0.0:80,10.0.0.1:80,10.0.0.2:80 + 2 more..."},
     ),
-    (made("v1", "Endpoints"), {"Endpoints": "<none>"}),
+    (build_manifest("v1", "Endpoints"), {"Endpoints": "<none>"}),
     (
-        made(
+        build_manifest(
             "autoscaling/v2",
             "HorizontalPodAutoscaler",
             spec={
@@ -245,22 +247,24 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         },
     ),
     (
-        made(
+        build_manifest(
             "autoscaling/v1", "HorizontalPodAutoscaler", spec={"maxReplicas": 5, "targetCPUUtilizationPercentage": 80}
         ),
         {"Targets": "cpu: <unknown>/80%", "MinPods": "<unset>"},
     ),
     (
-        made("networking.k8s.io/v1", "Ingress", spec={"rules": [{"host": f"h{n}"} for n in range(5)], "tls": [{}]}),
+        build_manifest(
+            "networking.k8s.io/v1", "Ingress", spec={"rules": [{"host": f"h{n}"} for n in range(5)], "tls": [{}]}
+        ),
         {"Class": "<none>", "Hosts": "h0,h1,h2 + 2 more...", "Address": "", "Ports": "80, 443"},
     ),
-    (made("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}}), {"Pod-Selector": "<none>"}),
+    (build_manifest("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}}), {"Pod-Selector": "<none>"}),
     (
-        made("policy/v1", "PodDisruptionBudget", spec={"minAvailable": "50%"}),
+        build_manifest("policy/v1", "PodDisruptionBudget", spec={"minAvailable": "50%"}),
         {"Min Available": "50%", "Max Unavailable": "N/A", "Allowed Disruptions": 0},
     ),
     (
-        made(
+        build_manifest(
             "storage.k8s.io/v1",
             "StorageClass",
             {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
@@ -269,7 +273,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Name": "x (default)", "ReclaimPolicy": "Delete", "AllowVolumeExpansion": False},
     ),
     (
-        made(
+        build_manifest(
             "rbac.authorization.k8s.io/v1",
             "RoleBinding",
             roleRef={"kind": "Role", "name": "r"},
@@ -278,11 +282,11 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Role": "Role/r", "Users": "u", "Groups": "", "ServiceAccounts": "n/s"},
     ),
     (
-        made("v1", "ResourceQuota", status={"hard": {"pods": "4", "limits.cpu": "2"}, "used": {"pods": "1"}}),
+        build_manifest("v1", "ResourceQuota", status={"hard": {"pods": "4", "limits.cpu": "2"}, "used": {"pods": "1"}}),
         {"Request": "pods: 1/4", "Limit": "limits.cpu: 0/2"},
     ),
     (
-        made(
+        build_manifest(
             "discovery.k8s.io/v1",
             "EndpointSlice",
             addressType="IPv4",
@@ -292,7 +296,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Ports": "80,a,*", "Endpoints": "<unset>"},
     ),
     (
-        made(
+        build_manifest(
             "apiregistration.k8s.io/v1",
             "APIService",
             spec={"service": {"namespace": "n", "name": "s"}},
@@ -301,7 +305,7 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         {"Service": "n/s", "Available": "False (Down)"},
     ),
     (
-        made(
+        build_manifest(
             "apps/v1",
             "ControllerRevision",
             {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "controller": True}]},
@@ -309,29 +313,29 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
         ),
         {"Controller": "statefulset.apps/s", "Revision": 3},
     ),
-    (made("scheduling.k8s.io/v1", "PriorityClass", value=5), {"Value": 5, "Global-Default": False}),
-    (made("coordination.k8s.io/v1", "Lease", spec={"holderIdentity": "h"}), {"Holder": "h"}),
-    (made("rbac.authorization.k8s.io/v1", "Role"), {"Name": "x", "Created At": "2026-11-15T11:59:38Z"}),
-    (made("v1", "LimitRange"), {"Created At": "2026-11-15T11:59:38Z"}),
+    (build_manifest("scheduling.k8s.io/v1", "PriorityClass", value=5), {"Value": 5, "Global-Default": False}),
+    (build_manifest("coordination.k8s.io/v1", "Lease", spec={"holderIdentity": "h"}), {"Holder": "h"}),
+    (build_manifest("rbac.authorization.k8s.io/v1", "Role"), {"Name": "x", "Created At": "2026-11-15T11:59:38Z"}),
+    (build_manifest("v1", "LimitRange"), {"Created At": "2026-11-15T11:59:38Z"}),
 ]
 
 
-@pytest.mark.parametrize(("manifest", "expected"), ROWS, ids=[f"{each[0]['kind']}-{n}" for n, each in enumerate(ROWS)])
+@pytest.mark.parametrize(("manifest", "expected"), ROWS, ids=[f"{case[0]['kind']}-{n}" for n, case in enumerate(ROWS)])
 def test_a_row_shows_what_kubectl_shows(manifest: Manifest, expected: dict[str, Any]) -> None:
-    shown = row(manifest)
-    assert {name: shown[name] for name in expected} == expected
+    cells = row(manifest)
+    assert {name: cells[name] for name in expected} == expected
 
 
 def test_every_kind_prints_a_manifest_with_nothing_in_it() -> None:
     for group, kind in columns._COLUMNS_BY_KIND:
-        row(made(f"{group}/v1" if group else "v1", kind))
+        row(build_manifest(f"{group}/v1" if group else "v1", kind))
 
 
 def test_the_header_of_config_maps_is_that_of_the_real_server_but_for_its_prose() -> None:
     header = columns.get_columns(GroupKind("", "ConfigMap"), "v1").definitions
-    assert [(each["name"], each["type"], each["format"], each["priority"]) for each in header] == [
+    assert [(column["name"], column["type"], column["format"], column["priority"]) for column in header] == [
         ("Name", "string", "name", 0),
         ("Data", "string", "", 0),
         ("Age", "string", "", 0),
     ]
-    assert all(each["description"] for each in header)
+    assert all(column["description"] for column in header)

@@ -19,7 +19,7 @@ def kind_with(spec: dict[str, Any]) -> CustomKind:
     return build_custom_kinds(apply_definition_defaults({"metadata": {"name": "gears.example.org"}, "spec": spec}))[0]
 
 
-def judged(kind: CustomKind, spec: Any, old: Any = None) -> tuple[list[str], list[str]]:
+def evaluate_rules(kind: CustomKind, spec: Any, old: Any = None) -> tuple[list[str], list[str]]:
     def gear(inner: Any) -> dict[str, Any]:
         return {"apiVersion": "example.org/v1", "kind": "Gear", "metadata": {"name": "g"}, "spec": inner}
 
@@ -36,21 +36,21 @@ def test_a_broken_rule_is_told_in_its_authors_words() -> None:
     kind = kind_with(
         {"properties": {"mode": {"type": "string"}, "size": {"type": "integer"}}, "x-kubernetes-validations": [SLOW]}
     )
-    assert judged(kind, {"mode": "slow", "size": 9}) == (
+    assert evaluate_rules(kind, {"mode": "slow", "size": 9}) == (
         ['spec: Invalid value: "object": slow widgets must be small'],
         [],
     )
-    assert judged(kind, {"mode": "slow", "size": 4}) == ([], [])
-    assert judged(kind, {"mode": "slow", "size": 9}, old={"mode": "slow", "size": 9}) == ([], [])
+    assert evaluate_rules(kind, {"mode": "slow", "size": 4}) == ([], [])
+    assert evaluate_rules(kind, {"mode": "slow", "size": 9}, old={"mode": "slow", "size": 9}) == ([], [])
 
 
 def test_a_transition_rule_needs_an_old_value() -> None:
     kind = kind_with(
         {"properties": {"a": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}}
     )
-    assert judged(kind, {"a": "x"}) == ([], [])
-    assert judged(kind, {"a": "x"}, old={"a": "x"}) == ([], [])
-    assert judged(kind, {"a": "y"}, old={"a": "x"}) == (
+    assert evaluate_rules(kind, {"a": "x"}) == ([], [])
+    assert evaluate_rules(kind, {"a": "x"}, old={"a": "x"}) == ([], [])
+    assert evaluate_rules(kind, {"a": "y"}, old={"a": "x"}) == (
         ['spec.a: Invalid value: "string": failed rule: self == oldSelf'],
         [],
     )
@@ -59,8 +59,8 @@ def test_a_transition_rule_needs_an_old_value() -> None:
 def test_an_optional_old_value_is_asked_for_on_create_too() -> None:
     rule = {"rule": "!oldSelf.hasValue() || oldSelf.value() == self", "optionalOldSelf": True, "message": "fixed"}
     kind = kind_with({"properties": {"a": {"type": "integer", "x-kubernetes-validations": [rule]}}})
-    assert judged(kind, {"a": 1}) == ([], [])
-    assert judged(kind, {"a": 2}, old={"a": 1})[0] == ['spec.a: Invalid value: "integer": fixed']
+    assert evaluate_rules(kind, {"a": 1}) == ([], [])
+    assert evaluate_rules(kind, {"a": 2}, old={"a": 1})[0] == ['spec.a: Invalid value: "integer": fixed']
 
 
 def test_elements_of_a_map_list_meet_their_old_selves() -> None:
@@ -84,7 +84,7 @@ def test_elements_of_a_map_list_meet_their_old_selves() -> None:
     )
     old = {"l": [{"n": "a", "v": 1}, {"n": "b", "v": 5}]}
     new = {"l": [{"n": "b", "v": 4}, {"n": "a", "v": 2}, {"n": "c", "v": 0}]}
-    assert judged(kind, new, old)[0] == ['spec.l[0]: Invalid value: "object": grows only']
+    assert evaluate_rules(kind, new, old)[0] == ['spec.l[0]: Invalid value: "object": grows only']
 
 
 def test_message_expression_reason_and_field_path_are_used() -> None:
@@ -97,14 +97,14 @@ def test_message_expression_reason_and_field_path_are_used() -> None:
         }
     ]
     kind = kind_with({"properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": rules})
-    assert judged(kind, {"a": 7})[0] == ["spec.a: Forbidden: a is 7"]
+    assert evaluate_rules(kind, {"a": 7})[0] == ["spec.a: Forbidden: a is 7"]
 
 
 def test_names_that_cel_cannot_spell_are_escaped() -> None:
     rules = [{"rule": "self.my__dash__name == 'x' && self.__namespace__ == 'n'"}]
     properties = {"my-name": {"type": "string"}, "namespace": {"type": "string"}}
     kind = kind_with({"properties": properties, "x-kubernetes-validations": rules})
-    assert judged(kind, {"my-name": "x", "namespace": "n"}) == ([], [])
+    assert evaluate_rules(kind, {"my-name": "x", "namespace": "n"}) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_what_is_not_known_is_skipped_by_name(rule: str, named: str) -> None:
     assert result["outcome"] == "skipped"
     assert named in result["message"]
     kind = kind_with({"properties": {"a": {"type": "string"}}, "x-kubernetes-validations": [{"rule": rule}]})
-    faults, warnings = judged(kind, {"a": "x"})
+    faults, warnings = evaluate_rules(kind, {"a": "x"})
     assert faults == []
     assert named in warnings[0]
 

@@ -30,8 +30,8 @@ def with_spec(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
     return definition({"type": "object", "properties": {"spec": spec}}, **more)
 
 
-def words(made: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
-    return [str(fault) for fault in check_definition(apply_definition_defaults(made), old)]
+def words(new_definition: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+    return [str(fault) for fault in check_definition(apply_definition_defaults(new_definition), old)]
 
 
 GOOD = with_spec({"type": "object", "properties": {"a": {"type": "string"}}})
@@ -60,9 +60,11 @@ def test_a_schema_without_types_is_not_structural() -> None:
 
 
 def test_the_name_must_be_plural_and_group() -> None:
-    made = deepcopy(GOOD)
-    made["metadata"]["name"] = "zzz.example.org"
-    assert words(made) == ['metadata.name: Invalid value: "zzz.example.org": must be spec.names.plural+"."+spec.group']
+    manifest = deepcopy(GOOD)
+    manifest["metadata"]["name"] = "zzz.example.org"
+    assert words(manifest) == [
+        'metadata.name: Invalid value: "zzz.example.org": must be spec.names.plural+"."+spec.group'
+    ]
 
 
 ROOT = "spec.validation.openAPIV3Schema.properties[spec]"
@@ -145,15 +147,15 @@ def test_what_a_schema_may_not_say_is_told_in_the_servers_words(field: dict[str,
 
 def test_a_rule_that_does_not_compile_is_refused() -> None:
     rules = [{"rule": "self.a =="}]
-    (said,) = words(with_spec({"type": "object", "properties": {}, "x-kubernetes-validations": rules}))
-    assert said.startswith(f"{ROOT}.x-kubernetes-validations[0].rule: Invalid value: apiextensions.ValidationRule")
-    assert "compilation failed: ERROR:" in said
+    (message,) = words(with_spec({"type": "object", "properties": {}, "x-kubernetes-validations": rules}))
+    assert message.startswith(f"{ROOT}.x-kubernetes-validations[0].rule: Invalid value: apiextensions.ValidationRule")
+    assert "compilation failed: ERROR:" in message
 
 
 def test_an_old_value_that_cannot_be_found_again_may_not_be_spoken_of() -> None:
     item = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
-    (said,) = words(with_spec({"type": "object", "properties": {"l": {"type": "array", "items": item}}}))
-    assert said.endswith(
+    (message,) = words(with_spec({"type": "object", "properties": {"l": {"type": "array", "items": item}}}))
+    assert message.endswith(
         f"oldSelf cannot be used on the uncorrelatable portion of the schema within {ROOT}.properties[l]"
     )
 
@@ -177,14 +179,17 @@ def test_an_old_value_that_cannot_be_found_again_may_not_be_spoken_of() -> None:
     ],
 )
 def test_a_wrong_spec_is_told_in_the_servers_words(change: dict[str, Any], said: str | None) -> None:
-    found = words({**GOOD, "spec": {**GOOD["spec"], **change}})
-    assert any(each == said if said else each.startswith("spec.names.shortNames[0]: Invalid value") for each in found)
+    messages = words({**GOOD, "spec": {**GOOD["spec"], **change}})
+    assert any(
+        message == said if said else message.startswith("spec.names.shortNames[0]: Invalid value")
+        for message in messages
+    )
 
 
 def changed_version(**change: Any) -> dict[str, Any]:
-    made = deepcopy(GOOD)
-    made["spec"]["versions"][0].update(change)
-    return made
+    manifest = deepcopy(GOOD)
+    manifest["spec"]["versions"][0].update(change)
+    return manifest
 
 
 @pytest.mark.parametrize(
@@ -226,7 +231,7 @@ def test_what_names_a_kind_may_not_change() -> None:
     old = apply_definition_defaults(GOOD)
     old["status"] = {**old["status"], "conditions": [{"type": "Established", "status": "True"}]}
     new = {**old, "spec": {**old["spec"], "scope": "Cluster"}}
-    assert [str(each) for each in check_definition(new, old)] == [
+    assert [str(error) for error in check_definition(new, old)] == [
         'spec.scope: Invalid value: "Cluster": field is immutable'
     ]
     assert check_definition(old, old) == []
@@ -236,7 +241,7 @@ def test_a_stored_version_may_not_be_dropped() -> None:
     old = apply_definition_defaults(GOOD)
     new = deepcopy(old)
     new["spec"]["versions"][0]["name"] = "v2"
-    assert [str(each) for each in check_definition(new, old)] == [
+    assert [str(error) for error in check_definition(new, old)] == [
         'status.storedVersions[0]: Invalid value: "v1": must appear in spec.versions'
     ]
 
@@ -245,8 +250,8 @@ def test_a_schema_without_bottom_is_refused_and_no_crash() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(3000):
         schema = {"type": "object", "properties": {"a": schema}}
-    (said,) = words(definition(schema))
-    assert said.endswith("Forbidden: schemas nested deeper than 100 are not supported by the sandbox")
+    (message,) = words(definition(schema))
+    assert message.endswith("Forbidden: schemas nested deeper than 100 are not supported by the sandbox")
     shallow: dict[str, Any] = {"type": "string"}
     for _ in range(60):
         shallow = {"type": "object", "properties": {"a": shallow}}

@@ -44,9 +44,9 @@ def definition(spec_schema: dict[str, Any], **version: Any) -> dict[str, Any]:
 
 
 def kind_of(properties: dict[str, Any], **version: Any) -> CustomKind:
-    made = definition({"properties": properties}, **version)
-    assert check_definition(made) == []
-    return build_custom_kinds(made)[0]
+    crd = definition({"properties": properties}, **version)
+    assert check_definition(crd) == []
+    return build_custom_kinds(crd)[0]
 
 
 def gear(**spec: Any) -> dict[str, Any]:
@@ -133,9 +133,9 @@ def test_a_wrong_enum_and_bound_are_told_in_the_servers_words() -> None:
 
 
 def test_a_wrong_type_is_also_wrong_for_the_scale_and_blocks_the_rules() -> None:
-    made = definition({"properties": GEAR, "x-kubernetes-validations": [{"rule": "self.size < 5"}]}, subresources=SCALE)
-    assert check_definition(made) == []
-    assert words(build_custom_kinds(made)[0], gear(size="abc")) == [
+    crd = definition({"properties": GEAR, "x-kubernetes-validations": [{"rule": "self.size < 5"}]}, subresources=SCALE)
+    assert check_definition(crd) == []
+    assert words(build_custom_kinds(crd)[0], gear(size="abc")) == [
         'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"',
         ".spec.size: Invalid value: 0: .spec.size accessor error: abc is of the type string, expected int64",
         '<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; '
@@ -237,8 +237,8 @@ def test_what_the_schema_allows_is_not_a_fault(schema: dict[str, Any], value: An
     ],
 )
 def test_combinations_are_told_without_a_field(combination: dict[str, Any], value: int, said: str) -> None:
-    found = words(kind_of({"f": {"type": "integer", **combination}}), gear(f=value))
-    assert f'<nil>: Invalid value: "": {said}' in found
+    messages = words(kind_of({"f": {"type": "integer", **combination}}), gear(f=value))
+    assert f'<nil>: Invalid value: "": {said}' in messages
 
 
 def test_what_an_update_leaves_alone_is_not_judged_anew() -> None:
@@ -304,11 +304,11 @@ def test_the_resource_is_what_discovery_shows() -> None:
 
 
 def test_the_singular_name_is_the_declared_one_and_otherwise_the_kind_in_lower_case() -> None:
-    made = definition({})
-    names = made["spec"]["names"]
+    crd = definition({})
+    names = crd["spec"]["names"]
 
     def singular(**names: Any) -> str:
-        return build_custom_kinds({**made, "spec": {**made["spec"], "names": names}})[0].resource.singular
+        return build_custom_kinds({**crd, "spec": {**crd["spec"], "names": names}})[0].resource.singular
 
     assert singular(**{**names, "singular": "cog"}) == "cog"
     assert singular(kind="Gear", plural="gears") == "gear"
@@ -342,7 +342,7 @@ def test_columns_print_what_their_paths_find() -> None:
     kind = kind_of(GEAR, additionalPrinterColumns=columns)
     now = datetime(2024, 1, 1, tzinfo=UTC)
     assert kind.build_cells(gear(size=3, free={"a": [1]}), now) == ["g", 3, None, '{"a":[1]}', None]
-    assert [each["name"] for each in kind.column_definitions] == ["Name", "Size", "Mode", "Free", "Wrong"]
+    assert [column["name"] for column in kind.column_definitions] == ["Name", "Size", "Mode", "Free", "Wrong"]
     assert kind.column_definitions[4]["priority"] == 1
 
 

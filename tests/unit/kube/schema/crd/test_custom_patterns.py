@@ -20,18 +20,18 @@ def patterns_in(part: Any) -> Iterator[str]:
     if isinstance(part, dict):
         if isinstance(part.get("pattern"), str):
             yield part["pattern"]
-        for each in part.values():
-            yield from patterns_in(each)
+        for child in part.values():
+            yield from patterns_in(child)
     elif isinstance(part, list):
-        for each in part:
-            yield from patterns_in(each)
+        for item in part:
+            yield from patterns_in(item)
 
 
 def test_no_definition_that_comes_with_argosy_needs_the_engine_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {pattern for each in load_definitions() for pattern in patterns_in(each)}
-    assert len(found) > 5
+    patterns = {pattern for definition in load_definitions() for pattern in patterns_in(definition)}
+    assert len(patterns) > 5
     monkeypatch.setattr(bounded_regex, "_compile", lambda _: pytest.fail("the engine was asked"))
-    assert {pattern for pattern in found if bounded_regex.find_pattern_error(pattern)} == set()
+    assert {pattern for pattern in patterns if bounded_regex.find_pattern_error(pattern)} == set()
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -10,8 +10,8 @@ from argosy.kube.schema.crd.versions import format_deprecation_warning, version_
 
 
 def test_stable_versions_come_first_then_beta_then_alpha_and_the_newest_of_each() -> None:
-    given = ["v1alpha1", "foo", "v2beta1", "v1", "v10", "v1beta2", "v2"]
-    assert sorted(given, key=version_sort_key) == ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1alpha1", "foo"]
+    versions = ["v1alpha1", "foo", "v2beta1", "v1", "v10", "v1beta2", "v2"]
+    assert sorted(versions, key=version_sort_key) == ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1alpha1", "foo"]
 
 
 def spec(*versions: dict[str, Any]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def test_a_pattern_is_taken_or_refused_as_go_does_and_in_its_words() -> None:
 
 
 def test_a_text_matches_where_it_does_in_go() -> None:
-    found = {pattern: [text for text in TEXTS if bounded_regex.matches(pattern, text)] for pattern in TAKEN}
-    assert found == TAKEN
+    matching_texts = {pattern: [text for text in TEXTS if bounded_regex.matches(pattern, text)] for pattern in TAKEN}
+    assert matching_texts == TAKEN
 
 
 @settings(max_examples=examples(300), deadline=None)

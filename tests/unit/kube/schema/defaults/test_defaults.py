@@ -14,8 +14,8 @@ from support.schema_defaults import POD, SELECTOR, TEMPLATE, TEMPLATE_DEFAULTED,
 
 
 def test_a_deployment_is_filled_in_as_the_real_server_does() -> None:
-    made = defaulted(manifest("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE}))
-    assert made["spec"] == {
+    deployment = defaulted(manifest("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE}))
+    assert deployment["spec"] == {
         "replicas": 1,
         "selector": SELECTOR,
         "template": TEMPLATE_DEFAULTED,
@@ -23,19 +23,19 @@ def test_a_deployment_is_filled_in_as_the_real_server_does() -> None:
         "revisionHistoryLimit": 10,
         "progressDeadlineSeconds": 600,
     }
-    assert made["status"] == {}
+    assert deployment["status"] == {}
 
 
 def test_a_recreate_deployment_gets_no_rolling_update() -> None:
     spec = {"selector": SELECTOR, "template": TEMPLATE, "strategy": {"type": "Recreate"}, "replicas": 0}
-    made = defaulted(manifest("apps/v1", "Deployment", spec=spec))
-    assert made["spec"]["strategy"] == {"type": "Recreate"}
-    assert made["spec"]["replicas"] == 0
+    deployment = defaulted(manifest("apps/v1", "Deployment", spec=spec))
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert deployment["spec"]["replicas"] == 0
 
 
 def test_a_service_is_filled_in_and_then_given_an_address_as_the_real_server_does() -> None:
-    made = defaulted(manifest("v1", "Service", spec={"selector": {"a": "b"}, "ports": [{"port": 80}]}))
-    assert defaults.allocate_service(made, "10.0.0.172")["spec"] == {
+    service = defaulted(manifest("v1", "Service", spec={"selector": {"a": "b"}, "ports": [{"port": 80}]}))
+    assert defaults.allocate_service(service, "10.0.0.172")["spec"] == {
         "ports": [{"protocol": "TCP", "port": 80, "targetPort": 80}],
         "selector": {"a": "b"},
         "clusterIP": "10.0.0.172",
@@ -46,7 +46,7 @@ def test_a_service_is_filled_in_and_then_given_an_address_as_the_real_server_doe
         "ipFamilyPolicy": "SingleStack",
         "internalTrafficPolicy": "Cluster",
     }
-    assert made["status"] == {"loadBalancer": {}}
+    assert service["status"] == {"loadBalancer": {}}
 
 
 @pytest.mark.parametrize(
@@ -59,29 +59,33 @@ def test_a_service_is_filled_in_and_then_given_an_address_as_the_real_server_doe
     ],
 )
 def test_addresses_go_to_services_that_want_one(spec: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    made = defaults.allocate_service(defaulted(manifest("v1", "Service", spec=spec)), "10.0.0.1")["spec"]
-    assert (made.get("clusterIP"), made.get("ipFamilies"), made.get("ipFamilyPolicy")) == expected
+    service_spec = defaults.allocate_service(defaulted(manifest("v1", "Service", spec=spec)), "10.0.0.1")["spec"]
+    assert (
+        service_spec.get("clusterIP"),
+        service_spec.get("ipFamilies"),
+        service_spec.get("ipFamilyPolicy"),
+    ) == expected
 
 
 def test_node_ports_are_taken_once_for_a_port_and_survive_an_update_that_leaves_them_out() -> None:
     ports = [{"name": "a", "port": 80}, {"name": "b", "port": 80, "protocol": "UDP"}, {"name": "c", "port": 81}]
-    given = defaulted(manifest("v1", "Service", spec={"type": "NodePort", "ports": ports}))
+    service = defaulted(manifest("v1", "Service", spec={"type": "NodePort", "ports": ports}))
     numbers = iter(range(30000, 30100))
-    made = defaults.allocate_service(given, "10.0.0.1", lambda: next(numbers))
-    assert [port["nodePort"] for port in made["spec"]["ports"]] == [30000, 30000, 30001]
-    assert made["spec"]["externalTrafficPolicy"] == "Cluster"
-    again = defaults.keep_allocated_fields(given, made)
+    allocated = defaults.allocate_service(service, "10.0.0.1", lambda: next(numbers))
+    assert [port["nodePort"] for port in allocated["spec"]["ports"]] == [30000, 30000, 30001]
+    assert allocated["spec"]["externalTrafficPolicy"] == "Cluster"
+    again = defaults.keep_allocated_fields(service, allocated)
     assert again["spec"]["clusterIP"] == "10.0.0.1"
     assert [port.get("nodePort") for port in again["spec"]["ports"]] == [30000, 30000, 30001]
-    to_cluster_ip = {**made, "spec": {**made["spec"], "type": "ClusterIP"}}
-    after = defaults.keep_allocated_fields(to_cluster_ip, made)["spec"]
+    to_cluster_ip = {**allocated, "spec": {**allocated["spec"], "type": "ClusterIP"}}
+    after = defaults.keep_allocated_fields(to_cluster_ip, allocated)["spec"]
     assert all("nodePort" not in port for port in after["ports"])
     assert "externalTrafficPolicy" not in after
 
 
 def test_client_affinity_gets_a_timeout() -> None:
-    made = defaulted(manifest("v1", "Service", spec={"sessionAffinity": "ClientIP"}))
-    assert made["spec"]["sessionAffinityConfig"] == {"clientIP": {"timeoutSeconds": 10800}}
+    service = defaulted(manifest("v1", "Service", spec={"sessionAffinity": "ClientIP"}))
+    assert service["spec"]["sessionAffinityConfig"] == {"clientIP": {"timeoutSeconds": 10800}}
 
 
 @pytest.mark.parametrize(
@@ -98,21 +102,21 @@ def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
 
 def test_a_pod_gets_what_templates_do_not() -> None:
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1024Mi"}}}
-    given = {"containers": [{**container, "ports": [{"containerPort": 80}]}], "hostNetwork": True}
-    made = defaulted(manifest("v1", "Pod", spec=given))["spec"]
-    assert made["enableServiceLinks"] is True
-    assert made["containers"][0]["resources"] == {
+    pod_spec = {"containers": [{**container, "ports": [{"containerPort": 80}]}], "hostNetwork": True}
+    defaulted_spec = defaulted(manifest("v1", "Pod", spec=pod_spec))["spec"]
+    assert defaulted_spec["enableServiceLinks"] is True
+    assert defaulted_spec["containers"][0]["resources"] == {
         "limits": {"cpu": "1", "memory": "1Gi"},
         "requests": {"cpu": "1", "memory": "1Gi"},
     }
-    assert made["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP", "hostPort": 80}]
+    assert defaulted_spec["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP", "hostPort": 80}]
     template = defaulted(manifest("v1", "PodTemplate", template={"spec": {"containers": [container]}}))["template"]
     assert "requests" not in template["spec"]["containers"][0]["resources"]
     assert "enableServiceLinks" not in template["spec"]
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("volume", "expected"),
     [
         ({"name": "v"}, {"name": "v", "emptyDir": {}}),
         ({"name": "v", "emptyDir": {"sizeLimit": "1024Mi"}}, {"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}),
@@ -134,9 +138,9 @@ def test_a_pod_gets_what_templates_do_not() -> None:
         ),
     ],
 )
-def test_volumes_get_their_modes(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    made = defaulted(manifest("v1", "Pod", spec={**POD, "volumes": [given]}))
-    assert made["spec"]["volumes"] == [expected]
+def test_volumes_get_their_modes(volume: dict[str, Any], expected: dict[str, Any]) -> None:
+    pod = defaulted(manifest("v1", "Pod", spec={**POD, "volumes": [volume]}))
+    assert pod["spec"]["volumes"] == [expected]
 
 
 def test_probes_environment_and_hooks_are_filled_in() -> None:
@@ -151,32 +155,36 @@ def test_probes_environment_and_hooks_are_filled_in() -> None:
         "livenessProbe": {"grpc": {"port": 1}, "timeoutSeconds": 0},
         "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
     }
-    made = defaulted(manifest("v1", "Pod", spec={"containers": [container]}))["spec"]["containers"][0]
-    assert made["env"][0]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v1"}}
-    assert made["env"][1]["valueFrom"] == {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}
-    assert made["env"][2] == {"name": "C", "value": "1"}
-    assert made["readinessProbe"] == {
+    defaulted_container = defaulted(manifest("v1", "Pod", spec={"containers": [container]}))["spec"]["containers"][0]
+    assert defaulted_container["env"][0]["valueFrom"] == {
+        "fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v1"}
+    }
+    assert defaulted_container["env"][1]["valueFrom"] == {
+        "resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}
+    }
+    assert defaulted_container["env"][2] == {"name": "C", "value": "1"}
+    assert defaulted_container["readinessProbe"] == {
         "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
         "periodSeconds": 5,
         "timeoutSeconds": 1,
         "successThreshold": 1,
         "failureThreshold": 3,
     }
-    assert made["livenessProbe"]["grpc"] == {"port": 1, "service": ""}
-    assert made["livenessProbe"]["timeoutSeconds"] == 1
-    assert made["lifecycle"]["preStop"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
+    assert defaulted_container["livenessProbe"]["grpc"] == {"port": 1, "service": ""}
+    assert defaulted_container["livenessProbe"]["timeoutSeconds"] == 1
+    assert defaulted_container["lifecycle"]["preStop"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
 
 
 def test_both_names_of_a_service_account_say_the_same() -> None:
-    made = defaulted(manifest("v1", "Pod", spec={**POD, "serviceAccountName": "sa"}))
-    assert made["spec"]["serviceAccount"] == "sa"
+    pod = defaulted(manifest("v1", "Pod", spec={**POD, "serviceAccountName": "sa"}))
+    assert pod["spec"]["serviceAccount"] == "sa"
 
 
 def test_a_stateful_set_fills_its_claims() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1024Mi"}}}}
     spec = {"selector": SELECTOR, "template": TEMPLATE, "volumeClaimTemplates": [claim]}
-    made = defaulted(manifest("apps/v1", "StatefulSet", spec=spec))["spec"]
-    assert made["volumeClaimTemplates"] == [
+    defaulted_spec = defaulted(manifest("apps/v1", "StatefulSet", spec=spec))["spec"]
+    assert defaulted_spec["volumeClaimTemplates"] == [
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -185,16 +193,16 @@ def test_a_stateful_set_fills_its_claims() -> None:
             "status": {"phase": "Pending"},
         }
     ]
-    assert made["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
-    assert made["podManagementPolicy"] == "OrderedReady"
-    assert made["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
-    assert made["serviceName"] == ""
+    assert defaulted_spec["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    assert defaulted_spec["podManagementPolicy"] == "OrderedReady"
+    assert defaulted_spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    assert defaulted_spec["serviceName"] == ""
 
 
 def test_a_job_counts_to_one_and_wears_the_labels_of_its_pods() -> None:
-    made = defaulted(manifest("batch/v1", "Job", spec={"template": TEMPLATE}))
-    assert made["metadata"]["labels"] == {"a": "b"}
-    spec = {name: value for name, value in made["spec"].items() if name != "template"}
+    job = defaulted(manifest("batch/v1", "Job", spec={"template": TEMPLATE}))
+    assert job["metadata"]["labels"] == {"a": "b"}
+    spec = {name: value for name, value in job["spec"].items() if name != "template"}
     assert spec == {
         "completions": 1,
         "parallelism": 1,
@@ -221,5 +229,5 @@ def test_a_quantity_that_cannot_be_read_is_refused() -> None:
 
 
 def test_kinds_without_defaults_are_returned_as_they_are() -> None:
-    given = manifest("v1", "ConfigMap", data={"a": "b"})
-    assert defaults.apply_defaults(GroupKind("", "ConfigMap"), "v1", given) is given
+    config_map = manifest("v1", "ConfigMap", data={"a": "b"})
+    assert defaults.apply_defaults(GroupKind("", "ConfigMap"), "v1", config_map) is config_map

@@ -134,8 +134,10 @@ def test_a_field_that_a_kind_lacks_is_refused_in_its_own_words(group: str, kind:
 
 
 def test_a_custom_kind_is_selected_by_what_its_definition_names() -> None:
-    known = build_custom_field_labels({"spec.color": lambda manifest: str(manifest["spec"]["color"])}, namespaced=False)
-    assert known.build_predicate(parse_field_selector("spec.color=red"))({"spec": {"color": "red"}})
+    field_labels = build_custom_field_labels(
+        {"spec.color": lambda manifest: str(manifest["spec"]["color"])}, namespaced=False
+    )
+    assert field_labels.build_predicate(parse_field_selector("spec.color=red"))({"spec": {"color": "red"}})
     for unknown in ("spec.size", "metadata.namespace"):
         with pytest.raises(ManifestError, match=f"^field label not supported: {unknown}$"):
-            known.build_predicate(parse_field_selector(f"{unknown}=1"))
+            field_labels.build_predicate(parse_field_selector(f"{unknown}=1"))

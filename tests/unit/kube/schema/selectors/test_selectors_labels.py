@@ -56,9 +56,9 @@ def test_a_selector_survives_being_written_and_read_again(text: str) -> None:
 
 @settings(max_examples=examples())
 @given(st.lists(terms(), max_size=5), LABELS)
-def test_a_selector_matches_when_each_of_its_terms_does(each: list[str], present: dict[str, str]) -> None:
-    assert parse_label_selector(",".join(each)).matches(present) is all(
-        parse_label_selector(term).matches(present) for term in each
+def test_a_selector_matches_when_each_of_its_terms_does(selector_terms: list[str], present: dict[str, str]) -> None:
+    assert parse_label_selector(",".join(selector_terms)).matches(present) is all(
+        parse_label_selector(term).matches(present) for term in selector_terms
     )
 
 
@@ -84,10 +84,10 @@ def test_in_with_one_value_is_equality(key: str, value: str) -> None:
 
 @settings(max_examples=examples())
 @given(st.dictionaries(KEYS, VALUES, max_size=4), LABELS)
-def test_match_labels_mean_the_same_as_text(wanted: dict[str, str], present: dict[str, str]) -> None:
-    text = ",".join(f"{key}={value}" for key, value in wanted.items())
-    assert label_selector_from_wire({"matchLabels": wanted}) == parse_label_selector(text)
-    assert label_selector_from_wire({"matchLabels": wanted}).matches({**present, **wanted})
+def test_match_labels_mean_the_same_as_text(match_labels: dict[str, str], present: dict[str, str]) -> None:
+    text = ",".join(f"{key}={value}" for key, value in match_labels.items())
+    assert label_selector_from_wire({"matchLabels": match_labels}) == parse_label_selector(text)
+    assert label_selector_from_wire({"matchLabels": match_labels}).matches({**present, **match_labels})
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 
 from argosy.kube.schema import defaults, validation
 from argosy.kube.schema.field_error import FieldError
-from support.schema_validation import Manifest, created, made, ready, resource_of
+from support.schema_validation import Manifest, build_manifest, created, ready, resource_of
 
 
 def updated(old: Manifest, change: Manifest) -> list[FieldError]:
     resource, stored = resource_of(old), ready(old)
-    wanted = defaults.apply_defaults(resource.group_kind, resource.version, merged(stored, change))
-    return validation.validate_update(resource, validation.prepare_update(resource, wanted, stored), stored)
+    desired = defaults.apply_defaults(resource.group_kind, resource.version, merged(stored, change))
+    return validation.validate_update(resource, validation.prepare_update(resource, desired, stored), stored)
 
 
 def merged(base: Any, change: Any) -> Any:
@@ -32,7 +32,7 @@ PORTS = {"ports": [{"port": 80}]}
 
 def test_a_deployments_selector_is_immutable_in_the_words_of_the_real_server() -> None:
     change = {"spec": {"selector": {"matchLabels": {"x": "y"}}}}
-    assert [str(fault) for fault in updated(made("apps/v1", "Deployment", spec=SELECTED), change)] == [
+    assert [str(fault) for fault in updated(build_manifest("apps/v1", "Deployment", spec=SELECTED), change)] == [
         'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: '
         "`selector` does not match template `labels`",
         'spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"b", "x":"y"}, '
@@ -41,19 +41,19 @@ def test_a_deployments_selector_is_immutable_in_the_words_of_the_real_server() -
 
 
 def test_what_all_kinds_share_is_said_twice_on_an_update() -> None:
-    faults = updated(made("v1", "ConfigMap"), {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}})
-    said = 'metadata.uid: Invalid value: "00000000-0000-0000-0000-000000000000": field is immutable'
-    assert [str(fault) for fault in faults] == [said, said]
+    faults = updated(build_manifest("v1", "ConfigMap"), {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}})
+    expected = 'metadata.uid: Invalid value: "00000000-0000-0000-0000-000000000000": field is immutable'
+    assert [str(fault) for fault in faults] == [expected, expected]
 
 
 @pytest.mark.parametrize(
     ("manifest", "times"),
     [
-        (made("policy/v1", "PodDisruptionBudget", spec={}), 2),
-        (made("apps/v1", "Deployment", spec=SELECTED), 3),
-        (made("v1", "ConfigMap"), 4),
-        (made("apps/v1", "ReplicaSet", spec=SELECTED), 4),
-        (made("rbac.authorization.k8s.io/v1", "Role"), 5),
+        (build_manifest("policy/v1", "PodDisruptionBudget", spec={}), 2),
+        (build_manifest("apps/v1", "Deployment", spec=SELECTED), 3),
+        (build_manifest("v1", "ConfigMap"), 4),
+        (build_manifest("apps/v1", "ReplicaSet", spec=SELECTED), 4),
+        (build_manifest("rbac.authorization.k8s.io/v1", "Role"), 5),
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else str(value),
 )
@@ -64,57 +64,61 @@ def test_a_bad_label_is_said_as_often_as_the_kinds_rules_look_at_it(manifest: Ma
 
 
 def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
-    old = made("v1", "ConfigMap", {"deletionTimestamp": "2026-11-15T01:07:05Z", "finalizers": ["argosy.dev/x"]})
+    old = build_manifest(
+        "v1", "ConfigMap", {"deletionTimestamp": "2026-11-15T01:07:05Z", "finalizers": ["argosy.dev/x"]}
+    )
     faults = updated(old, {"metadata": {"finalizers": ["argosy.dev/x", "argosy.dev/y"]}})
-    said = (
+    expected = (
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
         'found new finalizers []string{"argosy.dev/y"}'
     )
-    assert [str(fault) for fault in faults] == [said, said]
+    assert [str(fault) for fault in faults] == [expected, expected]
 
 
 FINE = [
-    made("v1", "Pod", spec=POD),
-    made("v1", "Pod", spec={**POD, "volumes": [{"name": "v"}]}),
-    made("apps/v1", "Deployment", spec=SELECTED),
-    made("apps/v1", "ReplicaSet", spec=SELECTED),
-    made("apps/v1", "DaemonSet", spec=SELECTED),
-    made("apps/v1", "StatefulSet", spec=SELECTED),
-    made("v1", "ReplicationController", spec={"template": TEMPLATE}),
-    made("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}),
-    made("batch/v1", "CronJob", spec={"schedule": "@hourly", "jobTemplate": {"spec": {"template": {"spec": JOB_POD}}}}),
-    made("v1", "Service", spec=PORTS),
-    made("v1", "Service", spec={"clusterIP": "None"}),
-    made("v1", "Service", spec={"type": "ExternalName", "externalName": "example.com."}),
-    made("v1", "Secret", stringData={"a": "b"}),
-    made("rbac.authorization.k8s.io/v1", "ClusterRole", {"name": "system:x"}, rules=None),
-    made("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}}),
-    made("policy/v1", "PodDisruptionBudget", spec={"minAvailable": "50%"}),
-    made("v1", "Event", involvedObject={"kind": "Pod", "name": "x", "namespace": "p1"}),
-    made("v1", "ServiceAccount"),
+    build_manifest("v1", "Pod", spec=POD),
+    build_manifest("v1", "Pod", spec={**POD, "volumes": [{"name": "v"}]}),
+    build_manifest("apps/v1", "Deployment", spec=SELECTED),
+    build_manifest("apps/v1", "ReplicaSet", spec=SELECTED),
+    build_manifest("apps/v1", "DaemonSet", spec=SELECTED),
+    build_manifest("apps/v1", "StatefulSet", spec=SELECTED),
+    build_manifest("v1", "ReplicationController", spec={"template": TEMPLATE}),
+    build_manifest("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}),
+    build_manifest(
+        "batch/v1", "CronJob", spec={"schedule": "@hourly", "jobTemplate": {"spec": {"template": {"spec": JOB_POD}}}}
+    ),
+    build_manifest("v1", "Service", spec=PORTS),
+    build_manifest("v1", "Service", spec={"clusterIP": "None"}),
+    build_manifest("v1", "Service", spec={"type": "ExternalName", "externalName": "example.com."}),
+    build_manifest("v1", "Secret", stringData={"a": "b"}),
+    build_manifest("rbac.authorization.k8s.io/v1", "ClusterRole", {"name": "system:x"}, rules=None),
+    build_manifest("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}}),
+    build_manifest("policy/v1", "PodDisruptionBudget", spec={"minAvailable": "50%"}),
+    build_manifest("v1", "Event", involvedObject={"kind": "Pod", "name": "x", "namespace": "p1"}),
+    build_manifest("v1", "ServiceAccount"),
 ]
 
 
-@pytest.mark.parametrize("manifest", FINE, ids=[f"{each['kind']}-{n}" for n, each in enumerate(FINE)])
+@pytest.mark.parametrize("manifest", FINE, ids=[f"{manifest['kind']}-{n}" for n, manifest in enumerate(FINE)])
 def test_what_a_real_server_takes_is_taken(manifest: Manifest) -> None:
     assert created(manifest) == []
     assert updated(manifest, {"metadata": {"labels": {"a": "b"}, "resourceVersion": "1"}}) == []
 
 
 UPDATED: list[tuple[Manifest, Manifest, list[str]]] = [
-    (made("v1", "Secret"), {"type": "foo/bar"}, ['type: Invalid value: "foo/bar": field is immutable']),
+    (build_manifest("v1", "Secret"), {"type": "foo/bar"}, ['type: Invalid value: "foo/bar": field is immutable']),
     (
-        made("v1", "ConfigMap", data={"a": "1"}, immutable=True),
+        build_manifest("v1", "ConfigMap", data={"a": "1"}, immutable=True),
         {"data": {"a": "2"}},
         ["data: Forbidden: field is immutable when `immutable` is set"],
     ),
     (
-        made("v1", "Service", spec={**PORTS, "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}),
+        build_manifest("v1", "Service", spec={**PORTS, "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}),
         {"spec": {"clusterIP": "10.0.0.2"}},
         ['spec.clusterIPs[0]: Invalid value: []string{"10.0.0.2"}: may not change once set'],
     ),
     (
-        made("apps/v1", "StatefulSet", spec={**SELECTED, "serviceName": "a"}),
+        build_manifest("apps/v1", "StatefulSet", spec={**SELECTED, "serviceName": "a"}),
         {"spec": {"serviceName": "b"}},
         [
             "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
@@ -122,12 +126,12 @@ UPDATED: list[tuple[Manifest, Manifest, list[str]]] = [
         ],
     ),
     (
-        made("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}),
+        build_manifest("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}),
         {"spec": {"completions": 2}},
         ["spec.completions: Invalid value: 2: field is immutable"],
     ),
     (
-        made("rbac.authorization.k8s.io/v1", "RoleBinding", roleRef={"kind": "Role", "name": "a"}),
+        build_manifest("rbac.authorization.k8s.io/v1", "RoleBinding", roleRef={"kind": "Role", "name": "a"}),
         {"roleRef": {"name": "b"}},
         [
             'roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"b"}: '
@@ -135,7 +139,7 @@ UPDATED: list[tuple[Manifest, Manifest, list[str]]] = [
         ],
     ),
     (
-        made("storage.k8s.io/v1", "StorageClass", provisioner="a.b/c"),
+        build_manifest("storage.k8s.io/v1", "StorageClass", provisioner="a.b/c"),
         {"reclaimPolicy": "Retain", "provisioner": "d.e/f"},
         [
             "provisioner: Forbidden: updates to provisioner are forbidden.",
@@ -143,25 +147,25 @@ UPDATED: list[tuple[Manifest, Manifest, list[str]]] = [
         ],
     ),
     (
-        made("scheduling.k8s.io/v1", "PriorityClass", value=1),
+        build_manifest("scheduling.k8s.io/v1", "PriorityClass", value=1),
         {"value": 2},
         ["value: Forbidden: may not be changed in an update."],
     ),
     (
-        made("v1", "Pod", spec=POD),
+        build_manifest("v1", "Pod", spec=POD),
         {"spec": {"containers": [*POD["containers"], {"name": "d", "image": "x"}]}},
         ["spec.containers: Forbidden: pod updates may not add or remove containers"],
     ),
 ]
 
 
-@pytest.mark.parametrize(("old", "change", "expected"), UPDATED, ids=[each[0]["kind"] for each in UPDATED])
+@pytest.mark.parametrize(("old", "change", "expected"), UPDATED, ids=[case[0]["kind"] for case in UPDATED])
 def test_a_change_is_refused_in_these_words(old: Manifest, change: Manifest, expected: list[str]) -> None:
     assert [str(fault) for fault in updated(old, change)] == expected
 
 
 def test_a_running_pod_changes_only_its_images_and_little_else() -> None:
-    old = made("v1", "Pod", spec=POD)
+    old = build_manifest("v1", "Pod", spec=POD)
     assert (
         updated(old, {"spec": {"containers": [{"name": "c", "image": "nginx:2", "imagePullPolicy": "Always"}]}}) == []
     )
@@ -175,14 +179,14 @@ def test_a_running_pod_changes_only_its_images_and_little_else() -> None:
 
 def test_a_bound_claim_grows_and_changes_nothing_else() -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim = made("v1", "PersistentVolumeClaim", spec=spec)
+    claim = build_manifest("v1", "PersistentVolumeClaim", spec=spec)
     resource, stored = resource_of(claim), ready(claim)
     bound = {**stored, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
     larger = merged(bound, {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
     assert validation.validate_update(resource, larger, bound) == []
     smaller = merged(bound, {"spec": {"resources": {"requests": {"storage": "1Mi"}}}})
-    said = "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
-    assert [str(fault) for fault in validation.validate_update(resource, smaller, bound)] == [said]
+    expected = "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
+    assert [str(fault) for fault in validation.validate_update(resource, smaller, bound)] == [expected]
     (fault,) = validation.validate_update(
         resource, merged(stored, {"spec": {"accessModes": ["ReadWriteMany"]}}), stored
     )
@@ -190,14 +194,16 @@ def test_a_bound_claim_grows_and_changes_nothing_else() -> None:
 
 
 def test_a_lease_must_say_what_it_saw() -> None:
-    assert not validation.allows_unconditional_update(resource_of(made("coordination.k8s.io/v1", "Lease")).group_kind)
-    faults = updated(made("coordination.k8s.io/v1", "Lease"), {"spec": {"holderIdentity": "a"}})
-    said = 'metadata.resourceVersion: Invalid value: "": must be specified for an update'
-    assert [str(fault) for fault in faults] == [said, said]
+    assert not validation.allows_unconditional_update(
+        resource_of(build_manifest("coordination.k8s.io/v1", "Lease")).group_kind
+    )
+    faults = updated(build_manifest("coordination.k8s.io/v1", "Lease"), {"spec": {"holderIdentity": "a"}})
+    expected = 'metadata.resourceVersion: Invalid value: "": must be specified for an update'
+    assert [str(fault) for fault in faults] == [expected, expected]
 
 
 def test_a_new_job_gets_its_selector_and_marks() -> None:
-    job = ready(made("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}))
+    job = ready(build_manifest("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}))
     assert job["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}}
     assert job["spec"]["template"]["metadata"]["labels"] == {
         "batch.kubernetes.io/controller-uid": "u",
@@ -206,13 +212,13 @@ def test_a_new_job_gets_its_selector_and_marks() -> None:
         "job-name": "x",
     }
     assert job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"]
-    own = ready(made("batch/v1", "Job", {"labels": {"mine": "1"}}, spec={"template": {"spec": JOB_POD}}))
+    own = ready(build_manifest("batch/v1", "Job", {"labels": {"mine": "1"}}, spec={"template": {"spec": JOB_POD}}))
     assert own["metadata"]["labels"] == {"mine": "1"}
-    (said,) = created(
-        made("batch/v1", "Job", spec={"template": {"metadata": {"labels": {"a": "b"}}, "spec": JOB_POD},
+    (message,) = created(
+        build_manifest("batch/v1", "Job", spec={"template": {"metadata": {"labels": {"a": "b"}}, "spec": JOB_POD},
                                       "selector": {"matchLabels": {"a": "b"}}})
     )  # fmt: skip
-    assert said.endswith("`selector` not auto-generated")
+    assert message.endswith("`selector` not auto-generated")
 
 
 @pytest.mark.parametrize(
@@ -226,33 +232,33 @@ def test_a_new_job_gets_its_selector_and_marks() -> None:
 )
 def test_a_new_pod_is_pending_and_of_a_class(limits: Manifest, requests: Manifest, expected: str) -> None:
     container = {"name": "c", "image": "i", "resources": {"limits": limits, "requests": requests}}
-    pod = ready(made("v1", "Pod", spec={"containers": [container]}, status={"phase": "Running"}))
+    pod = ready(build_manifest("v1", "Pod", spec={"containers": [container]}, status={"phase": "Running"}))
     assert pod["status"] == {"phase": "Pending", "qosClass": expected}
 
 
 def test_a_new_pod_is_ranked_and_patient_with_failing_nodes() -> None:
-    spec = ready(made("v1", "Pod", spec=POD))["spec"]
+    spec = ready(build_manifest("v1", "Pod", spec=POD))["spec"]
     assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
-    assert [(each["key"], each["tolerationSeconds"]) for each in spec["tolerations"]] == [
+    assert [(toleration["key"], toleration["tolerationSeconds"]) for toleration in spec["tolerations"]] == [
         ("node.kubernetes.io/not-ready", 300),
         ("node.kubernetes.io/unreachable", 300),
     ]
     patient = [{"operator": "Exists"}]
-    assert ready(made("v1", "Pod", spec={**POD, "tolerations": patient}))["spec"]["tolerations"] == patient
+    assert ready(build_manifest("v1", "Pod", spec={**POD, "tolerations": patient}))["spec"]["tolerations"] == patient
 
 
 def test_a_status_is_dropped_when_new_and_kept_on_the_main_path() -> None:
-    given = made("apps/v1", "Deployment", spec=SELECTED, status={"replicas": 9})
-    assert ready(given)["status"] == {}
-    resource, old = resource_of(given), {**ready(given), "status": {"replicas": 3}}
-    assert validation.prepare_update(resource, given, old)["status"] == {"replicas": 3}
-    after = validation.prepare_status_update(resource, {**given, "spec": {}}, old)
+    deployment = build_manifest("apps/v1", "Deployment", spec=SELECTED, status={"replicas": 9})
+    assert ready(deployment)["status"] == {}
+    resource, old = resource_of(deployment), {**ready(deployment), "status": {"replicas": 3}}
+    assert validation.prepare_update(resource, deployment, old)["status"] == {"replicas": 3}
+    after = validation.prepare_status_update(resource, {**deployment, "spec": {}}, old)
     assert (after["spec"], after["status"]) == (old["spec"], {"replicas": 9})
 
 
 def test_the_counts_of_a_status_must_fit_together() -> None:
-    given = made("apps/v1", "Deployment", spec=SELECTED)
-    resource, old = resource_of(given), ready(given)
+    deployment = build_manifest("apps/v1", "Deployment", spec=SELECTED)
+    resource, old = resource_of(deployment), ready(deployment)
     wrong = validation.prepare_status_update(resource, {**old, "status": {"replicas": -1, "readyReplicas": 3}}, old)
     assert [str(fault) for fault in validation.validate_status_update(resource, wrong, old)] == [
         "status.replicas: Invalid value: -1: must be greater than or equal to 0",
@@ -265,21 +271,21 @@ def test_the_counts_of_a_status_must_fit_together() -> None:
 
 
 def test_a_namespace_is_active_until_it_is_deleted() -> None:
-    given = made("v1", "Namespace")
-    resource, old = resource_of(given), ready(given)
+    namespace = build_manifest("v1", "Namespace")
+    resource, old = resource_of(namespace), ready(namespace)
     (*_, fault) = validation.validate_status_update(resource, {**old, "status": {"phase": "X"}}, old)
     assert str(fault) == "status.Phase: Invalid value: \"X\": may only be 'Active' if `deletionTimestamp` is empty"
 
 
 def test_a_namespace_starts_with_its_finalizer() -> None:
-    namespace = ready(made("v1", "Namespace"))
+    namespace = ready(build_manifest("v1", "Namespace"))
     assert namespace["spec"] == {"finalizers": ["kubernetes"]}
     assert namespace["status"] == {"phase": "Active"}
 
 
 def test_a_daemon_set_counts_its_templates() -> None:
-    given = made("apps/v1", "DaemonSet", spec=SELECTED)
-    resource, old = resource_of(given), ready(given)
+    daemon_set = build_manifest("apps/v1", "DaemonSet", spec=SELECTED)
+    resource, old = resource_of(daemon_set), ready(daemon_set)
     name = "deprecated.daemonset.template.generation"
     assert old["metadata"]["annotations"] == {name: "1"}
     changed = merged(old, {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
@@ -288,5 +294,5 @@ def test_a_daemon_set_counts_its_templates() -> None:
 
 
 def test_deployments_count_generations_and_config_maps_do_not() -> None:
-    assert validation.has_generation(resource_of(made("apps/v1", "Deployment")).group_kind)
-    assert not validation.has_generation(resource_of(made("v1", "ConfigMap")).group_kind)
+    assert validation.has_generation(resource_of(build_manifest("apps/v1", "Deployment")).group_kind)
+    assert not validation.has_generation(resource_of(build_manifest("v1", "ConfigMap")).group_kind)

@@ -44,9 +44,9 @@ async def is_gone(api: Api, path: str) -> bool:
 
 
 async def test_a_new_namespace_is_active_labelled_and_gets_an_account(api: Api) -> None:
-    made = await api.made(NAMESPACES, named("v1", "Namespace", "n"))
-    assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
-    assert (made["spec"], made["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    namespace = await api.made(NAMESPACES, named("v1", "Namespace", "n"))
+    assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
+    assert (namespace["spec"], namespace["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
 
     async def furnished() -> bool:
         return (await api.get(f"{NAMESPACES}/n/serviceaccounts/default")).code == 200
@@ -72,8 +72,8 @@ async def test_a_namespace_that_cannot_go_says_what_holds_it(api: Api) -> None:
     await api.delete(f"{NAMESPACES}/n")
 
     async def conditions() -> dict[str, Any]:
-        found = (await api.get(f"{NAMESPACES}/n")).json["status"].get("conditions") or []
-        return {each["type"]: each for each in found if each["status"] == "True"}
+        all_conditions = (await api.get(f"{NAMESPACES}/n")).json["status"].get("conditions") or []
+        return {condition["type"]: condition for condition in all_conditions if condition["status"] == "True"}
 
     async def said() -> bool:
         return "NamespaceFinalizersRemaining" in await conditions()
@@ -99,11 +99,11 @@ async def test_a_namespace_waits_for_its_own_finalizers(api: Api) -> None:
 
 
 async def test_a_namespaces_inner_finalizers_change_only_by_their_own_path(api: Api) -> None:
-    made = await api.made(NAMESPACES, named("v1", "Namespace", "n"))
+    namespace = await api.made(NAMESPACES, named("v1", "Namespace", "n"))
     patched = await api.patch(f"{NAMESPACES}/n", {"spec": {"finalizers": []}})
     assert patched.json["spec"] == {"finalizers": ["kubernetes"]}
-    made["spec"] = {"finalizers": []}
-    assert (await api.put(f"{NAMESPACES}/n/finalize", made)).json["spec"] == {}
+    namespace["spec"] = {"finalizers": []}
+    assert (await api.put(f"{NAMESPACES}/n/finalize", namespace)).json["spec"] == {}
 
 
 # -- definitions ---------------------------------------------------------------------------------------------
@@ -114,13 +114,16 @@ async def test_a_definition_is_established_and_served_at_once(api: Api) -> None:
     assert (await api.get(WIDGETS)).code == 200
 
     async def established() -> bool:
-        found = (await api.get(f"{DEFINITIONS}/widgets.argosy.dev")).json["status"].get("conditions") or []
-        return {each["type"] for each in found if each["status"] == "True"} == {"NamesAccepted", "Established"}
+        conditions = (await api.get(f"{DEFINITIONS}/widgets.argosy.dev")).json["status"].get("conditions") or []
+        return {condition["type"] for condition in conditions if condition["status"] == "True"} == {
+            "NamesAccepted",
+            "Established",
+        }
 
     await eventually(established)
-    kept = (await api.get(f"{DEFINITIONS}/widgets.argosy.dev")).json
-    assert kept["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
-    assert kept["status"]["storedVersions"] == ["v1"]
+    live_definition = (await api.get(f"{DEFINITIONS}/widgets.argosy.dev")).json
+    assert live_definition["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert live_definition["status"]["storedVersions"] == ["v1"]
 
 
 async def test_a_dying_definition_takes_no_new_objects_and_waits_for_the_old(api: Api) -> None:
@@ -167,7 +170,7 @@ async def test_events_go_an_hour_after_they_last_happened() -> None:
         await api.made(CONFIGS, config("kept"))
         now += timedelta(minutes=61)
         await delete_expired_events(plane.registry)
-        assert [each["metadata"]["name"] for each in (await api.get(EVENTS)).json["items"]] == ["again"]
+        assert [listed_event["metadata"]["name"] for listed_event in (await api.get(EVENTS)).json["items"]] == ["again"]
         now += timedelta(minutes=30)
         await delete_expired_events(plane.registry)
         assert (await api.get(EVENTS)).json["items"] == []
@@ -198,7 +201,7 @@ async def test_events_live_for_an_hour_however_the_clock_is_set(jump: timedelta)
 
         async def names() -> list[str]:
             await delete_expired_events(plane.registry, ages)
-            return [each["metadata"]["name"] for each in (await api.get(EVENTS)).json["items"]]
+            return [event["metadata"]["name"] for event in (await api.get(EVENTS)).json["items"]]
 
         async def happen(name: str) -> None:
             about = {"kind": "Pod", "name": "p", "namespace": "default"}
@@ -282,12 +285,12 @@ async def test_a_keeper_goes_on_after_any_failure_and_tries_again(
         "busy": [TransientError("busy")],
         "gone": [ClusterError("gone", code=404)],
     }
-    made = Stumbling(plane, failures)
+    stumbling = Stumbling(plane, failures)
     for key in (*failures, "fine"):
-        made.enqueue(key)
-    task = asyncio.create_task(made.run())
+        stumbling.enqueue(key)
+    task = asyncio.create_task(stumbling.run())
     async with asyncio.timeout(HANG_SECONDS):
-        while len(made.kept) < 4:
+        while len(stumbling.kept) < 4:
             await asyncio.sleep(0.002)
     task.cancel()
-    assert sorted(made.kept) == ["bug", "busy", "conflict", "fine"]  # what is gone needs no keeping
+    assert sorted(stumbling.kept) == ["bug", "busy", "conflict", "fine"]  # what is gone needs no keeping

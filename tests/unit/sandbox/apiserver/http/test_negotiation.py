@@ -122,9 +122,9 @@ async def test_a_wish_for_other_rows_is_refused(api: Api) -> None:
 
 
 async def test_metadata_alone_is_sent_for_objects_and_lists(api: Api) -> None:
-    made = await api.made(CONFIGS, config("a", {"x": "1"}))
+    config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
     one = (await api.get(f"{CONFIGS}/a", PARTIAL)).json
-    assert one == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
+    assert one == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": config_map["metadata"]}
     many = (await api.get(CONFIGS, PARTIALS)).json
     assert (many["kind"], many["items"]) == ("PartialObjectMetadataList", [one])
 
@@ -162,10 +162,10 @@ async def test_every_answer_carries_the_usual_headers(api: Api) -> None:
 
 
 async def test_objects_and_refusals_are_sent_as_protobuf_to_clients_that_take_nothing_else(api: Api) -> None:
-    made = await api.made(CONFIGS, config("a", {"x": "1"}))
+    config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
     answer = await api.get(f"{CONFIGS}/a", PROTOBUF_MEDIA_TYPE)
     assert answer.headers["content-type"] == PROTOBUF_MEDIA_TYPE
-    assert protobuf.decode(answer.body).value == made
+    assert protobuf.decode(answer.body).value == config_map
     refused = await api.get(f"{CONFIGS}/none", PROTOBUF_MEDIA_TYPE)
     status = protobuf.decode(refused.body).value
     assert (refused.code, status["kind"], status["reason"], status["code"]) == (404, "Status", "NotFound", 404)
@@ -191,14 +191,14 @@ async def test_lists_are_sent_as_protobuf(api: Api, kind: str) -> None:
 
 def frames(data: bytes) -> list[tuple[str, Any]]:
     """What a watch in protobuf has brought: types, and objects out of their envelopes."""
-    found = []
+    events = []
     while data:
         (length,) = struct.unpack(">I", data[:4])
         event = {number: value for number, _, value in split_fields(data[4 : 4 + length])}
         raw = next(value for _, _, value in split_fields(event[2]))
-        found.append((event[1].decode(), protobuf.decode(raw).value))
+        events.append((event[1].decode(), protobuf.decode(raw).value))
         data = data[4 + length :]
-    return found
+    return events
 
 
 async def test_watches_are_sent_as_protobuf_in_frames(api: Api) -> None:
@@ -207,9 +207,9 @@ async def test_watches_are_sent_as_protobuf_in_frames(api: Api) -> None:
         assert watching.headers["content-type"] == f"{PROTOBUF_MEDIA_TYPE};stream=watch"
         await api.delete(f"{CONFIGS}/a")
         await watching.until(lambda: len(frames(watching.data)) >= 2)
-        seen = frames(watching.data)
-    assert [(kind, each["metadata"]["name"]) for kind, each in seen[:2]] == [("ADDED", "a"), ("DELETED", "a")]
-    assert seen[0][1]["data"] == {"x": "1"}
+        events = frames(watching.data)
+    assert [(kind, manifest["metadata"]["name"]) for kind, manifest in events[:2]] == [("ADDED", "a"), ("DELETED", "a")]
+    assert events[0][1]["data"] == {"x": "1"}
 
 
 async def test_a_watch_from_a_forgotten_revision_ends_with_an_error_in_its_own_form(api: Api) -> None:
@@ -276,9 +276,9 @@ async def test_a_custom_kind_is_in_every_form_of_discovery_while_it_is_defined(a
         assert b"idget" in (await api.get(path)).body or path == "/apis/argosy.dev"
         assert (await api.get(path)).code == 200
     groups = orjson.loads((await api.get("/apis", AGGREGATED.format("v2"))).body)["items"]
-    own = next(each for each in groups if each["metadata"]["name"] == "argosy.dev")
+    own = next(group for group in groups if group["metadata"]["name"] == "argosy.dev")
     (resource,) = own["versions"][0]["resources"]
-    assert {each["subresource"] for each in resource["subresources"]} == {"status", "scale"}
+    assert {subresource["subresource"] for subresource in resource["subresources"]} == {"status", "scale"}
 
 
 PLAIN = [("/healthz", b"ok"), ("/livez", b"ok"), ("/readyz", b"ok"), ("/readyz?verbose", b"readyz check passed\n")]

@@ -71,10 +71,10 @@ class SlowClient:
 @asynccontextmanager
 async def unread(app: ApiServerApp, path: str, token: str = TOKEN, **headers: str) -> AsyncIterator[SlowClient]:
     client = SlowClient()
-    place, _, query = path.partition("?")
+    url_path, _, query = path.partition("?")
     pairs: Mapping[str, str] = {"authorization": f"Bearer {token}", **headers}
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in pairs.items()]
-    scope = {"type": "http", "method": "GET", "path": place, "query_string": query.encode(), "headers": raw}
+    scope = {"type": "http", "method": "GET", "path": url_path, "query_string": query.encode(), "headers": raw}
     scope["extensions"] = {FLOW_CONTROL_EXTENSION: {"abort": client.abort}}
     task = asyncio.create_task(app(scope, client.receive, client.send))
     try:
@@ -192,8 +192,8 @@ async def test_a_list_is_read_within_five_minutes_however_slowly_its_pieces_are(
 async def account(api: Api, name: str) -> str:
     await api.made("/api/v1/namespaces/default/serviceaccounts", named("v1", "ServiceAccount", name))
     request = named("authentication.k8s.io/v1", "TokenRequest", name, spec={})
-    made = await api.post(f"/api/v1/namespaces/default/serviceaccounts/{name}/token", request)
-    return str(made.json["status"]["token"])
+    response = await api.post(f"/api/v1/namespaces/default/serviceaccounts/{name}/token", request)
+    return str(response.json["status"]["token"])
 
 
 async def test_a_user_has_only_so_many_open_watches_and_another_user_has_its_own() -> None:
@@ -238,13 +238,13 @@ def test_one_user_never_holds_more_than_half_of_the_budget_and_others_find_room(
             while True:
                 held = budget.hold(user, 10)
                 held.__enter__()
-                kept.append(held)
+                reservations.append(held)
         assert refused.value.code == 429
         return budget.get_used_by(user)
 
-    kept: list[Any] = []
+    reservations: list[Any] = []
     assert [take("a"), take("b"), take("c")] == [500, 250, 120]
-    for held in kept:
+    for held in reservations:
         held.__exit__(None, None, None)
     assert budget.used_bytes == 0
 

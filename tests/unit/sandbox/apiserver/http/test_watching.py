@@ -45,7 +45,7 @@ async def test_from_a_revision_everything_after_it_is_told_once_and_in_order(api
         await api.made(CONFIGS, config("b"))
         events = await watching.count(4)
     assert watching.told == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a"), ("ADDED", "b")]
-    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert versions == sorted(set(versions)) and versions[0] > start
     async with api.watch(f"{CONFIGS}?resourceVersion={versions[2]}") as resumed:
         await resumed.count(1)
@@ -136,7 +136,7 @@ async def test_a_watch_without_bookmarks_gets_none(api: Api) -> None:
         await turns()
         clock.leap(LAST_BOOKMARK_LEAD_SECONDS)
         await watching.until(lambda: watching.ended)
-    assert [each["type"] for each in watching.events] == ["ADDED"]
+    assert [event["type"] for event in watching.events] == ["ADDED"]
 
 
 INITIAL = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
@@ -150,7 +150,7 @@ async def test_a_streamed_list_ends_with_a_marked_bookmark(api: Api) -> None:
         await watching.count(3)
         await api.made(CONFIGS, config("c"))
         events = await watching.count(4)
-    assert [each["type"] for each in events] == ["ADDED", "ADDED", "BOOKMARK", "ADDED"]
+    assert [event["type"] for event in events] == ["ADDED", "ADDED", "BOOKMARK", "ADDED"]
     mark = events[2]["object"]["metadata"]
     assert mark["annotations"]["k8s.io/initial-events-end"] == "true" and mark["resourceVersion"] == str(revision)
 
@@ -214,8 +214,8 @@ async def test_a_table_is_told_with_its_columns_once(api: Api) -> None:
         await watching.count(2)
         await api.made(CONFIGS, config("c"))
         events = await watching.count(3)
-    assert [len(each["object"]["columnDefinitions"]) > 0 for each in events] == [True, False, False]
-    assert [each["object"]["rows"][0]["cells"][0] for each in events] == ["a", "b", "c"]
+    assert [len(event["object"]["columnDefinitions"]) > 0 for event in events] == [True, False, False]
+    assert [event["object"]["rows"][0]["cells"][0] for event in events] == ["a", "b", "c"]
 
 
 async def test_columns_are_told_once_though_many_events_come_together(api: Api) -> None:
@@ -224,7 +224,7 @@ async def test_columns_are_told_once_though_many_events_come_together(api: Api) 
         await api.made(CONFIGS, config(name))
     async with api.watch(f"{CONFIGS}?resourceVersion={start}", TABLE_OF) as watching:
         events = await watching.count(3)
-    assert [len(each["object"]["columnDefinitions"]) > 0 for each in events] == [True, False, False]
+    assert [len(event["object"]["columnDefinitions"]) > 0 for event in events] == [True, False, False]
 
 
 async def test_what_leaves_is_told_through_the_last_finalizer_too(api: Api) -> None:

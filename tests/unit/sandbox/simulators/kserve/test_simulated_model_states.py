@@ -27,8 +27,13 @@ RUNTIME: Manifest = {"metadata": {"name": "it", "namespace": "default"}, "spec":
 
 
 def deployment(*conditions: tuple[str, str, str], generation: int = 1) -> Manifest:
-    said = [{"type": kind, "status": status, "reason": reason, "message": "m"} for kind, status, reason in conditions]
-    return {"metadata": {"generation": generation}, "status": {"observedGeneration": 1, "conditions": said}}
+    status_conditions = [
+        {"type": kind, "status": status, "reason": reason, "message": "m"} for kind, status, reason in conditions
+    ]
+    return {
+        "metadata": {"generation": generation},
+        "status": {"observedGeneration": 1, "conditions": status_conditions},
+    }
 
 
 def pod(state: Manifest, last: Manifest | None = None, name: str = "kserve-container") -> Manifest:
@@ -36,7 +41,7 @@ def pod(state: Manifest, last: Manifest | None = None, name: str = "kserve-conta
     return {"metadata": {"name": "pod"}, "status": {"containerStatuses": [container]}}
 
 
-def found(live: Manifest | None, *pods: Manifest, **more: Any) -> PredictorState:
+def build_state(live: Manifest | None, *pods: Manifest, **more: Any) -> PredictorState:
     return PredictorState(RuntimeChoice(RUNTIME), "", live, pods)._replace(**more)
 
 
@@ -62,13 +67,13 @@ ROLLING = deployment(("Available", "False", "MinimumReplicasUnavailable"), ("Pro
     ids=["none", "of an older spec", "up", "rolling", "too late", "no Pods", "a Pod was lost"],
 )
 def test_a_component_is_as_its_deployment(live: Manifest | None, status: str, reason: str) -> None:
-    said = build_component_condition(live, "PredictorReady")
-    assert (said.status, said.reason) == (status, reason)
+    condition = build_component_condition(live, "PredictorReady")
+    assert (condition.status, condition.reason) == (status, reason)
 
 
 def test_a_container_that_crashes_is_a_model_that_failed_to_load() -> None:
     ended = {"reason": "Error", "exitCode": 3, "message": "no such file"}
-    crashed = found(ROLLING, pod({"waiting": {"reason": "CrashLoopBackOff"}}, ended))
+    crashed = build_state(ROLLING, pod({"waiting": {"reason": "CrashLoopBackOff"}}, ended))
     assert build_predictor_condition(crashed) == KnativeCondition(
         "PredictorReady", "False", "ModelLoadFailed", "no such file"
     )
@@ -80,7 +85,7 @@ def test_a_container_that_crashes_is_a_model_that_failed_to_load() -> None:
 
 
 def test_the_time_of_a_failure_is_that_of_the_first_time_it_was_seen() -> None:
-    failed = found(ROLLING, storage_problem="gone")
+    failed = build_state(ROLLING, storage_problem="gone")
     first = build_model_status(failed, is_ready_now=False, previous={}, now=NOW)
     again = build_model_status(failed, is_ready_now=False, previous=first, now="2026-01-01T00:01:00Z")
     assert again["lastFailureInfo"]["time"] == NOW
@@ -89,14 +94,15 @@ def test_the_time_of_a_failure_is_that_of_the_first_time_it_was_seen() -> None:
 def test_a_container_beside_the_model_says_nothing_of_it() -> None:
     aside = pod({"waiting": {"reason": "CrashLoopBackOff"}}, {"reason": "Error", "exitCode": 1}, name="proxy")
     assert (
-        build_model_status(found(ROLLING, aside), is_ready_now=False, previous={}, now=NOW)["lastFailureInfo"] is None
+        build_model_status(build_state(ROLLING, aside), is_ready_now=False, previous={}, now=NOW)["lastFailureInfo"]
+        is None
     )
 
 
 @pytest.mark.parametrize("state", [ModelState.LOADING, ModelState.PENDING])
 def test_a_model_that_is_still_loading_is_not_ready_though_its_pods_are(state: ModelState) -> None:
-    said = build_predictor_condition(found(UP, probe_result=ProbeResult(state)))
-    assert said.status == "Unknown"
+    condition = build_predictor_condition(build_state(UP, probe_result=ProbeResult(state)))
+    assert condition.status == "Unknown"
 
 
 def test_ready_is_the_worst_of_what_decides() -> None:

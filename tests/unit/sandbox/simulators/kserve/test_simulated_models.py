@@ -18,12 +18,12 @@ from support.serving_manifests import (
     MODEL_KINDS,
     ROUTE,
     SERVICE,
-    judged,
+    assess_health,
     model,
     modelled,
     runtime,
 )
-from support.simulators import CLAIM, DEPLOYMENT, POD, World, condition, fail, key, made, simulated
+from support.simulators import CLAIM, DEPLOYMENT, POD, World, build_manifest, condition, fail, key, simulated
 
 pytestmark = pytest.mark.anyio
 URL = "https://web-default.apps.argosy.invalid"
@@ -45,8 +45,8 @@ def target(live: Manifest) -> str:
 
 
 async def ready(world: World, *manifests: Manifest) -> Manifest:
-    for each in manifests:
-        await world.cluster.create(each)
+    for manifest in manifests:
+        await world.cluster.create(manifest)
     return await world.becomes(SERVICE, is_ready)
 
 
@@ -59,8 +59,8 @@ async def test_a_model_becomes_ready_with_all_that_it_is_made_of(cluster: Embedd
         before = await world.settled()
         assert await world.settled() == before
     status = live["status"]
-    assert [each["type"] for each in status["conditions"]] == ["IngressReady", "PredictorReady", "Ready", "Stopped"]
-    assert [each["status"] for each in status["conditions"]] == ["True", "True", "True", "False"]
+    assert [entry["type"] for entry in status["conditions"]] == ["IngressReady", "PredictorReady", "Ready", "Stopped"]
+    assert [entry["status"] for entry in status["conditions"]] == ["True", "True", "True", "False"]
     assert (status["url"], status["address"]["url"]) == (URL, INSIDE)
     assert status["components"]["predictor"]["url"] == INSIDE
     assert status["modelStatus"]["states"] == {"activeModelState": "Loaded", "targetModelState": "Loaded"}
@@ -77,17 +77,19 @@ async def test_a_model_becomes_ready_with_all_that_it_is_made_of(cluster: Embedd
 async def test_the_documents_and_argo_cd_call_a_ready_model_healthy(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         live = await ready(world, runtime(), model())
-    assert judged(live, "strict") == ("Healthy", "InferenceService is ready")
-    assert judged(live) == ("Healthy", "InferenceService is healthy.")
+    assert assess_health(live, "strict") == ("Healthy", "InferenceService is ready")
+    assert assess_health(live) == ("Healthy", "InferenceService is healthy.")
 
 
 async def test_a_model_that_is_coming_up_is_progressing(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(fail("NotReady")))
-        live = await world.becomes(SERVICE, lambda it: condition(it, "PredictorReady")["reason"] == "ReplicaSetUpdated")
-        assert judged(live, "strict")[0] == judged(live)[0] == "Progressing"
-        assert judged(live, "strict")[1].endswith("(simulated by argosy)")
+        live = await world.becomes(
+            SERVICE, lambda service: condition(service, "PredictorReady")["reason"] == "ReplicaSetUpdated"
+        )
+        assert assess_health(live, "strict")[0] == assess_health(live)[0] == "Progressing"
+        assert assess_health(live, "strict")[1].endswith("(simulated by argosy)")
         assert live["status"]["modelStatus"]["transitionStatus"] == "InProgress" and "url" not in live["status"]
         await world.patch(SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
         await world.becomes(SERVICE, is_ready)
@@ -103,11 +105,11 @@ async def test_a_model_whose_pods_fail_is_not_ready_and_says_why(
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(fail(fault)))
-        live = await world.becomes(SERVICE, lambda it: condition(it, "Ready")["reason"] == reason)
+        live = await world.becomes(SERVICE, lambda service: condition(service, "Ready")["reason"] == reason)
     assert condition(live, "Ready")["status"] == "False"
-    health, message = judged(live, "strict")
+    health, message = assess_health(live, "strict")
     assert health == "Degraded" and "(simulated by argosy)" in message
-    assert judged(live)[0] == by_argo_cd
+    assert assess_health(live)[0] == by_argo_cd
 
 
 async def test_a_model_on_a_claim_that_is_not_there_has_failed_until_the_claim_comes(cluster: EmbeddedCluster) -> None:
@@ -118,10 +120,10 @@ async def test_a_model_on_a_claim_that_is_not_there_has_failed_until_the_claim_c
         failure = live["status"]["modelStatus"]["lastFailureInfo"]
         assert (failure["reason"], failure["exitCode"]) == ("ModelLoadFailed", 1)
         assert failure["message"] == 'persistentvolumeclaim "models" not found (simulated by argosy)'
-        assert judged(live, "strict") == ("Degraded", failure["message"])
-        assert judged(live)[0] == "Degraded" and "BlockedByFailedLoad" in judged(live)[1]
+        assert assess_health(live, "strict") == ("Degraded", failure["message"])
+        assert assess_health(live)[0] == "Degraded" and "BlockedByFailedLoad" in assess_health(live)[1]
         storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        await cluster.create(made("v1", "PersistentVolumeClaim", storage, "models"))
+        await cluster.create(build_manifest("v1", "PersistentVolumeClaim", storage, "models"))
         healed = await world.becomes(SERVICE, is_ready)
         assert "lastFailureInfo" not in healed["status"]["modelStatus"]
         (pod,) = await world.pods()
@@ -137,8 +139,8 @@ async def test_a_model_whose_storage_key_is_missing_has_failed_until_it_comes(cl
         assert "can't read storage secret storage-config" in condition(live, "Ready")["message"]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "storage-config", "namespace": "default"}}
         await cluster.create({**secret, "stringData": {"other": "{}"}})
-        said = "specified storage key minio not found in storage secret storage-config (simulated by argosy)"
-        await world.becomes(SERVICE, lambda it: condition(it, "Ready")["message"] == said)
+        message = "specified storage key minio not found in storage secret storage-config (simulated by argosy)"
+        await world.becomes(SERVICE, lambda service: condition(service, "Ready")["message"] == message)
         await cluster.patch(key(GroupKind("", "Secret"), "storage-config"), {"stringData": {"minio": "{}"}})
         await world.becomes(SERVICE, is_ready)
 
@@ -149,7 +151,7 @@ async def test_a_storage_fault_is_played_and_taken_back(cluster: EmbeddedCluster
         await cluster.create(model(fail("Storage")))
         live = await world.becomes(SERVICE, is_failed)
         assert live["status"]["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
-        assert judged(live, "strict")[0] == judged(live)[0] == "Degraded"
+        assert assess_health(live, "strict")[0] == assess_health(live)[0] == "Degraded"
         await world.patch(SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
         await world.becomes(SERVICE, is_ready)
 
@@ -167,11 +169,11 @@ async def test_while_a_new_model_cannot_be_loaded_the_old_one_stays(cluster: Emb
         await ready(world, runtime(), model())
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
         live = await world.becomes(SERVICE, is_failed)
-        pods = await world.pods_become(lambda found: len(found) == 2)
-        assert any(condition(each, "Ready")["status"] == "True" for each in pods)
+        pods = await world.pods_become(lambda live_pods: len(live_pods) == 2)
+        assert any(condition(pod, "Ready")["status"] == "True" for pod in pods)
         states = live["status"]["modelStatus"]["states"]
         assert states == {"activeModelState": "Loaded", "targetModelState": "FailedToLoad"}
-        assert "No model found in s3://models/does-not-exist" in judged(live, "strict")[1]
+        assert "No model found in s3://models/does-not-exist" in assess_health(live, "strict")[1]
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/web"}}}})
         await world.becomes(SERVICE, is_ready)
 
@@ -179,12 +181,14 @@ async def test_while_a_new_model_cannot_be_loaded_the_old_one_stays(cluster: Emb
 async def test_a_model_without_a_runtime_is_an_invalid_spec_until_one_comes(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(model())
-        live = await world.becomes(SERVICE, lambda it: it["status"]["modelStatus"]["transitionStatus"] == "InvalidSpec")
+        live = await world.becomes(
+            SERVICE, lambda service: service["status"]["modelStatus"]["transitionStatus"] == "InvalidSpec"
+        )
         failure = live["status"]["modelStatus"]["lastFailureInfo"]
         assert failure["reason"] == "NoSupportingRuntime"
         assert failure["message"] == "No runtime found to support specified framework/version (simulated by argosy)"
         assert condition(live, "Ready")["status"] == "Unknown"
-        assert judged(live)[0] == "Degraded" and judged(live, "strict")[0] == "Progressing"
+        assert assess_health(live)[0] == "Degraded" and assess_health(live, "strict")[0] == "Progressing"
         assert await world.all(DEPLOYMENT) == []
         await cluster.create(runtime())
         await world.becomes(SERVICE, is_ready)
@@ -193,8 +197,10 @@ async def test_a_model_without_a_runtime_is_an_invalid_spec_until_one_comes(clus
 async def test_a_runtime_that_is_named_and_missing_is_waited_for(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(model(runtime="later"))
-        said = "RuntimeNotRecognized"
-        await world.becomes(SERVICE, lambda it: it["status"]["modelStatus"]["lastFailureInfo"]["reason"] == said)
+        reason = "RuntimeNotRecognized"
+        await world.becomes(
+            SERVICE, lambda service: service["status"]["modelStatus"]["lastFailureInfo"]["reason"] == reason
+        )
         await cluster.create(runtime("later"))
         live = await world.becomes(SERVICE, is_ready)
         assert live["status"]["servingRuntimeName"] == "later"
@@ -204,11 +210,11 @@ async def test_a_model_that_is_stopped_is_suspended_and_its_parts_are_gone(clust
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
         await world.patch(SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": "true"}}})
-        live = await world.becomes(SERVICE, lambda it: condition(it, "Stopped")["status"] == "True")
-        assert judged(live) == judged(live, "strict") == ("Suspended", "InferenceService is Stopped")
+        live = await world.becomes(SERVICE, lambda service: condition(service, "Stopped")["status"] == "True")
+        assert assess_health(live) == assess_health(live, "strict") == ("Suspended", "InferenceService is Stopped")
         assert "url" not in live["status"] and "modelStatus" not in live["status"]
-        await world.becomes(DEPLOYMENT, lambda it: not it["metadata"], "web-predictor")
-        await world.becomes(ROUTE, lambda it: not it["metadata"])
+        await world.becomes(DEPLOYMENT, lambda deployment: not deployment["metadata"], "web-predictor")
+        await world.becomes(ROUTE, lambda route: not route["metadata"])
         await world.patch(SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": None}}})
         await world.becomes(SERVICE, is_ready)
 
@@ -220,8 +226,8 @@ async def test_events_tell_that_a_model_became_ready_and_that_it_failed(cluster:
         await world.becomes(SERVICE, is_failed)
         await world.settled()
         events = await world.all(GroupKind("", "Event"))
-    told = [each["reason"] for each in events if each["involvedObject"]["kind"] == "InferenceService"]
-    assert told == ["InferenceServiceReady", "InferenceServiceNotReady", "InternalError"]
+    reasons = [event["reason"] for event in events if event["involvedObject"]["kind"] == "InferenceService"]
+    assert reasons == ["InferenceServiceReady", "InferenceServiceNotReady", "InternalError"]
 
 
 async def test_a_model_that_nobody_exposes_is_reached_from_inside(cluster: EmbeddedCluster) -> None:
@@ -245,7 +251,7 @@ async def test_two_fields_of_a_model_are_set_by_the_webhook_and_owned_by_it(clus
         live = await cluster.apply(sent, manager="argocd-controller")
     assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
     assert live["spec"]["predictor"]["model"]["name"] == ""
-    (webhook,) = [each for each in live["metadata"]["managedFields"] if each["manager"] == "kserve-webhook"]
+    (webhook,) = [entry for entry in live["metadata"]["managedFields"] if entry["manager"] == "kserve-webhook"]
     fields = {"f:automountServiceAccountToken": {}, "f:model": {"f:name": {}}}
     assert webhook["fieldsV1"] == {"f:spec": {"f:predictor": fields}}
     assert live["metadata"]["generation"] == 1
@@ -282,21 +288,25 @@ async def test_a_model_that_cannot_be_is_refused(cluster: EmbeddedCluster) -> No
 async def test_in_serverless_mode_each_change_is_a_revision(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         live = await ready(world, runtime(), model({PRODUCT: "Serverless"}))
-        await world.becomes(DEPLOYMENT, lambda it: it["metadata"]["name"], "web-predictor-00001-deployment")
+        await world.becomes(
+            DEPLOYMENT, lambda deployment: deployment["metadata"]["name"], "web-predictor-00001-deployment"
+        )
         assert {"LatestDeploymentReady", "RoutesReady", "PredictorRouteReady"} <= {
-            each["type"] for each in live["status"]["conditions"]
+            entry["type"] for entry in live["status"]["conditions"]
         }
-        assert judged(live, "strict")[0] == judged(live)[0] == "Healthy"
+        assert assess_health(live, "strict")[0] == assess_health(live)[0] == "Healthy"
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"args": ["--max-model-len=8000"]}}}})
 
-        def has_second(it: Manifest) -> bool:
-            return bool(it["status"]["components"]["predictor"].get("latestReadyRevision") == "web-predictor-00002")
+        def has_second(service: Manifest) -> bool:
+            return bool(
+                service["status"]["components"]["predictor"].get("latestReadyRevision") == "web-predictor-00002"
+            )
 
-        live = await world.becomes(SERVICE, lambda it: has_second(it) and is_ready(it))
+        live = await world.becomes(SERVICE, lambda service: has_second(service) and is_ready(service))
         predictor = live["status"]["components"]["predictor"]
         assert predictor["previousRolledoutRevision"] == "web-predictor-00001"
         assert predictor["traffic"] == [{"latestRevision": True, "percent": 100, "revisionName": "web-predictor-00002"}]
-        await world.becomes(DEPLOYMENT, lambda it: not it["metadata"], "web-predictor-00001-deployment")
+        await world.becomes(DEPLOYMENT, lambda deployment: not deployment["metadata"], "web-predictor-00001-deployment")
 
 
 async def test_a_change_of_the_model_rolls_its_deployment(cluster: EmbeddedCluster) -> None:
@@ -304,12 +314,14 @@ async def test_a_change_of_the_model_rolls_its_deployment(cluster: EmbeddedClust
         await ready(world, runtime(), model())
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"resources": {"limits": {"cpu": "4"}}}}}})
 
-        def is_new(found: list[Manifest]) -> bool:
-            limits = [each["spec"]["containers"][0]["resources"].get("limits") for each in found]
+        def is_new(pods: list[Manifest]) -> bool:
+            limits = [pod["spec"]["containers"][0]["resources"].get("limits") for pod in pods]
             return limits == [{"cpu": "4"}]
 
         await world.pods_become(is_new)
-        live = await world.becomes(SERVICE, lambda it: is_ready(it) and it["status"]["observedGeneration"] == 2)
+        live = await world.becomes(
+            SERVICE, lambda service: is_ready(service) and service["status"]["observedGeneration"] == 2
+        )
         assert live["status"]["url"] == URL
 
 
@@ -317,8 +329,8 @@ async def test_a_changed_runtime_rolls_what_runs_on_it_unless_that_keeps_its_own
     keeps = {"serving.kserve.io/disable-auto-update": "true"}
     changed = {"spec": {"containers": [{"name": "kserve-container", "image": "vllm:next"}]}}
 
-    def is_new(it: Manifest) -> bool:
-        return bool(it["spec"]["template"]["spec"]["containers"][0]["image"] == "vllm:next")
+    def is_new(deployment: Manifest) -> bool:
+        return bool(deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "vllm:next")
 
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
@@ -338,7 +350,7 @@ async def test_what_somebody_changes_in_its_deployment_is_changed_back(cluster: 
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 3}}, "web-predictor")
-        await world.becomes(DEPLOYMENT, lambda it: it["spec"]["replicas"] == 1, "web-predictor")
+        await world.becomes(DEPLOYMENT, lambda deployment: deployment["spec"]["replicas"] == 1, "web-predictor")
 
 
 async def test_a_service_that_somebody_deletes_comes_back(cluster: EmbeddedCluster) -> None:
@@ -347,7 +359,7 @@ async def test_a_service_that_somebody_deletes_comes_back(cluster: EmbeddedClust
         await ready(world, runtime(), model())
         uid = (await world.get(service, "web-predictor"))["metadata"]["uid"]
         await cluster.delete(key(service, "web-predictor"))
-        await world.becomes(service, lambda it: it["metadata"]["uid"] != uid, "web-predictor")
+        await world.becomes(service, lambda manifest: manifest["metadata"]["uid"] != uid, "web-predictor")
 
 
 async def test_a_model_whose_parts_the_server_refuses_says_what_it_refused(cluster: EmbeddedCluster) -> None:
@@ -356,7 +368,7 @@ async def test_a_model_whose_parts_the_server_refuses_says_what_it_refused(clust
         await cluster.create(model(env=[{"name": "", "value": "x"}]))
         live = await world.becomes(SERVICE, is_failed)
         assert condition(live, "Ready")["reason"] == "ReconcileFailed"
-        assert judged(live, "strict")[0] == "Degraded" and "env" in judged(live, "strict")[1]
+        assert assess_health(live, "strict")[0] == "Degraded" and "env" in assess_health(live, "strict")[1]
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"env": None}}}})
         await world.becomes(SERVICE, is_ready)
 
@@ -396,20 +408,20 @@ class Answering:
 
 async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster) -> None:
     answers: list[ProbeResult] = [ProbeResult(ModelState.LOADING)]
-    asked: list[str] = []
+    probed_names: list[str] = []
 
     async def ask(service: Manifest) -> ProbeResult:
-        asked.append(service["metadata"]["name"])
+        probed_names.append(service["metadata"]["name"])
         return answers[-1]
 
     async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
         await cluster.create(runtime())
         await cluster.create(model())
-        live = await world.becomes(SERVICE, lambda it: target(it) == "Loading")
+        live = await world.becomes(SERVICE, lambda service: target(service) == "Loading")
         assert condition(live, "Ready")["status"] == "Unknown"
         answers.append(ProbeResult(ModelState.LOADED, url="http://127.0.0.1:8080"))
         live = await world.becomes(SERVICE, is_ready)
-        assert live["status"]["url"] == "http://127.0.0.1:8080" and set(asked) == {"web"}
+        assert live["status"]["url"] == "http://127.0.0.1:8080" and set(probed_names) == {"web"}
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
         live = await world.becomes(SERVICE, is_failed)
     assert live["status"]["url"] == "http://127.0.0.1:8080", "an address that leads nowhere says less"
@@ -423,4 +435,4 @@ async def test_a_model_that_answers_with_an_error_is_degraded(cluster: EmbeddedC
         await cluster.create(runtime())
         await cluster.create(model())
         live: Any = await world.becomes(SERVICE, is_failed)
-    assert judged(live, "strict") == ("Degraded", "model.pkl cannot be read")
+    assert assess_health(live, "strict") == ("Degraded", "model.pkl cannot be read")

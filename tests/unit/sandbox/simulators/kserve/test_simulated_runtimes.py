@@ -31,9 +31,9 @@ def test_a_runtime_of_the_namespace_is_taken_before_one_of_the_cluster() -> None
 
 
 def test_the_higher_priority_wins_and_none_comes_last() -> None:
-    found = [runtime("a"), runtime("b", format_(priority=1)), runtime("c", format_(priority=2))]
-    assert name_of(choose_runtime(VLLM, found, [])) == "c"
-    assert name_of(choose_runtime(VLLM, found[:2], [])) == "b"
+    runtimes = [runtime("a"), runtime("b", format_(priority=1)), runtime("c", format_(priority=2))]
+    assert name_of(choose_runtime(VLLM, runtimes, [])) == "c"
+    assert name_of(choose_runtime(VLLM, runtimes[:2], [])) == "b"
 
 
 def test_of_equal_ones_the_newest_is_taken() -> None:
@@ -58,9 +58,9 @@ def test_what_does_not_fit_is_not_taken(unfit: Manifest) -> None:
 
 
 def test_a_version_must_be_the_same() -> None:
-    wanted = {"modelFormat": {"name": "vLLM", "version": "2"}}
-    assert name_of(choose_runtime(wanted, [runtime("one", format_(version="1"))], [])) == "NoSupportingRuntime"
-    assert name_of(choose_runtime(wanted, [runtime("two", format_(version="2"))], [])) == "two"
+    model_spec = {"modelFormat": {"name": "vLLM", "version": "2"}}
+    assert name_of(choose_runtime(model_spec, [runtime("one", format_(version="1"))], [])) == "NoSupportingRuntime"
+    assert name_of(choose_runtime(model_spec, [runtime("two", format_(version="2"))], [])) == "two"
     assert name_of(choose_runtime(VLLM, [runtime("two", format_(version="2"))], [])) == "two"
 
 
@@ -91,8 +91,8 @@ def test_a_runtime_that_is_named_need_not_offer_itself() -> None:
 
 
 def test_the_webhook_changes_nothing_when_it_is_asked_again() -> None:
-    for each in (model(), model(predictor={"containers": [{"name": "side", "image": "x"}]})):
-        once = apply_defaults(each)
+    for service in (model(), model(predictor={"containers": [{"name": "side", "image": "x"}]})):
+        once = apply_defaults(service)
         assert apply_defaults(once) == once
 
 
@@ -121,19 +121,21 @@ def test_what_the_model_says_goes_over_what_the_runtime_says() -> None:
     base = runtime(volumes=[{"name": "shm", "emptyDir": {}}], annotations={"prometheus.io/port": "8080"})
     base["spec"]["containers"][0] |= {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]}
     beside = {"nodeSelector": {"gpu": "yes"}}
-    said = model(args=["--max-model-len=1"], env=[{"name": "B", "value": "2"}], predictor=beside)
-    made = build_pod_template(said, "predictor", base)
-    container = made["spec"]["containers"][0]
+    service = model(args=["--max-model-len=1"], env=[{"name": "B", "value": "2"}], predictor=beside)
+    pod_template = build_pod_template(service, "predictor", base)
+    container = pod_template["spec"]["containers"][0]
     assert container["args"] == ["--served-model-name=web", "--max-model-len=1"]
     assert container["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
-    assert made["spec"]["nodeSelector"] == {"gpu": "yes"} and made["spec"]["volumes"][0]["name"] == "shm"
-    assert made["metadata"]["annotations"]["prometheus.io/port"] == "8080"
-    assert made["metadata"]["labels"]["serving.kserve.io/inferenceservice"] == "web"
+    assert (
+        pod_template["spec"]["nodeSelector"] == {"gpu": "yes"} and pod_template["spec"]["volumes"][0]["name"] == "shm"
+    )
+    assert pod_template["metadata"]["annotations"]["prometheus.io/port"] == "8080"
+    assert pod_template["metadata"]["labels"]["serving.kserve.io/inferenceservice"] == "web"
 
 
 def test_marks_of_delivery_do_not_reach_the_pods() -> None:
-    said = model({"argocd.argoproj.io/tracking-id": "x", "sandbox.argosy.dev/fail": "NotReady", "mine": "kept"})
-    annotations = build_pod_template(said, "predictor", runtime())["metadata"]["annotations"]
+    service = model({"argocd.argoproj.io/tracking-id": "x", "sandbox.argosy.dev/fail": "NotReady", "mine": "kept"})
+    annotations = build_pod_template(service, "predictor", runtime())["metadata"]["annotations"]
     assert "mine" in annotations and not any(name.startswith(("argocd", "sandbox")) for name in annotations)
 
 
@@ -147,5 +149,5 @@ def test_marks_of_delivery_do_not_reach_the_pods() -> None:
 )
 def test_how_a_model_comes_to_its_pod(uri: str, containers: list[str], first: list[str]) -> None:
     pod = build_pod_template(model(storageUri=uri), "predictor", runtime())["spec"]
-    assert [each["name"] for each in pod["containers"]] == containers
-    assert [each["name"] for each in pod.get("initContainers") or ()] == first
+    assert [container["name"] for container in pod["containers"]] == containers
+    assert [init_container["name"] for init_container in pod.get("initContainers") or ()] == first

@@ -48,8 +48,8 @@ def test_every_old_style_framework_has_the_stock_runtime_that_kserve_would_choos
 
 
 def test_a_sklearn_model_that_speaks_the_second_protocol_is_served_by_mlserver() -> None:
-    wanted = apply_defaults(old_style(protocolVersion="v2"))["spec"]["predictor"]["model"]
-    chosen = choose_runtime(wanted, [], build_stock_runtimes())
+    model_spec = apply_defaults(old_style(protocolVersion="v2"))["spec"]["predictor"]["model"]
+    chosen = choose_runtime(model_spec, [], build_stock_runtimes())
     assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == "kserve-mlserver"
 
 

@@ -58,24 +58,24 @@ def test_a_model_that_is_not_loaded_says_why_on_every_path() -> None:
 
 
 def test_a_limit_of_tokens_never_hides_that_it_is_a_stub() -> None:
-    said = {"messages": [{"role": "user", "content": "one two three"}], "max_tokens": 1}
-    text = post("/v1/chat/completions", said).document["choices"][0]["message"]["content"]
+    body = {"messages": [{"role": "user", "content": "one two three"}], "max_tokens": 1}
+    text = post("/v1/chat/completions", body).document["choices"][0]["message"]["content"]
     assert text == "stub of web: simulated by argosy; no model runs here."
 
 
 def test_a_stream_says_the_same_as_the_whole_answer() -> None:
-    said = {"messages": [{"role": "user", "content": "one  two"}]}
-    whole = post("/v1/chat/completions", said).document["choices"][0]["message"]["content"]
-    *events, last = list(post("/v1/chat/completions", {**said, "stream": True}).events)
-    pieces = [json.loads(each)["choices"][0] for each in events]
-    assert "".join(each["delta"].get("content", "") for each in pieces) == whole
+    body = {"messages": [{"role": "user", "content": "one  two"}]}
+    whole = post("/v1/chat/completions", body).document["choices"][0]["message"]["content"]
+    *events, last = list(post("/v1/chat/completions", {**body, "stream": True}).events)
+    pieces = [json.loads(event)["choices"][0] for event in events]
+    assert "".join(piece["delta"].get("content", "") for piece in pieces) == whole
     assert pieces[-1]["finish_reason"] == "stop" and last == "[DONE]"
 
 
 def test_tensors_become_rows_and_predictions_become_tensors() -> None:
-    given = {"inputs": [{"name": "x", "shape": [2, 2], "datatype": "FP64", "data": [1, 2, 3, 4]}]}
-    assert read_rows(given) == [[1, 2], [3, 4]]
-    columns = {"inputs": [{"name": each, "shape": [2], "data": [1, 2]} for each in ("a", "b")]}
+    body = {"inputs": [{"name": "x", "shape": [2, 2], "datatype": "FP64", "data": [1, 2, 3, 4]}]}
+    assert read_rows(body) == [[1, 2], [3, 4]]
+    columns = {"inputs": [{"name": name, "shape": [2], "data": [1, 2]} for name in ("a", "b")]}
     assert read_rows(columns) == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
     assert build_tensor("y", [[1, 2], [3, 4]]) == {
         "name": "y",

@@ -10,7 +10,16 @@ from argosy.errors import ClusterError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image
-from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
+from support.serving_manifests import (
+    BUILD,
+    BUILD_CONFIG,
+    STREAM,
+    STREAM_TAG,
+    assess_health,
+    build_config,
+    modelled,
+    stream,
+)
 from support.simulators import World, fail, key
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +28,7 @@ START = "sandbox.argosy.dev/start-build"
 
 
 def has_phase(phase: str):  # type: ignore[no-untyped-def]
-    return lambda it: it["status"]["phase"] == phase
+    return lambda manifest: manifest["status"]["phase"] == phase
 
 
 async def start(world: World, wish: str) -> None:
@@ -31,13 +40,13 @@ async def test_a_build_config_builds_once_when_it_is_made_and_pushes_a_tag(clust
         await cluster.create(stream())
         await cluster.create(build_config())
         build = await world.becomes(BUILD, has_phase("Complete"), "web-1")
-        live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
-        tag = await world.becomes(STREAM_TAG, lambda it: it["image"], "model:latest")
+        live = await world.becomes(STREAM, lambda image_stream: image_stream["status"]["tags"][0]["items"], "model")
+        tag = await world.becomes(STREAM_TAG, lambda stream_tag: stream_tag["image"], "model:latest")
         before = await world.settled()
         assert await world.settled() == before
         assert len(await world.all(BUILD)) == 1
         assert (await world.get(BUILD_CONFIG))["status"]["lastVersion"] == 1
-    assert judged(build) == ("Healthy", "Build is Complete")
+    assert assess_health(build) == ("Healthy", "Build is Complete")
     digest = build["status"]["output"]["to"]["imageDigest"]
     assert live["status"]["tags"][0]["items"][0]["image"] == digest == tag["image"]["metadata"]["name"]
     assert build["status"]["startTimestamp"] and build["status"]["completionTimestamp"] and build["status"]["duration"]
@@ -52,10 +61,10 @@ async def test_a_build_is_started_once_for_each_wish(cluster: EmbeddedCluster) -
         assert await world.all(BUILD) == []
         await start(world, "one")
         await world.becomes(BUILD, has_phase("Complete"), "web-1")
-        await world.becomes(BUILD_CONFIG, lambda it: START not in it["metadata"].get("annotations", {}))
+        await world.becomes(BUILD_CONFIG, lambda manifest: START not in manifest["metadata"].get("annotations", {}))
         await start(world, "one")
         await world.becomes(BUILD, has_phase("Complete"), "web-2")
-        await world.becomes(BUILD_CONFIG, lambda it: START not in it["metadata"].get("annotations", {}))
+        await world.becomes(BUILD_CONFIG, lambda manifest: START not in manifest["metadata"].get("annotations", {}))
         assert len(await world.all(BUILD)) == 2
 
 
@@ -66,14 +75,16 @@ async def test_a_build_request_makes_the_next_build_with_what_it_says(cluster: E
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(triggers=[]))
-        asked = {**REQUEST, "env": [{"name": "LEVEL", "value": "2"}], "triggeredBy": [{"message": "by a test"}]}
-        assert (await cluster.create(asked, subresource_of=key(BUILD_CONFIG, "web"), dry_run=True))["kind"] == "Build"
-        both = await asyncio.gather(*(cluster.create(asked, subresource_of=key(BUILD_CONFIG, "web")) for _ in range(2)))
-        assert sorted(each["metadata"]["name"] for each in both) == ["web-1", "web-2"]
+        request = {**REQUEST, "env": [{"name": "LEVEL", "value": "2"}], "triggeredBy": [{"message": "by a test"}]}
+        assert (await cluster.create(request, subresource_of=key(BUILD_CONFIG, "web"), dry_run=True))["kind"] == "Build"
+        both = await asyncio.gather(
+            *(cluster.create(request, subresource_of=key(BUILD_CONFIG, "web")) for _ in range(2))
+        )
+        assert sorted(created_build["metadata"]["name"] for created_build in both) == ["web-1", "web-2"]
         build = await world.becomes(BUILD, has_phase("Complete"), "web-2")
-        await world.becomes(BUILD_CONFIG, lambda it: it["status"]["lastVersion"] == 2)
-    assert build["spec"]["strategy"]["dockerStrategy"]["env"] == asked["env"]
-    assert build["spec"]["triggeredBy"] == asked["triggeredBy"]
+        await world.becomes(BUILD_CONFIG, lambda manifest: manifest["status"]["lastVersion"] == 2)
+    assert build["spec"]["strategy"]["dockerStrategy"]["env"] == request["env"]
+    assert build["spec"]["triggeredBy"] == request["triggeredBy"]
 
 
 async def test_a_build_config_that_is_paused_refuses_a_build_request(cluster: EmbeddedCluster) -> None:
@@ -86,9 +97,11 @@ async def test_a_build_config_that_is_paused_refuses_a_build_request(cluster: Em
 async def test_a_build_waits_for_the_stream_that_it_pushes_to(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(build_config())
-        build = await world.becomes(BUILD, lambda it: it["status"]["reason"] == "InvalidOutputReference", "web-1")
-        assert build["status"]["phase"] == "New" and judged(build)[0] == "Progressing"
-        assert "ImageStream default/model not found" in judged(build)[1]
+        build = await world.becomes(
+            BUILD, lambda live_build: live_build["status"]["reason"] == "InvalidOutputReference", "web-1"
+        )
+        assert build["status"]["phase"] == "New" and assess_health(build)[0] == "Progressing"
+        assert "ImageStream default/model not found" in assess_health(build)[1]
         await cluster.create(stream())
         await world.becomes(BUILD, has_phase("Complete"), "web-1")
 
@@ -103,7 +116,7 @@ async def test_a_build_that_fails_is_degraded_and_says_why(cluster: EmbeddedClus
         await cluster.create(build_config(fail(fault)))
         build = await world.becomes(BUILD, has_phase("Failed"), "web-1")
         assert build["status"]["reason"] == reason
-        assert judged(build)[0] == "Degraded" and judged(build)[1].endswith("(simulated by argosy)")
+        assert assess_health(build)[0] == "Degraded" and assess_health(build)[1].endswith("(simulated by argosy)")
         assert not (await world.get(STREAM, "model")).get("status", {}).get("tags")
 
 
@@ -112,7 +125,7 @@ async def test_builds_of_one_config_run_one_after_another(cluster: EmbeddedClust
         await cluster.create(stream())
         await cluster.create(build_config(fail("NotReady")))
         first = await world.becomes(BUILD, has_phase("Running"), "web-1")
-        assert judged(first) == ("Progressing", "Build is Running")
+        assert assess_health(first) == ("Progressing", "Build is Running")
         await start(world, "again")
         await world.becomes(BUILD, has_phase("New"), "web-2")
         await world.settled()
@@ -129,7 +142,7 @@ async def test_a_build_that_is_cancelled_ends(cluster: EmbeddedCluster) -> None:
         await world.becomes(BUILD, has_phase("Running"), "web-1")
         await cluster.patch(key(BUILD, "web-1"), {"status": {"cancelled": True}}, subresource="status")
         build = await world.becomes(BUILD, has_phase("Cancelled"), "web-1")
-        assert judged(build)[0] == "Degraded"
+        assert assess_health(build)[0] == "Degraded"
 
 
 async def test_a_paused_config_starts_nothing(cluster: EmbeddedCluster) -> None:
@@ -138,7 +151,7 @@ async def test_a_paused_config_starts_nothing(cluster: EmbeddedCluster) -> None:
         await cluster.create(build_config({"openshift.io/build-config.paused": "true"}))
         await world.settled()
         assert await world.all(BUILD) == []
-        assert judged(await world.get(BUILD_CONFIG))[0] == "Suspended"
+        assert assess_health(await world.get(BUILD_CONFIG))[0] == "Suspended"
 
 
 async def test_only_the_newest_builds_are_kept(cluster: EmbeddedCluster) -> None:
@@ -148,34 +161,34 @@ async def test_only_the_newest_builds_are_kept(cluster: EmbeddedCluster) -> None
         await world.becomes(BUILD, has_phase("Complete"), "web-1")
         await start(world, "again")
         await world.becomes(BUILD, has_phase("Complete"), "web-2")
-        await world.becomes(BUILD, lambda it: not it["metadata"], "web-1")
+        await world.becomes(BUILD, lambda live_build: not live_build["metadata"], "web-1")
 
 
 async def test_a_tag_of_an_image_elsewhere_is_imported(cluster: EmbeddedCluster) -> None:
     tags = [{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/models/vllm:0.6"}}]
     async with modelled(cluster, STREAM) as world:
-        made = await cluster.create(stream(tags=tags))
-        assert made["spec"]["tags"][0]["generation"] == 1
-        live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
-        assert judged(live) == ("Healthy", "ImageStream is ready")
+        image_stream = await cluster.create(stream(tags=tags))
+        assert image_stream["spec"]["tags"][0]["generation"] == 1
+        live = await world.becomes(STREAM, lambda manifest: manifest["status"]["tags"][0]["items"], "model")
+        assert assess_health(live) == ("Healthy", "ImageStream is ready")
         image = live["status"]["tags"][0]["items"][0]["dockerImageReference"]
         assert image.startswith("registry.example.com/models/vllm@sha256:")
         other = [{**tags[0], "from": {"kind": "DockerImage", "name": "registry.example.com/models/vllm:0.7"}}]
         await world.patch(STREAM, {"spec": {"tags": other}}, "model")
-        again = await world.becomes(STREAM, lambda it: len(it["status"]["tags"][0]["items"]) == 2, "model")
-        assert again["spec"]["tags"][0]["generation"] == 2 and judged(again)[0] == "Healthy"
+        again = await world.becomes(STREAM, lambda manifest: len(manifest["status"]["tags"][0]["items"]) == 2, "model")
+        assert again["spec"]["tags"][0]["generation"] == 2 and assess_health(again)[0] == "Healthy"
 
 
 async def test_an_import_that_fails_is_degraded_until_the_wish_is_gone(cluster: EmbeddedCluster) -> None:
-    wanted = stream(tags=[{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/none:1"}}])
-    wanted["metadata"]["annotations"] = fail("ImagePull")
+    image_stream = stream(tags=[{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/none:1"}}])
+    image_stream["metadata"]["annotations"] = fail("ImagePull")
     async with modelled(cluster, STREAM) as world:
-        await cluster.create(wanted)
-        live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["conditions"], "model")
-        assert judged(live)[0] == "Degraded" and "simulated by argosy" in judged(live)[1]
+        await cluster.create(image_stream)
+        live = await world.becomes(STREAM, lambda manifest: manifest["status"]["tags"][0]["conditions"], "model")
+        assert assess_health(live)[0] == "Degraded" and "simulated by argosy" in assess_health(live)[1]
         await world.patch(STREAM, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}}, "model")
-        healed = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
-        assert judged(healed)[0] == "Healthy"
+        healed = await world.becomes(STREAM, lambda manifest: manifest["status"]["tags"][0]["items"], "model")
+        assert assess_health(healed)[0] == "Healthy"
 
 
 def test_an_image_that_is_pushed_twice_is_there_once() -> None:

@@ -38,7 +38,7 @@ KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
 async def played(cluster: EmbeddedCluster, variant: str = "", *, whole: bool = False) -> AsyncIterator[None]:
     """As the sandbox runs it; only where `whole`, with the many definitions that nothing here needs."""
     addon = make(variant)
-    needed = [each for each in addon.definitions if whole or each["spec"]["names"]["kind"] in NEEDED]
+    needed = [definition for definition in addon.definitions if whole or definition["spec"]["names"]["kind"] in NEEDED]
     async with run_addons([replace(addon, definitions=needed)], cluster, on_failure=lambda: None):
         yield
 
@@ -60,9 +60,9 @@ async def plays(cluster: Cluster, namespace: str, *names: str) -> bool:
     """Does each of these have one Pod that is ready?"""
     listing = await cluster.list(GroupKind("", "Pod"), namespace=namespace)
     ready = [
-        each["metadata"]["labels"]["app.kubernetes.io/name"]
-        for each in listing.items
-        if (each.get("status") or {}).get("phase") == "Running"
+        pod["metadata"]["labels"]["app.kubernetes.io/name"]
+        for pod in listing.items
+        if (pod.get("status") or {}).get("phase") == "Running"
     ]
     return sorted(set(names) & set(ready)) == sorted(names) and len(ready) == len(set(ready))
 
@@ -78,8 +78,8 @@ async def test_the_installation_is_there_and_says_what_it_is(cluster: EmbeddedCl
         await until(lambda: plays(cluster, GITOPS, SERVER.name, CONTROLLER.name, "cluster"))
 
         async def is_ready() -> bool:
-            found = [(await live(cluster, key)).get("status") or {} for key in (SERVER, CONTROLLER)]
-            return all(each.get("readyReplicas") == 1 for each in found)
+            statuses = [(await live(cluster, key)).get("status") or {} for key in (SERVER, CONTROLLER)]
+            return all(status.get("readyReplicas") == 1 for status in statuses)
 
         await until(is_ready)
         argocd, settings = await live(cluster, ARGOCD), await live(cluster, SETTINGS)
@@ -90,7 +90,7 @@ async def test_the_installation_is_there_and_says_what_it_is(cluster: EmbeddedCl
         host = (await live(cluster, ROUTE))["spec"]["host"]
         assert settings["data"]["url"] == f"https://{host}" and argocd["status"]["host"] == host
         [available_] = [
-            each for each in (await live(cluster, SERVER))["status"]["conditions"] if each["type"] == "Available"
+            entry for entry in (await live(cluster, SERVER))["status"]["conditions"] if entry["type"] == "Available"
         ]
         assert available_["status"] == "True" and "simulated by argosy" in available_["message"]
 
@@ -141,7 +141,7 @@ async def test_a_lost_owner_reference_is_repaired_and_a_foreign_one_stays(
 
         async def is_repaired() -> bool:
             references = (await live(cluster, SETTINGS))["metadata"]["ownerReferences"]
-            return [each["kind"] for each in references] == ["ConfigMap", "ArgoCD"]
+            return [reference["kind"] for reference in references] == ["ConfigMap", "ArgoCD"]
 
         await until(is_repaired)
 
@@ -170,12 +170,12 @@ async def test_nothing_is_written_while_nothing_changes(cluster: EmbeddedCluster
 
 
 async def test_the_password_is_made_once_and_kept(cluster: EmbeddedCluster, until: Until) -> None:
-    found = []
+    passwords = []
     for _ in range(2):
         async with played(cluster):
             await until(lambda: available(cluster))
-            found.append((await live(cluster, PASSWORD))["data"]["admin.password"])
-    assert found[0] == found[1] and len(found[0]) >= 32
+            passwords.append((await live(cluster, PASSWORD))["data"]["admin.password"])
+    assert passwords[0] == passwords[1] and len(passwords[0]) >= 32
 
 
 async def test_what_the_resource_owns_goes_with_it(cluster: EmbeddedCluster, until: Until) -> None:
@@ -225,7 +225,7 @@ async def test_another_namespace_gets_an_installation_of_its_own(cluster: Embedd
         await until(is_there)
         await until(lambda: plays(cluster, "team", "cd-repo-server", "cd-server", "cd-application-controller"))
         deployments = await cluster.list(SERVER.group_kind, namespace="team")
-        assert {each["metadata"]["name"] for each in deployments.items} == {"cd-repo-server", "cd-server"}
+        assert {deployment["metadata"]["name"] for deployment in deployments.items} == {"cd-repo-server", "cd-server"}
         assert await cluster.get(ResourceKey("route.openshift.io", "Route", "team", "cd-server")) is None
 
 
@@ -263,7 +263,7 @@ async def test_a_restarted_deployment_gets_a_new_pod_and_is_observed(cluster: Em
         listing = await cluster.list(
             GroupKind("", "Pod"), namespace=GITOPS, labels="app.kubernetes.io/name=openshift-gitops-server"
         )
-        return [each["metadata"]["name"] for each in listing.items]
+        return [pod["metadata"]["name"] for pod in listing.items]
 
     async with played(cluster):
         await until(lambda: plays(cluster, GITOPS, SERVER.name))
@@ -290,7 +290,7 @@ async def test_a_namespace_that_ends_is_let_go_in_silence(
             return await cluster.get(ResourceKey("", "Namespace", "", GITOPS)) is None
 
         await until(is_gone)
-        assert not [each.getMessage() for each in caplog.records if "being terminated" in each.getMessage()]
+        assert not [record.getMessage() for record in caplog.records if "being terminated" in record.getMessage()]
 
 
 async def test_pods_of_others_are_left_alone(cluster: EmbeddedCluster, until: Until) -> None:
@@ -298,13 +298,13 @@ async def test_pods_of_others_are_left_alone(cluster: EmbeddedCluster, until: Un
         "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}},
     }
-    mine = {
+    foreign_deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "mine", "namespace": "default"},
         "spec": spec,
     }
-    await cluster.create(mine)
+    await cluster.create(foreign_deployment)
     async with played(cluster):
         await until(lambda: available(cluster))
         await settled(cluster)

@@ -135,7 +135,7 @@ def test_an_empty_policy_is_a_choice_and_only_a_missing_one_gets_a_default() -> 
 
 
 def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
-    argocd = next(each for each in initial_objects.build_openshift_objects() if each["kind"] == "ArgoCD")
+    argocd = next(manifest for manifest in initial_objects.build_openshift_objects() if manifest["kind"] == "ArgoCD")
     text = build_config_data(ArgoCDInstance(argocd))["argocd-cm"]["resource.exclusions"]
     [entries] = read_yaml_documents(text)
     assert {"apiGroups": ["tekton.dev"], "kinds": ["TaskRun", "PipelineRun"], "clusters": ["*"]} in entries
@@ -146,10 +146,10 @@ def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
     ("written", "seconds"), [("120s", "120s"), ("3m0s", "180s"), ("1h30m", "5400s"), ("", None), ("soon", None)]
 )
 def test_app_sync_is_told_to_the_application_controller(written: str, seconds: str | None) -> None:
-    made = build_workloads(instance(controller={"appSync": written}))["applicationController"]
-    [container] = made["spec"]["template"]["spec"]["containers"]
-    found = {each["name"]: each["value"] for each in container.get("env", ())}
-    assert found.get("ARGOCD_RECONCILIATION_TIMEOUT") == seconds
+    workload = build_workloads(instance(controller={"appSync": written}))["applicationController"]
+    [container] = workload["spec"]["template"]["spec"]["containers"]
+    variables = {variable["name"]: variable["value"] for variable in container.get("env", ())}
+    assert variables.get("ARGOCD_RECONCILIATION_TIMEOUT") == seconds
 
 
 @pytest.mark.parametrize(
@@ -170,11 +170,15 @@ def test_app_sync_is_told_to_the_application_controller(written: str, seconds: s
     ],
 )
 def test_the_address_is_that_of_the_route_if_there_is_one(spec: dict[str, Any], host: str, url: str) -> None:
-    found = instance(**spec)
-    assert (found.host, build_config_data(found)["argocd-cm"]["url"]) == (host, url)
+    argocd = instance(**spec)
+    assert (argocd.host, build_config_data(argocd)["argocd-cm"]["url"]) == (host, url)
 
 
-@pytest.mark.parametrize("made", [initial_objects.build_openshift_objects, initial_objects.build_plain_objects])
-def test_every_first_object_says_that_it_is_simulated(made: Any) -> None:
-    said = {each["metadata"]["annotations"].get("sandbox.argosy.dev/simulated") for each in made()}
-    assert said == {"simulated by argosy"}
+@pytest.mark.parametrize(
+    "build_objects", [initial_objects.build_openshift_objects, initial_objects.build_plain_objects]
+)
+def test_every_first_object_says_that_it_is_simulated(build_objects: Any) -> None:
+    annotation_values = {
+        manifest["metadata"]["annotations"].get("sandbox.argosy.dev/simulated") for manifest in build_objects()
+    }
+    assert annotation_values == {"simulated by argosy"}

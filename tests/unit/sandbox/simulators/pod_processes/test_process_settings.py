@@ -27,11 +27,11 @@ POD: dict[str, Any] = {
 
 
 async def read(kind: str, name: str) -> Any:
-    known = {
+    objects = {
         ("ConfigMap", "words"): {"data": {"x": "1", "y": "2"}},
         ("Secret", "door"): {"data": {"key": base64.b64encode(b"sesame").decode()}},
     }
-    return known.get((kind, name))
+    return objects.get((kind, name))
 
 
 def test_variables_are_put_into_commands_as_kubernetes_does() -> None:
@@ -102,12 +102,12 @@ async def test_of_much_output_the_newest_is_kept(tmp_path: Path) -> None:
     for number in range(40):
         book.write(f"{number}:".encode() + b"x" * (MAX_FILE_BYTES // 10) + b"\n")
     book.close()
-    assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2 * MAX_FILE_BYTES
-    found = [
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2 * MAX_FILE_BYTES
+    lines = [
         line
         async for line in container_log_file.read_lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)
     ]
-    assert [line.partition(":")[0] for line in found] == ["38", "39"]
+    assert [line.partition(":")[0] for line in lines] == ["38", "39"]
 
 
 @pytest.mark.parametrize("sub", ["/etc", "../other", "link", "link/new", "a/../../b"])

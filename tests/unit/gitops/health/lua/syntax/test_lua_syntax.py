@@ -228,7 +228,7 @@ def test_any_text_gives_a_tree_or_a_syntax_error(text: str) -> None:
 @given(st.one_of(st.lists(TOKENS, max_size=8).map(" ".join), st.lists(PIECES, max_size=12).map("\n".join)))
 @settings(max_examples=examples(600), deadline=None)
 def test_a_script_is_read_exactly_where_luajit_reads_it(text: str) -> None:
-    theirs = LOAD(text)
+    load_error = LOAD(text)
     if "goto" in text.replace("goto a", "").replace("goto x", ""):
         return  # LuaJIT lets `goto` be a name, Argo CD's engine does not
-    assert (problem_of(text) is None) == (theirs is None), theirs
+    assert (problem_of(text) is None) == (load_error is None), load_error
