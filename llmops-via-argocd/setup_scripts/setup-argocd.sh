@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prepares a cluster with OpenShift GitOps: three namespaces, Argo CD's permission in each, and where to log in.
+# Prepares a cluster with OpenShift GitOps: creates three namespaces, grants Argo CD access to them, and prints the login URL.
 set -euo pipefail
 
-# --- the same lines in all four scripts: where argosy is ---
-# $ARGOSY, else .venv of the checkout that this file is in, else PATH. Needs no other program.
+# --- the same lines in all four scripts: find argosy ---
+# $ARGOSY, else .venv of the checkout that contains this file, else PATH. Uses no other program.
 case ${BASH_SOURCE[0]} in
   */*) here=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd -P) ;;
   *) here=$PWD ;;
@@ -33,7 +33,7 @@ usage() {
     "Usage: ${0##*/} [OPTIONS]" \
     "" \
     "Check that OpenShift GitOps is installed, create the namespaces llmops-dev, llmops-staging and" \
-    "llmops-prod, let Argo CD administer them, and say where Argo CD is. Safe to repeat." \
+    "llmops-prod, let Argo CD administer them, and print Argo CD's URL. Safe to repeat." \
     "" \
     "Options:" \
     "  --show-password    Print Argo CD's admin password, and not only the command that reads it" \

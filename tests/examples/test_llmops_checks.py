@@ -109,11 +109,11 @@ BROKEN = [
     ("a model before its runtime", SERVICE, 'sync-wave: "1"', 'sync-wave: "0"', "wave 0 is not before"),
     ("another namespace", DEV, "namespace: llmops-dev", "namespace: llmops-prod", "llmops-prod, not llmops-dev"),
     ("another prefix", DEV, "namePrefix: dev-", "namePrefix: test-", "the name does not begin with dev-"),
-    ("a key that stands twice", DEV, "namePrefix: dev-", "namePrefix: dev-\nnamePrefix: dev-", "Prefix stands twice"),
+    ("a key that stands twice", DEV, "namePrefix: dev-", "namePrefix: dev-\nnamePrefix: dev-", "duplicate key namePrefix"),
     ("a tab", DEV, "  - ../../base", "\t- ../../base", "a tab in the indentation"),
     ("spaces at an end", DEV, "../../base", "../../base  ", "line 7: spaces at the end"),
     ("a base that is not there", DEV, "../../base", "../../bass", "✗ dev does not build"),
-    ("an image that moves", RUNTIME, "rhel9@sha256:", "rhel9:latest #", "may change by itself"),
+    ("an image that moves", RUNTIME, "rhel9@sha256:", "rhel9:latest #", "is not pinned"),
     ("root", RUNTIME, "      ports:", "      securityContext: {privileged: true}\n      ports:", "privileged is on"),
     ("a folder of the node", RUNTIME, "emptyDir:", "hostPath: {path: /}\n      emptyDir:", "is a folder of the node"),
     ("a token in a variable", RUNTIME, "- name: HF_HOME", "- name: HF_TOKEN", "HF_TOKEN has a value"),
@@ -190,7 +190,7 @@ def test_a_sealed_secret_that_nobody_filled_is_refused_and_a_filled_one_passes(
     copy: Path, programs: dict[str, str]
 ) -> None:
     change(copy / DEV, "patches:", "components:\n  - ../../secret-examples/sealed-secret\npatches:")
-    assert "SealedSecret/dev-qwen25-05b-instruct: still has values" in check_all(copy, programs).stdout
+    assert "SealedSecret/dev-qwen25-05b-instruct: still has replace-me values" in check_all(copy, programs).stdout
     sealed = copy / "deploy_model/secret-examples/sealed-secret/sealedsecret.yaml"
     sealed.write_text(sealed.read_text().replace("replace-me", "AgB4x"))
     assert check_all(copy, programs).returncode == 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that what was rendered fits together and is as pipelines/expectations.yaml says.
+"""Checks that the rendered manifests are consistent and match pipelines/expectations.yaml.
 
-In: the folder of rendered overlays. Out: one line for each finding; exit code 1 if there is one. Never: asks a cluster.
+In: the folder of rendered overlays. Out: one line per finding; exit code 1 if there is one. Never: uses a cluster.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ def check(folder: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rendered", type=Path, help="the folder that render.sh has filled")
-    conclude(list(check(parser.parse_args().rendered)), "the environments fit together and are as expected")
+    parser.add_argument("rendered", type=Path, help="output folder of render.sh")
+    conclude(list(check(parser.parse_args().rendered)), "the environments are consistent and match the expectations")

@@ -1,7 +1,7 @@
 """Reads YAML files for the checks.
 
-In: paths. Out: documents as plain data, with the file they came from; findings as lines of text.
-Never: keeps silent about a key that stands twice, which YAML readers usually do.
+In: paths. Out: documents as plain data, with their file; findings as lines of text.
+Never: ignores a duplicate key, as YAML parsers usually do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parents[2]
 
 
 class Broken(Exception):
-    """A text that is not YAML; says where."""
+    """Invalid YAML; the message contains the line."""
 
 
 class Loader(yaml.SafeLoader):
@@ -28,7 +28,7 @@ class Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} stands twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -44,7 +44,7 @@ def parse(text: str) -> list[Any]:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The mappings of a file. A broken file is the linter's to report, so here it ends the check."""
+    """Return the mappings of a file. Exit on invalid YAML, which the linter reports."""
     try:
         return [document for document in parse(path.read_text(encoding="utf-8")) if isinstance(document, dict)]
     except (Broken, UnicodeDecodeError, OSError) as error:
@@ -52,7 +52,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def rendered(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The manifests of each environment, as render.sh has left them."""
+    """Return the manifests of each environment from the output of render.sh."""
     found = {path.stem: read(path) for path in sorted(folder.glob("*.yaml"))}
     return found or sys.exit(f"{folder}: nothing was rendered; run pipelines/scripts/render.sh first")
 
@@ -66,14 +66,14 @@ def name_of(manifest: dict[str, Any]) -> str:
 
 
 def dig(value: Any, *path: str) -> Any:
-    """What stands at the end of the path, or None: a manifest under test may have any shape."""
+    """Return the value at the path, or None: a manifest under test may have any structure."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
-    """Every mapping within a document."""
+    """Yield every mapping in a document."""
     if isinstance(value, dict):
         yield value
     for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

@@ -1,6 +1,6 @@
-"""Checks one rendered environment against what is expected of it.
+"""Checks one rendered environment against its expectations.
 
-In: its manifests and its entry of expectations.yaml. Out: findings, one sentence each. Never: reads a file.
+In: its manifests and its entry in expectations.yaml. Out: findings, one sentence each. Never: reads a file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WAVE = "argocd.argoproj.io/sync-wave"
 
 
 def amount(quantity: Any) -> Decimal | None:
-    """A quantity as a number; None if it is none."""
+    """Convert a quantity to a number; None if it is not a quantity."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", str(quantity))
     if not found or found[2] not in (*UNITS, "m"):
         return None
@@ -68,7 +68,7 @@ def check_resources(service: Manifest, expected: dict[str, Any]) -> Iterator[str
         if limited is None or requested is None or largest is None:
             yield f"{name}: the request {request} or the limit {limit} is not a quantity"
         elif not 0 < limited <= largest:
-            yield f"{name}: the limit {limit} is more than the {most} that are expected at most"
+            yield f"{name}: the limit {limit} is more than the {most} that expectations.yaml allows"
         elif requested > limited:
             yield f"{name}: the request {request} is more than the limit {limit}"
 
@@ -76,11 +76,11 @@ def check_resources(service: Manifest, expected: dict[str, Any]) -> Iterator[str
 def check_runtime(service: Manifest, runtimes: set[str]) -> Iterator[str]:
     if (runtime := dig(service, "spec", "predictor", "model", "runtime")) not in runtimes:
         known = ", ".join(sorted(map(str, runtimes))) or "none"
-        yield f"the runtime {runtime} does not exist, only {known}; a prefix does not reach this field"
+        yield f"the runtime {runtime} does not exist, only {known}; namePrefix does not change this field"
 
 
 def check_arguments(runtime: Manifest) -> Iterator[str]:
-    """A value that stands by itself belongs to the flag before it: a patch at the wrong place breaks that."""
+    """A separate value belongs to the flag before it; a patch at the wrong position breaks this pair."""
     for container in dig(runtime, "spec", "containers") or []:
         arguments = [str(each) for each in dig(container, "args") or []]
         for before, argument in zip(["", *arguments], arguments, strict=False):
@@ -97,7 +97,7 @@ def wave_of(manifest: Manifest) -> int:
 
 
 def check_waves(manifests: list[Manifest]) -> Iterator[str]:
-    """What a model needs must be there before it: Argo CD waits between waves, not within one."""
+    """The dependencies of a model must be in an earlier wave: Argo CD waits between waves, not within a wave."""
     services = of_kind("InferenceService", manifests)
     first = min(map(wave_of, services), default=0)
     for manifest in manifests:

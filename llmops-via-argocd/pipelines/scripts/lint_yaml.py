@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Lints every YAML file of the folder, and the patches within kustomizations, which are YAML within YAML.
+"""Lints every YAML file of the folder, and the patches in kustomizations, which are YAML inside YAML.
 
-In: nothing. Out: one line for each finding; exit code 1 if there is one. Never: changes a file.
+In: nothing. Out: one line per finding; exit code 1 if there is one. Never: changes a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def lint_text(text: str) -> list[str]:
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.endswith("\r"):
-            found.append(f"line {number}: ends as in Windows; use LF")
+            found.append(f"line {number}: Windows line ending; use LF")
         elif line != line.rstrip():
             found.append(f"line {number}: spaces at the end")
         if "\t" in line[: len(line) - len(line.lstrip())]:
@@ -36,7 +36,7 @@ def lint_operation(operation: Any) -> str:
     if not str(operation.get("path", "")).startswith("/"):
         return f"{kind}: the path must begin with /"
     if kind in NEEDS_VALUE and "value" not in operation:
-        return f"{kind} {operation['path']}: there is no value; is it indented as the path is?"
+        return f"{kind} {operation['path']}: there is no value; is it indented like the path?"
     return f"{kind} {operation['path']}: there is no from" if kind in NEEDS_FROM and "from" not in operation else ""
 
 
@@ -44,11 +44,11 @@ def lint_patch(patch: Any) -> list[str]:
     if not isinstance(patch, dict):
         return [f"{patch!r} is not a patch"]
     if "patch" not in patch:
-        return [] if "path" in patch else ["neither patch nor path; is it indented as the target is?"]
+        return [] if "path" in patch else ["neither patch nor path; is it indented like the target?"]
     try:
         documents = parse(str(patch["patch"]))
     except Broken as error:
-        return [f"{error}; is everything indented as it should be?"]
+        return [f"{error}; is everything indented correctly?"]
     if len(documents) == 1 and isinstance(documents[0], list):
         if "target" not in patch:
             return ["a list of operations needs a target"]

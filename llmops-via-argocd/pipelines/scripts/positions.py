@@ -1,4 +1,4 @@
-"""Checks patches that change an argument by its position, which nobody notices when the order changes.
+"""Checks patches that change an argument by its position: they break silently if the order changes.
 
 In: an overlay and the manifests of base. Out: findings, one sentence each. Never: reports bad YAML; the linter does.
 """
@@ -28,7 +28,7 @@ def check_positions(overlay: Path, originals: list[dict[str, Any]]) -> Iterator[
             if index >= length + (operation.get("op") == "add"):
                 yield f"{found[0]}: base has {length} arguments, counted from 0"
             elif found[1] not in tested:
-                yield f"{found[0]}: put a test of args/{max(index - 1, 0)} before it, so that a new order is noticed"
+                yield f"{found[0]}: put a test of args/{max(index - 1, 0)} before it, to detect a changed order"
 
 
 def operations_of(patch: Any) -> list[dict[str, Any]]:

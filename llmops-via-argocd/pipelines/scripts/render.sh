@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds every overlay into a file of the folder that is named: render.sh FOLDER. Needs kustomize or kubectl, and no cluster.
-# Plain sh, because the image of kustomize has nothing more.
+# Renders every overlay into a file in a folder: render.sh FOLDER. Needs kustomize or kubectl, and no cluster.
+# Plain sh, because the kustomize image has no other shell.
 set -eu
 
 case ${1:-} in

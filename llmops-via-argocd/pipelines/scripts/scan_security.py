@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Looks for what must not be in Git or in the cluster: credentials, Secrets with values, pods with too many rights.
+"""Finds credentials, Secrets with values and pods with too many permissions, which must not be in Git or the cluster.
 
-In: the folder of rendered overlays. Out: one line for each finding; exit code 1 if there is one.
+In: the folder of rendered overlays. Out: one line per finding; exit code 1 if there is one.
 Never: prints a credential that it found.
 """
 
@@ -35,7 +35,7 @@ def scan_text(path: Path) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), 1):
         for what, pattern in CREDENTIALS.items():
             if re.search(pattern, line):
-                yield f"{shown(path)}: line {number}: looks like {what}; remove it and make a new one"
+                yield f"{shown(path)}: line {number}: looks like {what}; remove it and replace the credential"
 
 
 def scan_secret(manifest: dict[str, Any]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def scan_pod(pod: dict[str, Any]) -> Iterator[str]:
     yield from (f"{field} is on" for field in ("hostNetwork", "hostPID", "hostIPC") if pod.get(field))
     for volume in pod.get("volumes") or []:
         if "hostPath" in volume:
-            yield f"the volume {volume.get('name')} is a folder of the node"
+            yield f"the volume {volume.get('name')} is a folder of the node (hostPath)"
     for container in [*(pod.get("containers") or []), *(pod.get("initContainers") or [])]:
         for finding in scan_container(container):
             yield f"container {container.get('name')}: {finding}"
@@ -66,23 +66,23 @@ def scan_container(container: dict[str, Any]) -> Iterator[str]:
         yield from scan_image(image)
     for variable in container.get("env") or []:
         if SECRET_NAME.search(str(variable.get("name"))) and variable.get("value"):
-            yield f"{variable['name']} has a value; take it from a Secret"
+            yield f"{variable['name']} has a value; read it from a Secret"
 
 
 def scan_image(image: str) -> Iterator[str]:
     tag = image.rpartition("/")[2].partition(":")[2]
     if "@sha256:" not in image and tag in ("", "latest"):
-        yield f"the image {image} may change by itself; give it a tag or a digest"
+        yield f"the image {image} is not pinned; use a tag or a digest"
 
 
 def scan_manifest(manifest: dict[str, Any]) -> Iterator[str]:
     kind = manifest.get("kind")
     if kind in RIGHTS:
-        yield "gives rights; a model needs none, and setup_scripts gives Argo CD its own"
+        yield "grants permissions; a model needs none, and setup_scripts grants those of Argo CD"
     if kind == "Secret":
         yield from scan_secret(manifest)
     if kind == "SealedSecret" and "replace-me" in (dig(manifest, "spec", "encryptedData") or {}).values():
-        yield "still has values that say replace-me"
+        yield "still has replace-me values"
     for mapping in walk(manifest):
         if isinstance(mapping.get("containers"), list):
             yield from scan_pod(mapping)
@@ -92,11 +92,11 @@ def scan_manifest(manifest: dict[str, Any]) -> Iterator[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rendered", type=Path, help="the folder that render.sh has filled")
+    parser.add_argument("rendered", type=Path, help="output folder of render.sh")
     environments = rendered(parser.parse_args().rendered)
     files = [path for path in sorted(FOLDER.rglob("*")) if path.is_file() and not NOT_SCANNED & set(path.parts)]
     findings = [finding for path in files for finding in scan_text(path)]
     for environment, manifests in environments.items():
         for manifest in manifests:
             findings += [f"{environment}: {name_of(manifest)}: {finding}" for finding in scan_manifest(manifest)]
-    conclude(findings, f"{len(files)} files and {len(environments)} environments: no credentials, no special rights")
+    conclude(findings, f"{len(files)} files and {len(environments)} environments: no credentials, no special permissions")

@@ -2,8 +2,8 @@
 # Writes the KServe health checks into the ArgoCD custom resource and waits until Argo CD has them. See README.md.
 set -euo pipefail
 
-# --- the same lines in all four scripts: where argosy is ---
-# $ARGOSY, else .venv of the checkout that this file is in, else PATH. Needs no other program.
+# --- the same lines in all four scripts: find argosy ---
+# $ARGOSY, else .venv of the checkout that contains this file, else PATH. Uses no other program.
 case ${BASH_SOURCE[0]} in
   */*) here=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd -P) ;;
   *) here=$PWD ;;

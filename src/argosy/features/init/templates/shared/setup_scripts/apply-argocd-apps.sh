@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Applies the three Applications of ../argocd-apps, and shows what Argo CD makes of them.
+# Applies the three Applications of ../argocd-apps, and lists them with their status.
 set -euo pipefail
 
-# --- the same lines in all four scripts: where argosy is ---
-# $ARGOSY, else .venv of the checkout that this file is in, else PATH. Needs no other program.
+# --- the same lines in all four scripts: find argosy ---
+# $ARGOSY, else .venv of the checkout that contains this file, else PATH. Uses no other program.
 case ${BASH_SOURCE[0]} in
   */*) here=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd -P) ;;
   *) here=$PWD ;;

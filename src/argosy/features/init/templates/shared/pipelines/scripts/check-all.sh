@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that must hold before a merge, in the order of the pipeline. All checks run, and one that fails makes the exit
-# code 1. Needs kustomize or kubectl, and python3 with PyYAML. Needs no cluster and no network.
+# Runs all checks that must pass before a merge, in the order of the pipeline. All of them run; the exit code is 1 if one
+# fails. Needs kustomize or kubectl, and python3 with PyYAML. Needs no cluster and no network.
 set -euo pipefail
 
 scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
