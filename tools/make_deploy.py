@@ -1,6 +1,6 @@
-"""Writes deploy/argosy, a Kustomize base of what `argosy install` prints: .venv/bin/python tools/make_deploy.py
+"""Writes deploy/argosy, a Kustomize base with the output of `argosy install`: .venv/bin/python tools/make_deploy.py
 
-In: the manifests of an installation. Out: one file a part, and a kustomization. Never: a manifest of its own.
+In: the manifests of an installation. Out: one file per part, and a kustomization. Never: adds a manifest.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from argosy.kube.objects import Manifest, dump_yaml
 FOLDER = Path(__file__).parents[1] / "deploy" / "argosy"
 HEAD = """\
 # argosy in a cluster: kubectl apply --server-side -k deploy/argosy
-# Made from `argosy install` by tools/make_deploy.py. Build the image from deploy/Containerfile, and say in an overlay
-# what it is called (`images:`) and by which name people ask for the page (--hostname).
+# Generated from `argosy install` by tools/make_deploy.py. Build the image from deploy/Containerfile, and set its name
+# (`images:`) and the hostname of the page (--hostname) in an overlay.
 """
 FILES = {
     "Namespace": "namespace", "CustomResourceDefinition": "definitions",
@@ -25,7 +25,7 @@ FILES = {
 
 
 def files() -> dict[str, str]:
-    """By their names."""
+    """Return the contents of the files by name."""
     parts: dict[str, list[Manifest]] = {}
     for manifest in build_manifests(InstallOptions()):
         part = str(manifest["metadata"]["name"]).removeprefix("argosy-")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Findings as annotations beside the code, a line in the summary of the job, and SARIF where it is asked for.
+# Reports findings as annotations of the code, a line in the job summary, and SARIF if requested.
 set -uo pipefail
 
 argosy=$RUNNER_TEMP/argosy/bin/argosy

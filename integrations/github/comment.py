@@ -1,7 +1,7 @@
-"""One comment on a pull request, written anew by each run instead of added to.
+"""Writes one comment on a pull request. Each run updates it instead of adding another one.
 
-In: a file with Markdown whose first line is a mark; GitHub's variables of a job. Out: the comment. Never: fails a job:
-what it would say stands in the summary, too.
+In: a Markdown file whose first line is a marker; the job's environment variables of GitHub. Out: the comment. Never:
+fails a job, because the job summary has the same text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> int:
         issues = f"/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
         print(f"{_told(issues, int(number), body)} the comment")
     except urllib.error.HTTPError as error:
-        # The token of a pull request from a fork may read alone.
+        # The token of a pull request from a fork is read-only.
         print(f"::notice title=argosy::the comment was not written: GitHub answered {error.code}; "
               "the summary of the job has it. The job needs `permissions: pull-requests: write`")  # fmt: skip
     except (urllib.error.URLError, TimeoutError) as error:
@@ -47,7 +47,7 @@ def _told(issues: str, number: int, body: str) -> str:
 
 
 def _known(comments: str, mark: str) -> int | None:
-    """The one of an earlier run; what a person quotes begins with something else."""
+    """Find the comment of an earlier run. Comments that quote it do not begin with the marker."""
     for page in range(1, MOST_PAGES + 1):
         found = _asked("GET", f"{comments}?per_page=100&page={page}")
         for each in found:

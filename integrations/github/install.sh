@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The argosy that this action is part of, in an environment of its own: the version is the one after the @ of `uses`.
+# Installs the argosy of this action into its own virtual environment: its version is the ref after the @ in `uses`.
 set -euo pipefail
 
 place=$RUNNER_TEMP/argosy

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What the branch would change: in the summary of the job, as outputs, and in a file for the comment.
+# Reports what the branch would change: in the job summary, as outputs, and in a file for the comment.
 set -uo pipefail
 
 argosy=$RUNNER_TEMP/argosy/bin/argosy
 cd "$GITHUB_WORKSPACE" || exit 2
 said=$RUNNER_TEMP/argosy-preview.md
 base=$INPUT_BASE
-# On a pull request GitHub checks out the merge of both sides: its first parent is what it would be merged into.
+# For a pull request GitHub checks out the merge commit: its first parent is the base branch.
 if [ -z "$base" ] && [ -n "${GITHUB_BASE_REF:-}" ] && git rev-parse --quiet --verify 'HEAD^2' > /dev/null; then
   base='HEAD^1'
 fi

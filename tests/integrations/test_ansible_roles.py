@@ -226,7 +226,7 @@ def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbo
     ask(plain, "-n", "argocd", *awaited)
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
     done = run(plain, argocd_namespace="argocd", wait_retries=1)
-    assert done.code != 0 and "argocd-application-controller in namespace argocd does not run (no pod)" in done.words
+    assert done.code != 0 and "argocd-application-controller in namespace argocd is not running (no pod)" in done.words
     ask(plain, "scale", *controller, "--replicas=1")
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
 

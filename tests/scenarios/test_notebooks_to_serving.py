@@ -151,9 +151,9 @@ async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> 
     assert app["status"]["operationState"]["syncResult"]["revision"] == commit
     failed = await status_of(room, JOBS[-1])
     assert failed["phase"] == "Failed" and failed["message"].startswith("Cell execution failed: AssertionError: ")
-    assert failed["message"].endswith("% are right, and 90% are asked for")
+    assert failed["message"].endswith("% is below the required 90%")
     error_message = next(result["errorMessage"] for result in failed["results"] if result["status"] == "Failure")
-    assert error_message.startswith("AssertionError: ") and error_message.endswith("% are right, and 90% are asked for")
+    assert error_message.startswith("AssertionError: ") and error_message.endswith("% is below the required 90%")
     await room.until(lambda status: status["health"]["status"] == "Degraded", APP)
     assert await answer(room, 0.5, 1, 0) == served
     assert served["version"] == "2"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes the Git credentials to the Secrets that builds, notebooks and ExternalSecrets read.
-# In: GITEA_USERNAME and GITEA_PASSWORD, else what the Gitea object in the cluster says. Out: two Secrets in $NAMESPACE.
-# Never prints a password, and never hands one to a program as an argument, where a list of processes would show it.
+# In: GITEA_USERNAME and GITEA_PASSWORD, else the credentials of the Gitea object in the cluster. Out: two Secrets in $NAMESPACE.
+# Never prints a password, and never passes one as a command argument, which the process list would show.
 set -eu
 set +x
 
@@ -35,7 +35,7 @@ encoded() {
   printf '%s' "$1" | base64 | tr -d '\n'
 }
 
-# printf is part of the shell: the values pass through a pipe only. Server-side apply keeps them out of annotations, too.
+# printf is a shell builtin, so the values pass only through a pipe. Server-side apply stores no copy in an annotation.
 write_secret() {
   printf '%s\n' "apiVersion: v1" "kind: Secret" "type: $2" "metadata:" "  name: $1" "  namespace: $NAMESPACE" "  labels:" \
     "    app.kubernetes.io/component: external-secrets" "    app.kubernetes.io/managed-by: load-env-secrets" \

@@ -43,7 +43,7 @@ DEFAULT_COMMIT_MESSAGE = "Align Applications with the live state"
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "align",
-        help="the smallest changes in Git that make Applications Synced, proven",
+        help="find the smallest changes in Git that make Applications Synced, with proof",
         description="Proposes ignore rules, branches, sync options and more, and compares again to prove them.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -66,7 +66,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
         "--message",
         default=DEFAULT_COMMIT_MESSAGE,
         metavar="TEXT",
-        help=f"of that commit (default: {DEFAULT_COMMIT_MESSAGE!r})",
+        help=f"message of that commit (default: {DEFAULT_COMMIT_MESSAGE!r})",
     )
     forms = ["text", "json", "yaml"]
     add("-o", "--output", choices=forms, default="text", help="text (default), json or yaml")

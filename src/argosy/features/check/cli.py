@@ -37,7 +37,7 @@ COLOURS = {"error": "31", "warning": "33", "info": "36"}
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "check",
-        help="find what is wrong in Git, before anything is deployed",
+        help="find problems in Git before anything is deployed",
         description="Finds and renders every Application, and applies all rules. No cluster is needed.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -40,7 +40,7 @@ PROGRESS_DELAY_SECONDS = 1.0  # before progress is shown
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="what is wrong with an installation and its Applications, why, and what helps",
+        help="find problems of an installation and its Applications, with causes and fixes",
         description="Reads an installation and its Applications, and changes nothing. Exit code 1: problems found.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

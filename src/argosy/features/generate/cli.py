@@ -39,8 +39,8 @@ EXAMPLES_BY_COMMAND = {
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "generate",
-        help="print manifests that hold up a sync, and settings for notifications",
-        description="Manifests for your repository, on stdout. They need no argosy in the cluster.",
+        help="generate manifests of sync gates, and settings for notifications",
+        description="Prints manifests for your repository on stdout. They do not need argosy in the cluster.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -52,47 +52,51 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_image(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add_command(
-        parts, "wait-for-image", "a Job that holds up a sync until an image is built", run_wait_for_image
+        parts, "wait-for-image", "print a Job that blocks a sync until an image is built", run_wait_for_image
     )
-    parser.add_argument("--name", required=True, metavar="NAME", help="the BuildConfig that builds it")
-    parser.add_argument("--image-tag", required=True, metavar="STREAM:TAG", help="the tag to wait for")
-    parser.add_argument("--sync-wave", type=int, default=-3, metavar="N", help="the Job's wave (default: -3)")
+    parser.add_argument("--name", required=True, metavar="NAME", help="BuildConfig that builds the image")
+    parser.add_argument("--image-tag", required=True, metavar="STREAM:TAG", help="image stream tag to wait for")
+    parser.add_argument("--sync-wave", type=int, default=-3, metavar="N", help="sync wave of the Job (default: -3)")
     _add_common_flags(parser, "", 30, "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest")
     parser.add_argument("--auto-start", action="store_true", help="start a build if there is none")
-    parser.add_argument("--with-rbac", action="store_true", help="also the service account with its Role")
+    parser.add_argument("--with-rbac", action="store_true", help="also print its service account and Role")
 
 
 def _add_notebook(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add_command(
-        parts, "wait-for-notebook", "a Job that blocks a wave until a notebook succeeded", run_wait_for_notebook
+        parts, "wait-for-notebook", "print a Job that blocks a wave until a notebook succeeded", run_wait_for_notebook
     )
-    parser.add_argument("--name", required=True, metavar="JOB", help="the NotebookValidationJob to wait for")
-    help_text = "the wave that must not begin; the Job goes into the one before it (default: 4)"
+    parser.add_argument("--name", required=True, metavar="JOB", help="NotebookValidationJob to wait for")
+    help_text = "wave to block; the Job is in the wave before it (default: 4)"
     parser.add_argument("--block-wave", type=int, default=4, metavar="N", help=help_text)
-    help_text = "the notebook's wave, to be checked against the blocked one"
+    help_text = "wave of the notebook; must be before the blocked wave"
     parser.add_argument("--notebook-wave", type=int, metavar="N", help=help_text)
     _add_common_flags(parser, "argocd-sync-waiter", 10, "bitnami/kubectl:latest")
-    parser.add_argument("--without-rbac", action="store_true", help="leave out the service account and its Role")
+    parser.add_argument("--without-rbac", action="store_true", help="do not print the service account and its Role")
 
 
 def _add_notifications(parts: Commands[argparse.ArgumentParser]) -> None:
-    help_text = "triggers and templates for an Argo CD with a notifications controller of its own"
+    help_text = "print triggers and templates for Argo CD's own notifications controller"
     parser = _add_command(parts, "notifications", help_text, run_notifications)
-    parser.add_argument("-n", "--namespace", default="argocd", metavar="NS", help="where Argo CD is (default: argocd)")
-    help_text = "who hears of it, for all Applications; repeatable"
+    parser.add_argument(
+        "-n", "--namespace", default="argocd", metavar="NS", help="namespace of Argo CD (default: argocd)"
+    )
+    help_text = "recipient of the notifications of all Applications; repeatable"
     parser.add_argument("--subscribe", action="append", default=[], metavar="SERVICE:RECIPIENT", help=help_text)
-    help_text = "a NotificationsConfiguration, for an Argo CD whose settings belong to an operator"
+    help_text = "print a NotificationsConfiguration, for an Argo CD that an operator manages"
     parser.add_argument("--operator", action="store_true", help=help_text)
     parser.add_argument("-o", "--output", choices=["yaml", "json"], default="yaml", help="yaml or json")
 
 
 def _add_common_flags(parser: argparse.ArgumentParser, account: str, interval: int, image: str) -> None:
-    parser.add_argument("-n", "--namespace", required=True, metavar="NS", help="namespace of all of it")
-    help_text = f"who runs the Job (default: {account or 'one of its own, named as the Job'})"
+    parser.add_argument("-n", "--namespace", required=True, metavar="NS", help="namespace of all objects")
+    help_text = f"service account of the Job (default: {account or 'its own, with the name of the Job'})"
     parser.add_argument("--service-account", default=account, metavar="SA", help=help_text)
-    parser.add_argument("--timeout", type=int, default=3600, metavar="S", help="give up after (default: 3600)")
-    parser.add_argument("--interval", type=int, default=interval, metavar="S", help=f"look every (default: {interval})")
-    parser.add_argument("--image", default=image, help=f"the Job's own image (default: {image})")
+    help_text = "seconds after which the Job fails (default: 3600)"
+    parser.add_argument("--timeout", type=int, default=3600, metavar="S", help=help_text)
+    help_text = f"seconds between two checks (default: {interval})"
+    parser.add_argument("--interval", type=int, default=interval, metavar="S", help=help_text)
+    parser.add_argument("--image", default=image, help=f"image of the Job (default: {image})")
     parser.add_argument("-o", "--output", choices=["yaml", "json"], default="yaml", help="yaml or json")
 
 
@@ -151,8 +155,8 @@ def run_notifications(args: argparse.Namespace) -> int:
 
     manifest = build_export(args.namespace, args.subscribe, is_operated=args.operator)
     print(render_manifests([manifest], args.output), end="")
-    print("services and their secrets are yours: keys service.<type>, see docs/reference/notifications.md; apply with "
-          "kubectl apply --server-side, which leaves other keys alone", file=sys.stderr)  # fmt: skip
+    print("add the services and their secrets yourself: keys service.<type>, see docs/reference/notifications.md; "
+          "apply with kubectl apply --server-side, which keeps other keys", file=sys.stderr)  # fmt: skip
     return 0
 
 

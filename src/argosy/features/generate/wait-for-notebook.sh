@@ -1,6 +1,6 @@
 # Waits until a NotebookValidationJob has ended.
 # Reads NAME (of the job), NAMESPACE, TIMEOUT and INTERVAL (seconds).
-# Ends with 0 if it succeeded, with 1 if it failed or may not be read, and with 2 when time is up.
+# Exits with 0 if it succeeded, with 1 if it failed or permissions are missing, and with 2 after the timeout.
 set -u
 began=$(date +%s)
 refusals=0
@@ -20,7 +20,7 @@ while :; do
     seen=${answer#*/}
     seen=${seen%%/*}
     phase=${answer##*/}
-    # A controller that tells which generation it saw may still show the end of an earlier run
+    # If observedGeneration is behind, the phase is that of an earlier run
     if [ "${seen:-$asked}" != "$asked" ]; then phase=Outdated; fi
     last="its phase is ${phase:-not set}"
   else

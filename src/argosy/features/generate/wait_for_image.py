@@ -36,7 +36,7 @@ class ImageWait:
     image_tag: str
     namespace: str
     wave: int = -3
-    service_account: str = ""  # empty: one of its own, named as the Job
+    service_account: str = ""  # empty: its own account, with the name of the Job
     timeout: int = 3600
     interval: int = 30
     image: str = DEFAULT_IMAGE

@@ -19,17 +19,17 @@ See also: docs/guides/new-repository.md
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "init",
-        help="make a repository with a model, three environments and checks",
-        description="A new Git repository with a model, three environments, a notebook and the checks before a merge.",
+        help="create a repository with a model, three environments and checks",
+        description="Creates a Git repository with a model, three environments, a notebook and checks before a merge.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="where: a new folder or an empty one")
-    help_text = "what Applications and namespaces begin with (default: llmops)"
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a new or empty folder")
+    help_text = "name prefix of Applications and namespaces (default: llmops)"
     parser.add_argument("--name", default="llmops", metavar="NAME", help=help_text)
-    help_text = "where it will be pushed to; Argo CD reads it from there (default: a placeholder)"
+    help_text = "URL to push the repository to; Argo CD reads it from there (default: a placeholder)"
     parser.add_argument("--repo-url", default="", metavar="URL", help=help_text)
-    parser.add_argument("--no-commit", action="store_true", help="leave the first commit to you")
+    parser.add_argument("--no-commit", action="store_true", help="do not create the first commit")
     parser.set_defaults(run=run_init)
 
 

@@ -36,7 +36,7 @@ COLOURS: Final = {"+": "32", "~": "33", "-": "31"}
 def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "preview",
-        help="what a branch would change, before it is merged",
+        help="show what a branch would change, before it is merged",
         description="Renders changed Applications on both sides and reports the effects: restarts,\n"
         "deletions, resource requests. No cluster is needed.",
         epilog=EXAMPLES,

@@ -1,5 +1,5 @@
-"""A cluster of this process for those who try something out: tests first of all.
+"""An in-process cluster, mainly for tests.
 
-In: a folder for what it writes, Applications with the folders that they are read from. Out: a cluster that behaves like
-one, and Applications that are delivered to it. Never: reaches another cluster; outlives whoever opened it.
+In: a folder for its files, Applications with the local folders of their sources. Out: a cluster, and Applications that
+are synced to it. Never: uses another cluster; stays open after the caller has closed it.
 """

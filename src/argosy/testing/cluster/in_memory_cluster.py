@@ -1,6 +1,6 @@
-"""The cluster, what plays in it, and an engine where somebody wants one.
+"""The cluster, its simulators, and an engine if an Application is delivered.
 
-In: a folder. Out: a Stage. Never: starts an engine or a server that nobody asked for.
+In: a folder. Out: a Stage. Never: starts an engine or a server before it is used.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SERVED_SECONDS: Final = 10.0
 
 @dataclass
 class Stage:
-    """Open until whoever opened it is done; `end` collects what began meanwhile."""
+    """An open cluster; closing `end` stops everything that was started meanwhile."""
 
     cluster: EmbeddedCluster
     folder: Path
     token: str
     end: contextlib.AsyncExitStack
     crew: ProcessPool
-    homes: dict[str, Path] = field(default_factory=dict)  # address → the folder that is read instead
+    homes: dict[str, Path] = field(default_factory=dict)  # repository URL → local folder that replaces it
     _api: str = ""
     _is_delivering: bool = False
 

@@ -1,6 +1,6 @@
-"""Repositories, some of which are read from folders as they are now, committed or not.
+"""Repositories, some of which are replaced by local folders, including uncommitted changes.
 
-In: addresses with their folders. Out: Checkout. Never: asks a host for what a folder stands for.
+In: repository URLs with their folders. Out: Checkout. Never: fetches a repository that a folder replaces.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.checked_out_head import read_head
 
-LOCAL: Final = "working-tree"  # stands for the revision of files that no commit holds
+LOCAL: Final = "working-tree"  # the revision of uncommitted files
 
 
 class WorkingTrees(Repositories):
     def __init__(self, mirrors: Path, homes: Mapping[str, Path]) -> None:
         super().__init__(mirrors, SourceSettings())
         self._homes = homes
-        self.looks = 0  # how often somebody said that files may be others now
+        self.looks = 0  # incremented when the files may have changed
 
     async def checkout(self, url: str, ref: str, **more: Any) -> Checkout:
         home = self._homes.get(url)
         if home is None:
             return await super().checkout(url, ref, **more)
-        # What was rendered of a revision is remembered: files that changed need another name.
+        # Renderings are cached by revision, so changed files need a new revision name.
         revision = read_head(str(home)).commit if self.looks <= 1 else ""
         return Checkout(FolderTree(home), revision or f"{LOCAL}-{self.looks}")
 

@@ -1,7 +1,7 @@
-"""Filters that merge health checks into what an Argo CD has.
+"""Filters that merge health checks into the settings of an Argo CD.
 
-In: an ArgoCD resource or argocd-cm as read, and a list of {group, kind, check}. Out: the patch that is missing, and
-words about it. Never: loses the check of a kind that is not in the list; asks a cluster.
+In: a live ArgoCD resource or argocd-cm, and a list of {group, kind, check}. Out: the patch to apply, and a description
+of its changes. Never: removes the check of a kind that is not in the list; uses a cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FIELD = "resourceHealthChecks"
 
 
 def kind_of(entry: Any) -> tuple[str, str] | None:
-    """Group and kind; None for what is no entry."""
+    """Return group and kind; None if this is not a valid entry."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
         return None
     return (entry.get("group") or "", entry["kind"])
@@ -26,12 +26,12 @@ def name_of(entry: Any) -> str:
 
 
 def key_of(entry: Any) -> str:
-    """Its place in argocd-cm."""
+    """Return the key of the check in argocd-cm."""
     return PREFIX + "_".join(part for part in kind_of(entry) or () if part)
 
 
 def merged(entries: list[Any], wanted: list[Any]) -> list[Any]:
-    """Entries of others stay as and where they are; ours take the place they had, once; new ones stand at the end."""
+    """Merge the entries: other kinds are unchanged, ours are replaced in place and once, new ones appended."""
     ours = {kind_of(entry): entry for entry in wanted}
     left = dict(ours)
     result = []
@@ -45,7 +45,7 @@ def merged(entries: list[Any], wanted: list[Any]) -> list[Any]:
 
 
 def patch(live: Any, wanted: list[Any]) -> dict[str, Any]:
-    """{type, content} for `kubectl patch`; empty if nothing is missing."""
+    """Build {type, content} for `kubectl patch`; empty if there is nothing to change."""
     if live["kind"] == "ConfigMap":
         data = {key_of(entry): entry["check"] for entry in _missing(live, wanted)}
         return {"type": "merge", "content": {"data": data}} if data else {}
@@ -54,8 +54,8 @@ def patch(live: Any, wanted: list[Any]) -> dict[str, Any]:
     result = merged(entries or [], wanted)
     if result == (entries or []):
         return {}
-    # A patch replaces the list. The test refuses it if somebody changed the list after it was read; to compare versions
-    # would refuse it after every change of the status as well.
+    # The patch replaces the list. The test makes it fail if the list was changed after it was read. A test of the
+    # resourceVersion would also fail after every change of the status.
     if entries is not None:
         return _guarded(f"/spec/{FIELD}", entries, f"/spec/{FIELD}", result)
     if spec is not None:
@@ -70,7 +70,7 @@ def _guarded(tested: str, found: Any, path: str, value: Any) -> dict[str, Any]:
 
 
 def changes(live: Any, wanted: list[Any]) -> list[str]:
-    """A sentence for each check that is new or replaces another one."""
+    """Describe each check that is new or replaces another one."""
     if live["kind"] == "ConfigMap":
         there = live.get("data") or {}
     else:
@@ -87,13 +87,13 @@ def changes(live: Any, wanted: list[Any]) -> list[str]:
 
 
 def faults(wanted: list[Any]) -> list[str]:
-    # argo: of two checks for one kind the last one would win, silently
+    # argo: if a kind has two checks, the last one wins silently
     counted = Counter(name_of(entry) for entry in wanted)
-    return [f"{name} has {count} health checks, and Argo CD takes one" for name, count in counted.items() if count > 1]
+    return [f"{name} has {count} health checks, but Argo CD uses one" for name, count in counted.items() if count > 1]
 
 
 def missing(text: str, wanted: list[Any]) -> list[str]:
-    """The keys that argocd-cm, as JSON, does not hold whole and as they should be."""
+    """List the keys that argocd-cm, given as JSON, does not have with the expected script."""
     return [key_of(entry) for entry in _missing(json.loads(text or "{}"), wanted)]
 
 
@@ -103,13 +103,13 @@ def _missing(settings: Any, wanted: list[Any]) -> list[Any]:
 
 
 def is_owned(text: str) -> bool:
-    """Whether an operator writes this argocd-cm, given as JSON."""
+    """Return True if an ArgoCD resource owns this argocd-cm, given as JSON."""
     owners = json.loads(text or "{}").get("metadata", {}).get("ownerReferences") or []
     return any(owner.get("kind") == "ArgoCD" for owner in owners)
 
 
 class FilterModule:
-    """The names under which Ansible finds them."""
+    """Registers the filters with Ansible."""
 
     def filters(self) -> dict[str, Any]:
         return {

@@ -1,12 +1,12 @@
 {{/*
-One precedence for every value that may be given in several places: the most specific place that says something wins.
+The precedence of values that can be set in several places: the most specific one that is set wins.
 
   specific (the part's own value)  →  git.*  →  global.git.*  →  default
 
-A place that is missing, null, or of another shape on the way counts as empty; it never breaks the rendering.
+A path that is missing, null or of another type counts as empty; it never makes the rendering fail.
 */}}
 
-{{/* The text at a dotted path of a map, or nothing.   include "llmops-library.at" (dict "values" .Values "path" "global.git.repoURL") */}}
+{{/* The text at a dotted path of a map, or empty.   include "llmops-library.at" (dict "values" .Values "path" "global.git.repoURL") */}}
 {{- define "llmops-library.at" -}}
 {{- $found := .values -}}
 {{- range splitList "." .path -}}
@@ -21,7 +21,7 @@ A place that is missing, null, or of another shape on the way counts as empty; i
 {{- end -}}
 {{- end }}
 
-{{/* The first that is not empty.   include "llmops-library.first" (dict "values" .Values "paths" (list "a.b" "c") "default" "") */}}
+{{/* The first value that is not empty.   include "llmops-library.first" (dict "values" .Values "paths" (list "a.b" "c") "default" "") */}}
 {{- define "llmops-library.first" -}}
 {{- $values := .values -}}
 {{- $chosen := "" -}}
@@ -34,14 +34,14 @@ A place that is missing, null, or of another shape on the way counts as empty; i
 {{- end }}
 
 {{/*
-The Git URL; nothing if nobody gave one, and then what needs it must not be rendered.
+The Git URL; empty if it is not set. Objects that need it must not be rendered then.
   include "llmops-library.git.url" (dict "values" .Values "specific" "imageBuilds.gitRepository")
 */}}
 {{- define "llmops-library.git.url" -}}
 {{- include "llmops-library.first" (dict "values" .values "paths" (prepend (list "git.repoURL" "global.git.repoURL") (.specific | default ""))) -}}
 {{- end }}
 
-{{/* The same for what cannot do without: rendering ends with a sentence that says what to set. */}}
+{{/* The same if the URL is required: without it, rendering fails with a message that names the value to set. */}}
 {{- define "llmops-library.git.requiredURL" -}}
 {{- include "llmops-library.git.url" . | required "git.repoURL is required" -}}
 {{- end }}

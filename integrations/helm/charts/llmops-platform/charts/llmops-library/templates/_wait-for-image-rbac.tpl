@@ -1,5 +1,5 @@
 {{/*
-What the service account of a wait Job may do, and nothing more. autoStart adds the right to start a build.
+The minimal permissions of the service account of a wait Job. autoStart adds the permission to start a build.
 
   rules:
     {{- include "llmops-library.wait-for-image.rules" (dict "autoStart" true) | nindent 4 }}
@@ -19,8 +19,8 @@ What the service account of a wait Job may do, and nothing more. autoStart adds 
 {{- end }}
 
 {{/*
-ServiceAccount, Role and RoleBinding of a wait Job, waves before it. The account `default` is the namespace's own: it is bound,
-never rendered, so that no prune can remove it.
+ServiceAccount, Role and RoleBinding of a wait Job, in an earlier wave. The account `default` belongs to the namespace: it is
+bound but not rendered, so that a prune cannot delete it.
 
   {{ include "llmops-library.wait-for-image.rbac" (dict "serviceAccount" "image-waiter" "namespace" .Release.Namespace) }}
 

@@ -1,11 +1,11 @@
 {{- define "llmops-library.wait-for-image.script" -}}
-# Waits until an image stream tag exists. Ends with 0 when it does; with 1 when its build failed, when it may not look,
-# or when the time is up; with 2 when a setting is wrong. Settings come from the environment:
+# Waits until an image stream tag exists. Exits with 0 if it does; with 1 if its build failed, permissions are missing,
+# or the timeout is over; with 2 if a setting is invalid. The settings are environment variables:
 #   IMAGE_TAG     name:tag to wait for
-#   NAMESPACE     where the image stream is
-#   BUILD_CONFIG  whose builds are watched; empty: none are
-#   TIMEOUT       seconds until it gives up
-#   INTERVAL      seconds between two looks
+#   NAMESPACE     namespace of the image stream
+#   BUILD_CONFIG  BuildConfig whose builds are watched; empty: none
+#   TIMEOUT       seconds to wait
+#   INTERVAL      seconds between two checks
 #   AUTO_START    true: start a build if there is none
 set -u
 IMAGE_TAG="${IMAGE_TAG:-}"
@@ -34,29 +34,29 @@ give_up() {
   exit 1
 }
 
-# Without its permissions it would never see the tag: better to say so now than at the end of the time.
+# Without permissions the tag is never visible: fail now instead of after the timeout.
 refuse_if_forbidden() {
   case "$1" in
   *orbidden*) give_up "$1 (the Job's service account needs get, list, watch on imagestreams, imagestreamtags and builds)" ;;
   esac
 }
 
-# Sets PROBLEM: nothing if the tag is there, otherwise why it is not seen.
+# Sets PROBLEM: empty if the tag exists, otherwise the reason.
 look_at_tag() {
   if PROBLEM=$(oc get imagestreamtag "$IMAGE_TAG" -n "$NAMESPACE" -o name --request-timeout=30s 2>&1 >/dev/null); then
     PROBLEM=""
   else
-    PROBLEM="${PROBLEM:-oc said nothing}"
+    PROBLEM="${PROBLEM:-oc printed no error}"
   fi
 }
 
-# A line "build NAME PHASE" for each build, the newest last; other lines are warnings.
+# Prints a line "build NAME PHASE" for each build, the newest last; other lines are warnings.
 list_builds() {
   oc get builds -n "$NAMESPACE" -l "buildconfig=$BUILD_CONFIG" --sort-by=.metadata.creationTimestamp --request-timeout=30s \
     -o 'jsonpath={range .items[*]}{"build "}{.metadata.name}{" "}{.status.phase}{"\n"}{end}' 2>&1
 }
 
-# A trigger of the BuildConfig may start the first build a moment after it was made: one look without a build proves nothing.
+# A trigger of the BuildConfig may start the first build a moment after its creation, so one check without a build is not enough.
 start_build_if_none_comes() {
   LOOKS_WITHOUT_BUILD=$((LOOKS_WITHOUT_BUILD + 1))
   if [ "$AUTO_START" != true ] || [ "$LOOKS_WITHOUT_BUILD" -ne 2 ]; then
@@ -68,7 +68,7 @@ start_build_if_none_comes() {
   echo "$SAID"
 }
 
-# Sets PAUSE, or ends: a build that failed will not make the tag appear.
+# Sets PAUSE, or exits: a failed build never creates the tag.
 look_at_build() {
   if ! BUILDS=$(list_builds); then
     refuse_if_forbidden "$BUILDS"

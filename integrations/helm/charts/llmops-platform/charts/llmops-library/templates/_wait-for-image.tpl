@@ -1,12 +1,12 @@
 {{/*
-The Job that holds a sync until an image was built: a Sync hook between the BuildConfig and whatever pulls the image.
+A Job that blocks a sync until an image is built: a Sync hook between the BuildConfig and the objects that pull the image.
 
   {{ include "llmops-library.wait-for-image" (dict "name" "notebook-validator" "imageTag" "notebook-validator:latest"
        "namespace" .Release.Namespace "syncWave" "-3" "serviceAccount" "image-waiter" "timeout" 3600) }}
 
 REQUIRED: name, imageTag (name:tag), namespace, serviceAccount.
-Optional: syncWave (-3), timeout (3600 s), interval (30 s), buildConfig (name; whose builds are watched), autoStart (false),
-image (the cluster's own command line), ttlSecondsAfterFinished (300), labels.
+Optional: syncWave (-3), timeout (3600 s), interval (30 s), buildConfig (name; its builds are watched), autoStart (false),
+image (the cluster's cli image), ttlSecondsAfterFinished (300), labels.
 */}}
 {{- define "llmops-library.wait-for-image" -}}
 {{- $name := required "wait-for-image: name is required" .name -}}
@@ -31,7 +31,7 @@ metadata:
     argocd.argoproj.io/hook-delete-policy: BeforeHookCreation
 spec:
   backoffLimit: 0
-  # The script keeps its own time; this ends a pod that could not start.
+  # The script has its own timeout; this one is for a pod that cannot start.
   activeDeadlineSeconds: {{ add $timeout 300 }}
   ttlSecondsAfterFinished: {{ .ttlSecondsAfterFinished | default 300 | int }}
   template:
@@ -41,7 +41,7 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       annotations:
-        sidecar.istio.io/inject: "false" # a side car that stays would keep the Job from ending
+        sidecar.istio.io/inject: "false" # a sidecar would keep the Job from completing
     spec:
       serviceAccountName: {{ required "wait-for-image: serviceAccount is required" .serviceAccount }}
       restartPolicy: Never
@@ -81,7 +81,7 @@ spec:
               type: RuntimeDefault
 {{- end }}
 
-{{/* A whole number of seconds, at most a week; the default stands in for nothing and for 0, so that there is always a limit. */}}
+{{/* A whole number of seconds, at most a week. An empty value or 0 means the default, so that there is always a limit. */}}
 {{- define "llmops-library.seconds" -}}
 {{- $given := .value | default .default | toString -}}
 {{- if or (not (regexMatch "^[1-9][0-9]{0,5}$" $given)) (gt (int $given) 604800) -}}
@@ -90,7 +90,7 @@ spec:
 {{- $given -}}
 {{- end }}
 
-{{/* One sync-wave annotation. 0 is a wave, so that `default` cannot be used: only nothing means the default. */}}
+{{/* One sync-wave annotation. 0 is a valid wave, so `default` cannot be used: only an empty value means the default. */}}
 {{- define "llmops-library.wave" -}}
 {{- $wave := ternary .default .wave (or (kindIs "invalid" .wave) (eq (toString .wave) "")) | toString -}}
 {{- if not (regexMatch "^-?[0-9]+$" $wave) -}}
