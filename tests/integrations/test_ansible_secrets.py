@@ -138,7 +138,7 @@ def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None
     fresh(gitea)
     early = run(gitea)
     assert (early.code, early.changed) == (0, 0), early.text
-    assert "does not name its user and password yet" in early.words
+    assert "has no user and password yet" in early.words
     other = run(gitea, gitea_name="other")
     assert other.code == 0 and "Skipped: Gitea other in namespace gitea does not exist." in other.words
     assert read_secrets(gitea) == {}
