@@ -159,7 +159,7 @@ async def test_what_is_cancelled_or_late_leaves_nothing(
 
 @pytest.mark.tier("all", "prove")
 async def test_files_that_are_left_after_a_cancelled_run_are_found(tmp_path: Path, place: Path) -> None:
-    bug = "from argosy.features.notebooks import local_runs; local_runs.remove = lambda folder: None"
+    bug = "from argosy.features.notebooks import local_runs; local_runs.remove_folder = lambda folder: None"
     with pytest.raises(AssertionError, match=r"AssertionError: files are left: .*run\.json"):
         await check_cancelled(tmp_path, place, 0, 0, bug)
 

@@ -189,8 +189,8 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
 def test_the_operator_is_refused_nothing_that_it_tries(server: Sandbox) -> None:
     """The one that came back leads, and is refused nothing either."""
 
-    def said() -> str:
+    def read_log() -> str:
         return kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out
 
-    wait_until(lambda: "leads" in said(), "the operator leads")
-    assert complaints(said()) == []
+    wait_until(lambda: "became leader" in read_log(), "the operator leads")
+    assert complaints(read_log()) == []
