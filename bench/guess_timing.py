@@ -16,7 +16,7 @@ from typing import Any
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15

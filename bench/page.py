@@ -30,8 +30,8 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from argosy.features.serve.cluster_site_services import open_site, session_cookie_name
 from argosy.features.serve.http_server import open_listener, serve_application
-from argosy.features.serve.site_setup import open_site, session_cookie_name
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition

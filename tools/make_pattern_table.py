@@ -1,6 +1,6 @@
 """Writes the table of patterns into the alignment guide, from the data that `argosy align` proposes from.
 
-In: argosy.gitops.analysis.alignment.field_writers. Out: the page with its table anew.
+In: argosy.gitops.analysis.alignment.field_writer_catalog. Out: the page with its table anew.
 Development only. Run after a change of the patterns: python tools/make_pattern_table.py
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from argosy.gitops.analysis.alignment.field_writers import PATTERNS, FieldWriterPattern
+from argosy.gitops.analysis.alignment.field_writer_catalog import PATTERNS, FieldWriterPattern
 
 PAGE = Path(__file__).parents[1] / "docs" / "01-ARCHITECTURE" / "ARGOCD-GITOPS-ALIGNMENT.md"
 BEGIN = "<!-- patterns: made by tools/make_pattern_table.py -->\n"

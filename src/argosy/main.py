@@ -25,7 +25,7 @@ from argosy.errors import ArgosyError, UserError
 from argosy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
-    from argosy.features.argocd_cli.named_server_check import NamedServer
+    from argosy.features.argocd_cli.server_cluster_match import NamedServer
 
 
 GC_THRESHOLDS = (
@@ -222,7 +222,7 @@ def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer |
         )
     args.compat, args.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
-        from argosy.features.argocd_cli.named_server_check import (
+        from argosy.features.argocd_cli.server_cluster_match import (
             check_server,  # late: only for argocd --server
         )
 

@@ -17,7 +17,7 @@ WALL_CLOCK = {
 TIME_IMPORT = re.compile(r"^\s*(from|import)\b.*\b(time|datetime|date)\b", re.MULTILINE)
 # Which modules read it, and what for.
 READERS = {
-    "features/notebooks/runner/artefacts.py": "compared with the times of files",
+    "features/notebooks/runner/written_file_digests.py": "compared with the times of files",
     "features/notebooks/runner/results.py": "written down",
     "sandbox/simulators/model_server/server.py": "written down",
     "sandbox/simulators/model_server/inference_protocols.py": "written down",
@@ -38,7 +38,7 @@ READERS = {
     "web/auth/login_codes.py": "the expiry inside a code",
     "gitops/application_client/application_actions.py": "written down",
     "gitops/application_client/client.py": "the clock that is passed in",
-    "gitops/application_client/refresh_requests.py": "compared with an annotation",
+    "gitops/application_client/rate_limited_refresh_queue.py": "compared with an annotation",
     "features/doctor/fixes.py": "written down",
     "features/models/service.py": "written down",
     "features/notebooks/validation_job_client.py": "written down",

@@ -23,7 +23,7 @@ from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
 from argosy.gitops.status.operation_wire_format import request_to_wire
 from argosy.gitops.status.resources import ResourceStatus
-from argosy.gitops.status.status import StatusReport, build_status, build_status_patch, is_outdated
+from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey

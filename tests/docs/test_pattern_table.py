@@ -6,7 +6,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from argosy.gitops.analysis.alignment.field_writers import PATTERNS
+from argosy.gitops.analysis.alignment.field_writer_catalog import PATTERNS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "01-ARCHITECTURE" / "ARGOCD-GITOPS-ALIGNMENT.md"

@@ -109,7 +109,7 @@ BROKEN = [
     ("a model before its runtime", SERVICE, 'sync-wave: "1"', 'sync-wave: "0"', "wave 0 is not before"),
     ("another namespace", DEV, "namespace: llmops-dev", "namespace: llmops-prod", "llmops-prod, not llmops-dev"),
     ("another prefix", DEV, "namePrefix: dev-", "namePrefix: test-", "the name does not begin with dev-"),
-    ("a key that stands twice", DEV, "namePrefix: dev-", "namePrefix: dev-\nnamePrefix: dev-", "duplicate key namePrefix"),
+    ("a duplicate key", DEV, "namePrefix: dev-", "namePrefix: dev-\nnamePrefix: dev-", "duplicate key namePrefix"),
     ("a tab", DEV, "  - ../../base", "\t- ../../base", "a tab in the indentation"),
     ("spaces at an end", DEV, "../../base", "../../base  ", "line 7: spaces at the end"),
     ("a base that is not there", DEV, "../../base", "../../bass", "✗ dev does not build"),

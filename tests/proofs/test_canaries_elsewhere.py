@@ -273,7 +273,7 @@ OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
             OF_STREAM,
             {"quotes", "env", "repository address"},
         ),
-        ("secret_values._iter_texts", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
+        ("secret_text_extraction._iter_texts", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
         ("secret_encodings._build_escaped_forms", lambda value: {value: "plain"}, OF_PAGE, {"quotes", "tags"}),
         ("redaction.list_url_credentials", lambda text: [], "/api/v1/applications/addressed", {"application address"}),
     ],

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.controller.sharding.leases import ShardingConfig
+from argosy.kube.controller.sharding.member_lease_format import ShardingConfig
 from support import forked_commands
 from support.deadlines import HANG_SECONDS
 from support.proof_scale import is_full

@@ -17,13 +17,13 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
-from argosy.gitops.redaction import secret_provenance
+from argosy.gitops.redaction import application_secret_scope
+from argosy.gitops.redaction.application_secret_scope import SecretScope, build_scope
 from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.secret_provenance import SecretScope, build_scope
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.middleware.echoed_input import NO_ECHO
+from argosy.web.middleware.unredacted_request_echo import NO_ECHO
 from argosy.web.route import Route
 from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
@@ -435,7 +435,7 @@ async def test_the_scope_of_an_application_is_built_once_however_many_rows_tell_
         built.append(str(application["metadata"]["name"]))
         return build_scope(application, *arguments, **options)
 
-    monkeypatch.setattr(secret_provenance, "build_scope", count)
+    monkeypatch.setattr(application_secret_scope, "build_scope", count)
     for _ in range(2):
         for path in ("/activity", "/api/argosy/v1/activity", "/apps", "/doctor", "/api/v1/applications"):
             got = await ask(entry, "GET", path, headers)

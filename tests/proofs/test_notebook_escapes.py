@@ -26,7 +26,7 @@ from argosy.features.notebooks.local_runs import run
 from argosy.features.notebooks.runner import execution
 from argosy.features.notebooks.runner.event_stream import EventWriter
 from argosy.features.notebooks.runner.run_request import RunRequest
-from argosy.isolation.restrictions import NOBODY_ID
+from argosy.isolation.process_confinement import NOBODY_ID
 from support.deadlines import HANG_SECONDS
 from support.notebook_attacks import OPENING, QUIET, VIOLENT, cell
 from support.notebook_jobs import NAMESPACE, Desk, desk, marked, notebook

@@ -128,7 +128,7 @@ def test_no_message_arrives_twice_however_often_the_sender_is_killed(
 
 
 FORGETFUL = """
-from argosy.features.notifications.reconcile_state import NotificationPass
+from argosy.features.notifications.single_reconcile_state import NotificationPass
 
 async def forget(self, cluster):
     pass

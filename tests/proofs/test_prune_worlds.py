@@ -30,7 +30,7 @@ from argosy.gitops.live import (
 )
 from argosy.gitops.policy import prune_policy
 from argosy.gitops.reconciler.object_permissions import build_permission_check, find_deletion_refusal
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.sync.operation_options import OperationOptions

@@ -23,9 +23,9 @@ from argosy.annotations import REFRESH
 from argosy.features.applications import webhook_api
 from argosy.features.applications.webhook_api import WebhookReceiver
 from argosy.gitops.application import APPLICATION_KIND
-from argosy.gitops.application_client import refresh_requests
-from argosy.gitops.application_client.refresh_requests import RefreshQueue
-from argosy.gitops.source import webhooks
+from argosy.gitops.application_client import rate_limited_refresh_queue
+from argosy.gitops.application_client.rate_limited_refresh_queue import RefreshQueue
+from argosy.gitops.source import webhook_verification
 from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
@@ -132,12 +132,12 @@ async def test_no_payload_of_any_host_breaks_the_server(world: World, size: Call
 
 
 def skip_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_verify_sender", lambda *_: None)
+    monkeypatch.setattr(webhook_verification, "_verify_sender", lambda *_: None)
 
 
 def accept_any_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        webhooks, "_has_valid_signature", lambda body, sent_signature, secret, **_: bool(sent_signature)
+        webhook_verification, "_has_valid_signature", lambda body, sent_signature, secret, **_: bool(sent_signature)
     )
 
 
@@ -146,14 +146,14 @@ def trust_forms(monkeypatch: pytest.MonkeyPatch) -> None:
         is_form = headers.get("content-type") == "application/x-www-form-urlencoded"
         return parse_qs(body)[b"payload"][0] if is_form else body
 
-    monkeypatch.setattr(webhooks, "_unwrap_form", unwrapped)
+    monkeypatch.setattr(webhook_verification, "_unwrap_form", unwrapped)
 
 
 def die_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refresh(cluster: Cluster, key: ResourceKey) -> None:
         raise KeyError(key.name)
 
-    monkeypatch.setattr(refresh_requests, "_try_refresh", refresh)
+    monkeypatch.setattr(rate_limited_refresh_queue, "_try_refresh", refresh)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.serve import local_login
+from argosy.features.serve import running_server_login_urls
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import BadCredential, RequestCredentials
 from argosy.web.auth.login_codes import LoginCodes
@@ -126,10 +126,10 @@ def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["open", "--no-browser"]) == 2
     folder = tmp_path / "argosy" / "page"
-    with local_login.write_state_file(folder, "http://127.0.0.1:9000"):
-        url, state_folder = local_login.find_login_url()
+    with running_server_login_urls.write_state_file(folder, "http://127.0.0.1:9000"):
+        url, state_folder = running_server_login_urls.find_login_url()
         assert url.startswith("http://127.0.0.1:9000/enter?code=")
         assert LoginCodes(state_folder).redeem(url.partition("=")[2]) == "admin"
         assert main(["open", "--no-browser", "--port", "9001"]) == 2
     (folder / "served-999999999.json").write_text('{"url": "http://127.0.0.1:1"}')
-    assert local_login.list_running_servers() == []
+    assert running_server_login_urls.list_running_servers() == []

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.service_connection import open_cluster
+from argosy.cli.application_service_connection import open_cluster
 from argosy.errors import PolicyError
-from argosy.features.serve.site_setup import open_site
+from argosy.features.serve.cluster_site_services import open_site
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves
 from argosy.gitops.application_client.client import ApplicationService
@@ -25,11 +25,11 @@ from argosy.gitops.application_client.object_operations import (
 )
 from argosy.gitops.application_client.project_permission_check import check_project_permits
 from argosy.gitops.application_client.reader import DestinationUnreadable, assess_or_empty, open_reader
-from argosy.gitops.application_client.resource_actions import ObjectSelector
+from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import Caller
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.site_services import LOOPBACK_HOSTS, ServeOptions
 from support.engine import CONTROL, Room, config_map, engine_room

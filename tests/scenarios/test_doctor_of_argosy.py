@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.kube.controller.sharding.leases import build_lease
+from argosy.kube.controller.sharding.member_lease_format import build_lease
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from support.app_commands import Scene, scene

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.service_connection import open_cluster
+from argosy.cli.application_service_connection import open_cluster
 from argosy.features.clusters.service import fetch_state, find_cluster
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.engine.liveness import ControllerHealth
-from argosy.gitops.reconciler.remote_cluster import RETRY_SECONDS
+from argosy.gitops.reconciler.remote_cluster_connection import RETRY_SECONDS
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller.log_context import get_log_fields
@@ -187,10 +187,10 @@ async def test_a_secret_that_cannot_be_read_is_told_with_its_field(
     metadata = {"name": "cluster-far", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
     noted = Noted()
-    logging.getLogger("argosy.gitops.reconciler.remote_cluster").addHandler(noted)
+    logging.getLogger("argosy.gitops.reconciler.remote_cluster_connection").addHandler(noted)
     await room.deliver(destination=THERE)
     message = await room.until_condition("ComparisonError")
-    logging.getLogger("argosy.gitops.reconciler.remote_cluster").removeHandler(noted)
+    logging.getLogger("argosy.gitops.reconciler.remote_cluster_connection").removeHandler(noted)
     assert noted.about == [{}]  # a cluster is not about the application that needed it first
     assert "cluster far" in message and words in message and "(Secret cluster-far)" in message
     await room.until(is_unknown)
@@ -204,7 +204,7 @@ async def test_whatever_goes_wrong_when_a_cluster_is_opened_is_told_and_it_is_tr
         raise TypeError("nobody thought of this")
 
     with monkeypatch.context() as broken:
-        broken.setattr("argosy.gitops.reconciler.remote_cluster.connect", fails)
+        broken.setattr("argosy.gitops.reconciler.remote_cluster_connection.connect", fails)
         room.repository.push(ONE)
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
@@ -381,7 +381,7 @@ async def test_a_step_in_another_cluster_that_has_begun_ends_when_the_engine_doe
     async def slowly(connection: Connection) -> Any:
         return Slowly(await connect(connection), step_started)
 
-    monkeypatch.setattr("argosy.gitops.reconciler.remote_cluster.connect", slowly)
+    monkeypatch.setattr("argosy.gitops.reconciler.remote_cluster_connection.connect", slowly)
     async with engine_room(tmp_path) as room:
         room.repository.push({"app/settings.yaml": config_map(a="1")})
         await far.declare(room)

@@ -442,8 +442,8 @@ def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
 
 @pytest.mark.tier("all")
 def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: Shelf) -> None:
+    from argosy.cli.application_service_connection import build_service_opener
     from argosy.cli.cluster_target import TargetOptions
-    from argosy.cli.service_connection import build_service_opener
     from argosy.features.promote.commits import commit_promotion
     from argosy.features.promote.plan import PromotionRequest
     from argosy.features.promote.service import open_session

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from argosy.cli.application_service_connection import build_service_opener
 from argosy.cli.cluster_target import TargetOptions
-from argosy.cli.service_connection import build_service_opener
 from argosy.cli.tables import TerminalOutput
 from argosy.features.promote import service as sessions
 from argosy.features.promote.cluster_facts import EnvironmentClusterState

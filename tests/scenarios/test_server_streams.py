@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from argosy.features.serve.cluster_site_services import open_site
 from argosy.features.serve.http_server import open_listener, serve_application
-from argosy.features.serve.site_setup import open_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.resource_key import ResourceKey

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.features.applications.webhook_api import MAX_BURST_DELIVERIES, WebhookReceiver
-from argosy.gitops.application_client import refresh_requests
+from argosy.gitops.application_client import rate_limited_refresh_queue
 from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock
@@ -85,7 +85,7 @@ async def test_the_same_delivery_once_more_does_nothing(world: World) -> None:
     headers, body = delivery("GitHub")
     await post(world.entry, body, headers, next(SENDERS))
     assert await refreshed(world) == {"on-main", "by-ssh"}
-    world.site.get_module_state(WebhookReceiver).refreshes = refresh_requests.RefreshQueue()
+    world.site.get_module_state(WebhookReceiver).refreshes = rate_limited_refresh_queue.RefreshQueue()
     for name in ("on-main", "by-ssh"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
         await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
@@ -127,7 +127,7 @@ async def refresh_in_a_while() -> None:
         async def patch(self, key: ResourceKey, patch: Any) -> None:
             written.append(key.name)
 
-    few = refresh_requests.RefreshQueue(interval_seconds=9000.0)
+    few = rate_limited_refresh_queue.RefreshQueue(interval_seconds=9000.0)
     key = ResourceKey("argoproj.io", "Application", "argocd", "on-main")
     for _ in range(50):
         few.enqueue(Counting(), [key])  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.features.serve.site_setup import open_site
+from argosy.features.serve.cluster_site_services import open_site
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 from unittest import mock
 
-from argosy.gitops.application_client import render_pool
+from argosy.gitops.application_client import render_pool_prestart
 from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.objects import dump_yaml
@@ -80,7 +80,7 @@ class Scene(Room):
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
-        lent = mock.patch.object(render_pool, "ProcessPool", Lent.take)
+        lent = mock.patch.object(render_pool_prestart, "ProcessPool", Lent.take)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
                 code = main(words, program=program)

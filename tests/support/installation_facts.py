@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource, LiveView
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -19,7 +19,7 @@ from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import ViewFreshness
 from argosy.gitops.policy.rbac import RbacRequester
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from argosy.kube.controller.sharding.leases import build_lease_key
+from argosy.kube.controller.sharding.member_lease_format import build_lease_key
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.engine import Repository

@@ -26,14 +26,14 @@ from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import build_install_plan
 from argosy.features.install.plan_execution import execute_plan
-from argosy.features.serve.process import WebServerOptions, serve_web
+from argosy.features.serve.web_server_process import WebServerOptions, serve_web
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.gitops.engine.sharded_engine import wait_for_no_leader
+from argosy.gitops.engine.engine_shard_membership import wait_for_no_leader
 from argosy.kube.client import Cluster
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.controller.sharding.leases import build_lease_key
+from argosy.kube.controller.sharding.member_lease_format import build_lease_key
 from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey

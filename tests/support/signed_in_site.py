@@ -12,8 +12,8 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from argosy.features.serve.cluster_site_services import open_site
 from argosy.features.serve.http_server import open_listener, serve_application
-from argosy.features.serve.site_setup import open_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from argosy.features.applications.streams import tree_api
-from argosy.features.serve.site_setup import open_site
+from argosy.features.serve.cluster_site_services import open_site
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition

@@ -159,7 +159,7 @@ def run_with_client(
 def run_with_service(
     args: argparse.Namespace, work: Callable[[ApplicationService], Awaitable[int]], *, show_target: bool = False
 ) -> int:
-    from argosy.cli.service_connection import open_service
+    from argosy.cli.application_service_connection import open_service
 
     async def run() -> int:
         async with open_service(read_target_options(args), args.app_namespace) as service:

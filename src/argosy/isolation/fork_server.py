@@ -20,7 +20,14 @@ from typing import Any, NoReturn
 
 import orjson
 
-from argosy.isolation import confinement_requirement, cpu_priority, landlock, message_frames, restrictions, worker
+from argosy.isolation import (
+    confinement_requirement,
+    cpu_priority,
+    landlock,
+    message_frames,
+    process_confinement,
+    worker,
+)
 
 _MAX_CONTROL_BYTES = 1 << 20
 # Modules that the standard library imports late, during ordinary calls: a confined worker may not be able to read them.
@@ -55,7 +62,7 @@ class ForkServer:
         self._readable = set(_SHARED_PATHS) | _list_own_folders()
         self._abi = landlock.find_abi_version()
         self._rules: int | None = None
-        self._offline = restrictions.enter_empty_network()
+        self._offline = process_confinement.enter_empty_network()
 
     def serve(self) -> None:
         """Serve until the parent closes the socket; then kill every worker."""
@@ -122,7 +129,7 @@ class ForkServer:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            report = restrictions.confine_worker(
+            report = process_confinement.confine_worker(
                 server, needs=order["needs"], rules=self._rules, abi=self._abi, offline=self._offline
             )
             _close_other_descriptors(channel.fileno())
@@ -198,7 +205,7 @@ def main(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     (length,) = message_frames.LENGTH.unpack(control.recv(4, socket.MSG_WAITALL))
     hello = orjson.loads(control.recv(length, socket.MSG_WAITALL))
-    restrictions.exit_with_parent(hello["parent"])
+    process_confinement.exit_with_parent(hello["parent"])
     os.environ.clear()
     sys.path[:] = hello["path"]
     for name in _PRELOADED_MODULES:

@@ -13,7 +13,15 @@ import signal
 import sys
 import time
 
-from argosy.isolation import cgroup, confinement_requirement, cpu_priority, descendants, landlock, restrictions, rootfs
+from argosy.isolation import (
+    cgroup,
+    confinement_requirement,
+    cpu_priority,
+    descendants,
+    landlock,
+    process_confinement,
+    rootfs,
+)
 
 TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
@@ -37,7 +45,7 @@ def main(control: int) -> NoReturn:
     order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH_BYTES), "big")))  # noqa: S302
     report_reader, report_writer = os.pipe()
     users = order["users"] = rootfs.create_user_namespace() if os.geteuid() == 0 else None
-    order["needs"]["tasks"] = restrictions.count_tasks() if users is None else 0
+    order["needs"]["tasks"] = process_confinement.count_tasks() if users is None else 0
     order["before"] = sum(map(_measure_folder, order.get("counted") or ()))
     descendants.adopt_orphans()
     _create_cgroup(order)
@@ -158,7 +166,7 @@ def _receive(control: int, length: int) -> bytes:
 
 def _run_as_init(order: dict[str, Any], report: int) -> NoReturn:
     """Run as init of the PID namespace: when it ends, the kernel kills all other processes in it."""
-    restrictions.exit_with_parent(0)  # the parent's pid is not visible in this namespace
+    process_confinement.exit_with_parent(0)  # the parent's pid is not visible in this namespace
     if not _has_reader(report):
         os._exit(1)  # the launcher ended before the call above
     child = os.fork()
@@ -182,11 +190,11 @@ def _has_reader(pipe: int) -> bool:
 def _become_program(order: dict[str, Any], report: int) -> NoReturn:
     try:
         missing: list[str] = []
-        restrictions.prefer_oom_kill()  # while /proc is visible
+        process_confinement.prefer_oom_kill()  # while /proc is visible
         offline = _enter_network_and_root(order, missing)
         abi = landlock.find_abi_version()
         rules = _build_rules(order, abi)
-        force = restrictions.confine_program(
+        force = process_confinement.confine_program(
             os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, own_root=order["own_root"],
             has_ports=bool(order.get("ports")), needs_unix_sockets=bool(order.get("needs_unix_sockets")),
             shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
@@ -212,10 +220,10 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 
 def _enter_network_and_root(order: dict[str, Any], missing: list[str]) -> bool:
     """Enter an empty network and an own root folder, if allowed; True if the network is empty now."""
-    offline = order["offline"] or (not order.get("ports") and restrictions.enter_empty_network())
+    offline = order["offline"] or (not order.get("ports") and process_confinement.enter_empty_network())
     order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and rootfs.unshare(rootfs.CLONE_NEWIPC)))
     if not order["shares_ipc"]:
-        restrictions.disable_shared_memory()
+        process_confinement.disable_shared_memory()
     mounts, extras = order.get("mounts") or [], order.get("extras") or []
     order["own_root"] = order["has_memory_folder"] = False
     if offline or order["apart"] or os.geteuid() == 0:
@@ -243,7 +251,11 @@ def _build_tmpfs_options(order: dict[str, Any]) -> tuple[str, str] | None:
     """Return the scratch folder and the mount options of its tmpfs; None if the caller supplied the folder."""
     if not order.get("memory_folder"):
         return None
-    user, group = (restrictions.NOBODY_ID, restrictions.NOBODY_ID) if os.geteuid() == 0 else (os.getuid(), os.getgid())
+    user, group = (
+        (process_confinement.NOBODY_ID, process_confinement.NOBODY_ID)
+        if os.geteuid() == 0
+        else (os.getuid(), os.getgid())
+    )
     # A little more than the limit, so that usage above the limit is visible.
     size = order["memory_folder"] + _TMPFS_SLACK_BYTES
     return order["scratch"], f"size={size},nr_inodes={_MAX_FILES},mode=700,uid={user},gid={group}"

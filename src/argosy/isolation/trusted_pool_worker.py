@@ -19,7 +19,7 @@ from importlib import import_module
 from io import BufferedReader
 
 from argosy.errors import ArgosyError
-from argosy.isolation.restrictions import exit_with_parent, measure_address_space
+from argosy.isolation.process_confinement import exit_with_parent, measure_address_space
 from argosy.isolation.scratch_folders import sweep_scratch_folders
 
 LENGTH = struct.Struct("<Q")

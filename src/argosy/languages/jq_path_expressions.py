@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 from argosy.languages.jq_evaluator import JqFailed, JqStep, JqTooExpensiveError, JqValue, StepCounter
 from argosy.languages.jq_parser import UnsupportedJq, parse_jq
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argosy.testing.manifests import Manifests
-    from argosy.testing.repository import Repo
+    from argosy.testing.rendered_manifests import Manifests
+    from argosy.testing.repository_under_test import Repo
     from argosy.testing.sandbox import Sandbox
 
 __all__ = ["Manifests", "Repo", "Sandbox"]
-_HOMES = {"Manifests": "manifests", "Repo": "repository", "Sandbox": "sandbox"}
+_HOMES = {"Manifests": "rendered_manifests", "Repo": "repository_under_test", "Sandbox": "sandbox"}
 
 
 def __getattr__(name: str) -> Any:

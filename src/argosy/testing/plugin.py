@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from argosy.testing.manifests import Manifests
-    from argosy.testing.repository import Repo
+    from argosy.testing.rendered_manifests import Manifests
+    from argosy.testing.repository_under_test import Repo
     from argosy.testing.sandbox import Sandbox
     from argosy.testing.session_resources import Workshop
 

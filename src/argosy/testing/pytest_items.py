@@ -15,8 +15,8 @@ import pytest
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.violation import Severity
-from argosy.testing.repository import Repo, format_finding
+from argosy.gitops.analysis.rule_violation import Severity
+from argosy.testing.repository_under_test import Repo, format_finding
 from argosy.testing.session_resources import Workshop
 
 SCHEMAS: Final = "AGY15"  # prefix of the rules about unknown fields

@@ -24,11 +24,11 @@ from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.resource_key import ResourceKey
 from argosy.testing.background_event_loop import Background, Held
 from argosy.testing.cluster.in_memory_cluster import ADDONS, Stage, open_stage
-from argosy.testing.manifests import Manifests
+from argosy.testing.rendered_manifests import Manifests
 
 if TYPE_CHECKING:
     from argosy.isolation.trusted_process_pool import ProcessPool
-    from argosy.testing.repository import Repo
+    from argosy.testing.repository_under_test import Repo
 
 DEFAULT: Final = "default"
 Given = Manifests | Sequence[Manifest] | Manifest | Path | str

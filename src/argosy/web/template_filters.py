@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from minijinja import safe
 
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 UNSAFE_CHARACTERS = re.compile(r"[\s\x00-\x1f\\]")
 HEX_DIGITS = frozenset("0123456789abcdef")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not seccomp.is_supported(), reason="keyrings are
 # Adds a key to its session keyring, then looks for it: itself, and as a run does after it left the keyrings.
 TWO_RUNS = """
 import ctypes, json, os, sys
-from argosy.isolation import restrictions, syscall_tables
+from argosy.isolation import process_confinement, syscall_tables
 libc = ctypes.CDLL(None, use_errno=True)
 column = syscall_tables.MACHINES[os.uname().machine][0]
 NEW, SESSION, SEARCH = 1, ctypes.c_long(-3), 10
@@ -35,7 +35,7 @@ def look():
 def in_a_run():
     read, write = os.pipe()
     if os.fork() == 0:
-        left = restrictions.join_empty_keyring() if sys.argv[1] == "leave" else True
+        left = process_confinement.join_empty_keyring() if sys.argv[1] == "leave" else True
         os.write(write, json.dumps([left, look()]).encode())
         os._exit(0)
     os.wait()

@@ -15,8 +15,8 @@ import pytest
 
 from argosy.isolation import rootfs
 from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.isolation.program import ProgramResult, list_python_paths
-from argosy.isolation.restrictions import NOBODY_ID
 from support.deadlines import HANG_SECONDS, wait_until
 from support.unprivileged_user import USER, run_as
 

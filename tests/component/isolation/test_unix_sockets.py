@@ -17,8 +17,8 @@ import pytest
 from argosy.isolation import landlock, seccomp
 from argosy.isolation.confinement_requirement import find_missing_protections
 from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.process_confinement import sees_only_own_unix_sockets
 from argosy.isolation.program import list_python_paths
-from argosy.isolation.restrictions import sees_only_own_unix_sockets
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 from support.unprivileged_user import run_as

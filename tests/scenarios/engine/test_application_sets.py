@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.gitops.policy.applicationset_expansion import NO_CONTROLLER_REASON
+from argosy.gitops.policy.applicationset_controller_detection import NO_CONTROLLER_REASON
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import load_definition
 from support.deadlines import wait_until_async

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks
+from argosy.features.notebooks.application_summary_controller import NotebookSummaryController
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
 from argosy.features.notebooks.notebook_validation_job import KIND
-from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.controller import run
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey

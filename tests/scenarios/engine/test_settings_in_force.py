@@ -9,7 +9,7 @@ import pytest
 
 from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.violation import Severity
+from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import open_reader
 from argosy.kube.resource_key import ResourceKey
@@ -48,7 +48,9 @@ async def test_a_setting_that_cannot_be_read_is_one_finding_and_one_log_line_and
         await room.until_synced(name=app)
         assert not conditions((await room.settled(app))["status"], "UnknownError")
     lines = [
-        record.getMessage() for record in caplog.records if record.name == "argosy.gitops.reconciler.setting_errors"
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "argosy.gitops.reconciler.setting_error_messages"
     ]
     assert len(lines) == 1 and f"{place}: {name}" in lines[0], lines
     [finding] = await unreadable_settings(room)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.exit_codes import EXIT_ERROR
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, get_state_folder
-from argosy.features.serve.local_login import write_state_file
+from argosy.cli.sandbox_folder_state import DataFolder, RunningInstance, get_state_folder
+from argosy.features.serve.running_server_login_urls import write_state_file
 from argosy.kube.objects import dump_yaml
 from argosy.main import main
 

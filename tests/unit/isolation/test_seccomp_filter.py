@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from argosy.isolation import restrictions, seccomp, syscall_tables
+from argosy.isolation import process_confinement, seccomp, syscall_tables
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 LOAD, AND, EQUAL, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
@@ -148,8 +148,8 @@ def test_there_is_no_filter_for_a_python_of_32_bits_on_a_kernel_of_64(machine, m
 
 def test_a_python_of_32_bits_makes_no_call_by_the_number_of_another_architecture(monkeypatch):
     monkeypatch.setattr(struct, "calcsize", lambda form: {"P": 4}[form])
-    monkeypatch.setattr(restrictions.ctypes, "CDLL", lambda *names: pytest.fail("a system call was made"))
-    assert not restrictions.join_empty_keyring()
+    monkeypatch.setattr(process_confinement.ctypes, "CDLL", lambda *names: pytest.fail("a system call was made"))
+    assert not process_confinement.join_empty_keyring()
 
 
 # Literal numbers of the kernel's asm/unistd_64.h and asm-generic/unistd.h: the table cannot vouch for itself.

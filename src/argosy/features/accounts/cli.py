@@ -234,7 +234,7 @@ def _format_enabled(account: Account) -> str:
 
 
 def _format_time(seconds: int) -> str:
-    from argosy.kube.objects.timestamps import format_timestamp
+    from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
     return format_timestamp(datetime.fromtimestamp(seconds, UTC))
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import BadLogin, RequestCredentials
-from argosy.web.caller_clients import get_audit_account_name
+from argosy.web.caller_application_service import get_audit_account_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import Public, Route, SignedIn

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.gitops.policy.rbac import RbacRequester
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.web.auth.account_changes import AccountStore
 from argosy.web.auth.accounts import API_KEY, Account
-from argosy.web.caller_clients import build_service
+from argosy.web.caller_application_service import build_service
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse
 from argosy.web.route import FilteredList, Route, SignedIn
-from argosy.web.settings_page import SETTINGS_BREADCRUMB
+from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 PAGE_PATH: Final = "/settings/accounts"
 TOKEN_LIFETIMES: Final = ((30, "30 days"), (90, "90 days"), (365, "a year"), (1, "a day"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.errors import UserError
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import BadLogin
-from argosy.web.caller_clients import get_audit_account_name
+from argosy.web.caller_application_service import get_audit_account_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route, SignedIn

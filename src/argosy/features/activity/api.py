@@ -11,7 +11,7 @@ from argosy.errors import UserError
 from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityEntry, ActivityFilter
 from argosy.features.activity.visible_activity import iterate_visible_entries
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import PAGING, build_page
 from argosy.web.request import RequestContext, quote_input
 from argosy.web.responses import JsonResponse

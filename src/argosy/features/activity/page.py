@@ -16,7 +16,7 @@ from argosy.kube.resource_key import GroupKind
 from argosy.web.application_lookup import PROJECT
 from argosy.web.event_cache import list_all_events
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.owned_object_lookup import NOTEBOOK_JOB
+from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse

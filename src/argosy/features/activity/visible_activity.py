@@ -20,11 +20,11 @@ from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.application_lookup import PROJECT, find_readable_application, read_project_name
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.event_cache import list_all_events
-from argosy.web.middleware.application_masks import get_masks
 from argosy.web.middleware.audit import AuditTrail
-from argosy.web.owned_object_lookup import can_see_all_applications, list_visible_applications
+from argosy.web.middleware.per_application_redaction import get_masks
+from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.request import RequestContext
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")

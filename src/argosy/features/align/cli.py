@@ -108,7 +108,7 @@ def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
 
 
 async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits | None) -> Alignment:
-    from argosy.cli.service_connection import open_service
+    from argosy.cli.application_service_connection import open_service
     from argosy.features.align.proposals import AlignOptions
     from argosy.features.align.service import align_applications
     from argosy.gitops.application_client.reader import open_reader

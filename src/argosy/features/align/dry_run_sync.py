@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.annotations import FIELD_MANAGER, SYNC_OPTIONS
 from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS, RESPECT_OPTION
-from argosy.gitops.analysis.object_versions import read_rejected_fields
+from argosy.gitops.analysis.desired_live_applied_manifests import read_rejected_fields
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.application_client.reader import ApplicationReader

@@ -19,8 +19,8 @@ from argosy.gitops.analysis.alignment.observed_application import (
 )
 from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.proposals import build_proposals
-from argosy.gitops.analysis.alignment.repair_guide_proposals import propose_documented
-from argosy.gitops.analysis.cause import CauseKind
+from argosy.gitops.analysis.alignment.repair_guide_ignore_rules import propose_documented
+from argosy.gitops.analysis.difference_cause import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.application_client.diff_presentation import list_differing_objects

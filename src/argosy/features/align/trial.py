@@ -12,10 +12,10 @@ from typing import Any
 
 from argosy.annotations import SYNC_OPTIONS
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.kustomize_selector_labels import build_selector_edits
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.selector_labels import build_selector_edits
+from argosy.gitops.analysis.alignment.proposed_application_edits import apply_edits, build_edits
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout

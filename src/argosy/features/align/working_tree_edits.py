@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
 from argosy.features.align.trial import ApplicationTrial, edit_file
-from argosy.gitops.analysis.alignment.manifest_edits import build_edits
 from argosy.gitops.analysis.alignment.proposal import Proposal
+from argosy.gitops.analysis.alignment.proposed_application_edits import build_edits
 from argosy.gitops.application import Application
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.settings import SourceSettings

@@ -25,7 +25,7 @@ VERBS_BY_MODULE: Final = {
     "argosy.features.applications.sync.cli": ("sync",),
     "argosy.features.applications.rollback.cli": ("rollback",),
     "argosy.features.applications.sync.wait_cli": ("wait",),
-    "argosy.features.applications.actions.cli": (
+    "argosy.features.applications.lifecycle.cli": (
         "hold",
         "release",
         "refresh",
@@ -38,7 +38,7 @@ VERBS_BY_MODULE: Final = {
     "argosy.features.applications.logs.cli": ("logs",),
     "argosy.features.applications.objects.cli": ("get-resource", "patch-resource", "delete-resource"),
     "argosy.features.applications.edit.cli": ("create", "set", "unset"),
-    "argosy.features.applications.edit.patch_cli": ("patch", "edit", "add-source", "remove-source"),
+    "argosy.features.applications.edit.patch_and_sources_cli": ("patch", "edit", "add-source", "remove-source"),
 }
 
 

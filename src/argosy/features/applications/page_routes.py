@@ -5,10 +5,10 @@ In: ROUTES of each page. Out: ROUTES. Never: defines routes of its own, except r
 
 from __future__ import annotations
 
-from argosy.features.applications.actions import page
 from argosy.features.applications.diff import page as diff_page
 from argosy.features.applications.edit import settings_page
 from argosy.features.applications.events import page as events_page
+from argosy.features.applications.lifecycle import page
 from argosy.features.applications.list import bulk_page
 from argosy.features.applications.list import page as list_page
 from argosy.features.applications.logs import page as logs_page

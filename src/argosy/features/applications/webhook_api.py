@@ -15,12 +15,12 @@ from typing import Final
 
 from argosy.errors import SourceRefused, UserError
 from argosy.gitops.application import APPLICATION_KIND
-from argosy.gitops.application_client.refresh_requests import RefreshQueue
-from argosy.gitops.source.webhooks import Push, affects_source, read_pushes, repository_identity
+from argosy.gitops.application_client.rate_limited_refresh_queue import RefreshQueue
+from argosy.gitops.source.webhook_verification import Push, affects_source, read_pushes, repository_identity
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.middleware.request_limits import RequestLimitExceeded
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse

@@ -12,7 +12,7 @@ from argosy.features.applications.streams.api import APPLICATION_SET, get_projec
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.not_implemented import build_not_implemented
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields

@@ -151,7 +151,7 @@ def run_context(args: argparse.Namespace) -> int:
 def run_login(args: argparse.Namespace) -> int:
     """Refuse a server of another installation, because later commands would not use it."""
     if args.command == "login" and args.asked and not args.is_direct:
-        from argosy.features.argocd_cli.named_server_check import NamedServer, check_server
+        from argosy.features.argocd_cli.server_cluster_match import NamedServer, check_server
 
         check_server(args, NamedServer(args.asked[0]))
     print_message(f"argosy: {NO_LOGIN_MESSAGE}")

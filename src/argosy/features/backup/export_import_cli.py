@@ -160,7 +160,7 @@ def run_import(args: argparse.Namespace) -> int:
         from argosy.features.backup.import_plan import ImportOptions
         from argosy.features.backup.import_service import plan_import, read_import_file
         from argosy.gitops.application_client.client import current_timestamp
-        from argosy.gitops.status.sync_hold import SyncHold
+        from argosy.gitops.status.sync_hold_annotation import SyncHold
 
         hold = SyncHold("imported", await app_service.find_user(), current_timestamp(), "") if args.hold else None
         options = ImportOptions(

@@ -24,10 +24,10 @@ from argosy.features.backup.installation_objects import EXPORTED_KINDS, BackupSc
 from argosy.gitops.diff.secret_masks import mask_secrets
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
-from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation
+from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch import merge_patch
-from argosy.kube.patch.change_summary import describe_changes
+from argosy.kube.patch.live_update_patch import describe_changes
 from argosy.kube.resource_key import ResourceKey
 
 KIND_ORDER: Final = {group_kind.kind: index for index, group_kind in enumerate(EXPORTED_KINDS)}

@@ -61,7 +61,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from argosy.features.check.service import CheckRunOptions, check_paths, fix_and_check_paths
-    from argosy.gitops.analysis.violation import Severity
+    from argosy.gitops.analysis.rule_violation import Severity
 
     paths = [str(path) for path in args.paths] or ["."]
     if args.fix and args.write_baseline:

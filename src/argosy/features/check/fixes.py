@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import ManifestError
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.violation import FileFix, FileLocation
+from argosy.gitops.analysis.rule_violation import FileFix, FileLocation
 from argosy.gitops.workspace.manifest_files import is_within
 from argosy.kube.objects import Manifest, read_yaml_documents
 from argosy.kube.objects.yaml_edits import YamlEdit, edited

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, Source
 from argosy.gitops.render import render
 from argosy.gitops.workspace.checked_out_head import is_checked_out, is_default_branch
-from argosy.gitops.workspace.checkouts import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.manifest_locations import locate_manifests
+from argosy.gitops.workspace.render_source_trees import CheckoutCache
+from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 
 
 @dataclass

@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping, Sequence
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.violation import Violation
-from argosy.gitops.workspace.checkouts import ShowProgress
+from argosy.gitops.analysis.rule_violation import Violation
 from argosy.gitops.workspace.path_resolution import find_enclosing_repository
+from argosy.gitops.workspace.render_source_trees import ShowProgress
 
 
 def list_history_violations(

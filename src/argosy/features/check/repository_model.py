@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.check.additional_linters import list_extra_violations
 from argosy.features.check.committed_kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.features.check.folder_renderer import FolderRenderer
+from argosy.features.check.script_notebook_yaml_lint import list_extra_violations
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
     DeclaredEnvironment,
@@ -25,7 +25,7 @@ from argosy.gitops.analysis.repository_view import (
     RenderFailureKind,
     RepositoryView,
 )
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, Source, read_application, read_source
 from argosy.gitops.render.tool_detection import CHART_FILE
 from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases

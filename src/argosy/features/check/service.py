@@ -16,7 +16,7 @@ from argosy.errors import UserError
 from argosy.features.check.fixes import FixedFinding, UnfixedFinding, apply_fixes
 from argosy.features.check.folder_renderer import FolderRenderer
 from argosy.features.check.previous_state_rules import list_history_violations
-from argosy.features.check.remote_refs import FetchRefs, RemoteRefs
+from argosy.features.check.remote_ref_existence import FetchRefs, RemoteRefs
 from argosy.features.check.repository_model import RepositoryScanner
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository_view import DeclaredEnvironment, RepositoryView
@@ -29,8 +29,8 @@ from argosy.gitops.analysis.suppressions import (
     filter_findings,
     read_baseline,
 )
-from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.manifest_files import find_top_folder, has_notebooks, relative_path
+from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
 
 if TYPE_CHECKING:
     from argosy.gitops.delivery_file.values import DeliveryFile

@@ -23,7 +23,7 @@ from argosy.features.clusters.cluster_service_account import (
     ensure_manager_account,
     find_surplus_bindings,
 )
-from argosy.features.clusters.service_account_token import (
+from argosy.features.clusters.service_account_token_lifecycle import (
     SYSTEM_NAMESPACE,
     check_token,
     create_token,
@@ -31,7 +31,7 @@ from argosy.features.clusters.service_account_token import (
     revoke_old_token,
     write_token,
 )
-from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
 from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
 from argosy.gitops.clusters.cluster_secret import check_server_address
 from argosy.kube.client import Cluster

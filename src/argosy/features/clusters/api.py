@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.service_account_token import rotate_token
+from argosy.features.clusters.service_account_token_lifecycle import rotate_token
 from argosy.features.repositories.api import STATE_SCHEMA
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
-from argosy.web.api import json_schemas as schema
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.caller_clients import build_service
-from argosy.web.owned_object_lookup import count_applications_by_server
+from argosy.web.caller_application_service import build_service
+from argosy.web.objects_of_visible_applications import count_applications_by_server
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route

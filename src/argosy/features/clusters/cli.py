@@ -14,7 +14,7 @@ from argosy.features.clusters.edit_cli import run_add, run_rm, run_rotate, run_s
 
 if TYPE_CHECKING:
     from argosy.features.repositories.connection_test import ConnectionState
-    from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
+    from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
     from argosy.gitops.application_client.client import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name

@@ -113,7 +113,7 @@ async def find_surplus_bindings(
     own_token_name: str,
     report: ReportMessage,
 ) -> list[ResourceKey]:
-    """Bindings that give the account access outside `namespaces`. Raises UserError if argosy must not delete one of them.
+    """Bindings that give the account access outside `namespaces`. Raises UserError if argosy must not delete one.
 
     `own_token_name` is the name of the Secret with the token that is replaced.
     """

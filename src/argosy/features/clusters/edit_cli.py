@@ -10,7 +10,7 @@ from argosy.cli.subcommands import confirm, is_compat, is_interactive, print_mes
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
+    from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
     from argosy.gitops.application_client.client import ApplicationService
     from argosy.kube.client.connection_settings import Connection
 
@@ -49,7 +49,7 @@ def run_add(args: argparse.Namespace) -> int:
 
 
 def _load_context(args: argparse.Namespace) -> Connection:
-    from argosy.cli.service_connection import load_context_connection
+    from argosy.cli.application_service_connection import load_context_connection
 
     try:
         return load_context_connection(args.asked, args.context_kubeconfig or read_target_options(args).kubeconfig)
@@ -182,7 +182,7 @@ async def _remove_cluster(
 def run_rotate(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
         from argosy.features.clusters.service import get_cluster
-        from argosy.features.clusters.service_account_token import rotate_token
+        from argosy.features.clusters.service_account_token_lifecycle import rotate_token
 
         declared = await get_cluster(app_service, args.asked)
         assert app_service.opener is not None

@@ -9,13 +9,13 @@ import asyncio
 from typing import Any
 
 from argosy.features.clusters import service
-from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
-from argosy.web.caller_clients import build_service
-from argosy.web.owned_object_lookup import count_applications_by_server
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
+from argosy.web.caller_application_service import build_service
+from argosy.web.objects_of_visible_applications import count_applications_by_server
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import FilteredList, Route
-from argosy.web.settings_page import SETTINGS_BREADCRUMB
+from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 
 async def render_clusters_page(request: RequestContext) -> PageResponse:

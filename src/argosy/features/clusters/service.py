@@ -18,7 +18,7 @@ from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, ConnectionState
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
-from argosy.gitops.application_client.argocd_config_objects import (
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     SECRET,
     DeclaredSecret,
     build_secret_name,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.cli.cluster_target import ClusterTarget, TargetOptions, find_target
-from argosy.cli.sandbox_data_folder import get_state_folder
+from argosy.cli.sandbox_folder_state import get_state_folder
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers

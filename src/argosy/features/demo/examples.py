@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.sandbox_data_folder import DataFolder
+from argosy.cli.sandbox_folder_state import DataFolder
 from argosy.errors import UserError
 from argosy.features.demo.content import REPOSITORY, create_demo_repository
 from argosy.features.demo.initial_state import InitialStateSetup

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
+from argosy.cli.sandbox_folder_state import DataFolder, RunningInstance
 from argosy.kube.client import Cluster
 
 PAGE_FOLDER: Final = "page"
@@ -25,7 +25,7 @@ class DemoWebServer:
         self._ready_event = asyncio.Event()
 
     async def serve(self, cluster: Cluster, folder: DataFolder, port: int | None, repository: Path) -> None:
-        from argosy.features.serve.process import WebServerOptions, serve_web
+        from argosy.features.serve.web_server_process import WebServerOptions, serve_web
 
         options = WebServerOptions(
             port=port,
@@ -70,6 +70,6 @@ def web_server_folder(run: RunningInstance) -> Path:
 
 def create_login_url(run: RunningInstance) -> str:
     """URL with a one-time login code."""
-    from argosy.features.serve.local_login import create_login_url
+    from argosy.features.serve.running_server_login_urls import create_login_url
 
     return create_login_url(run.url, web_server_folder(run))

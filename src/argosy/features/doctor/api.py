@@ -9,9 +9,9 @@ from typing import Final
 
 from argosy.features.doctor.service import DoctorOptions
 from argosy.features.doctor.visible_report import examine_visible
-from argosy.web.api.json_schemas import build_array_schema, build_object_schema
-from argosy.web.middleware.application_masks import get_masks, mask_texts
-from argosy.web.owned_object_lookup import resolve_installation
+from argosy.web.api.request_response_schemas import build_array_schema, build_object_schema
+from argosy.web.middleware.per_application_redaction import get_masks, mask_texts
+from argosy.web.objects_of_visible_applications import resolve_installation
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route

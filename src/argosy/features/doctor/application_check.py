@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError, RenderError, UnknownRef
 from argosy.features.doctor.optional_reads import OptionalReads
-from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.diff_presentation import DifferingObject, list_differing_objects

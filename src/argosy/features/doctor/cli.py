@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    from argosy.cli.service_connection import open_service
+    from argosy.cli.application_service_connection import open_service
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation, find_readable_namespace
     from argosy.gitops.application_client.reader import open_reader
@@ -106,7 +106,7 @@ async def _run(args: argparse.Namespace) -> int:
 
 
 def _choose_exit_code(report: DoctorReport, args: argparse.Namespace) -> int:
-    from argosy.gitops.analysis.violation import Severity
+    from argosy.gitops.analysis.rule_violation import Severity
 
     if report.examination.has_no_applications:
         return EXIT_REFUSED
@@ -118,7 +118,7 @@ def _choose_exit_code(report: DoctorReport, args: argparse.Namespace) -> int:
 def _print_remaining(report: DoctorReport) -> None:
     """Print the remaining findings after the fixes, in one line."""
     from argosy.cli.tables import format_count
-    from argosy.gitops.analysis.violation import Severity
+    from argosy.gitops.analysis.rule_violation import Severity
 
     counts_by_severity = [(report.count(severity), severity.value) for severity in Severity]
     parts = (

@@ -13,8 +13,8 @@ from typing import Any, Final
 from argosy.features.doctor.service import Examination
 from argosy.gitops.analysis.diagnosis import DiagnosisLine, SyncScore, build_diagnosis_lines, compute_score
 from argosy.gitops.analysis.post_sync_checklist import ChecklistItem, build_checklist
+from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_model_ready
-from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.resource_key import GroupKind
 

@@ -16,7 +16,7 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.features.doctor.installation_state import CONTROLLER, STATEFUL_SET
 from argosy.features.doctor.optional_reads import OptionalReads
-from argosy.features.setup.openshift_gitops import DEPLOYMENT, OPERATOR_NAME, OPERATOR_NAMESPACES
+from argosy.features.setup.openshift_gitops_preparation import DEPLOYMENT, OPERATOR_NAME, OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, parse_timestamp, render_duration
 from argosy.gitops.application import Application
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME

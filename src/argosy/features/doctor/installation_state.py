@@ -14,19 +14,19 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.doctor.bundled_check_detection import find_own_checks
 from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.features.doctor.reverted_settings_edits import list_hand_edits
+from argosy.features.doctor.unmodified_argosy_health_checks import find_own_checks
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings as ChecksPlace
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
 from argosy.features.health_checks.argocd_install.verification import HealthVerification
 from argosy.features.health_checks.lint import CONFLICT_RULE, lint_settings
 from argosy.features.health_checks.located_manifests import ManifestText
-from argosy.features.setup.openshift_gitops import DEPLOYMENT, OPERATOR_NAMESPACES
+from argosy.features.setup.openshift_gitops_preparation import DEPLOYMENT, OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
+from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
 from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write
-from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.gitops.application_client.control_namespace import (
     LEADER_LEASE_NAME,
     LEASE_KIND,
@@ -42,8 +42,8 @@ from argosy.gitops.coexistence.argocd_settings_location import (
 )
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.policy.applicationset_expansion import APPLICATION_SET_KIND, is_expanded
-from argosy.gitops.reconciler.setting_errors import RESTRICTING_KEYS, describe_fallback
+from argosy.gitops.policy.applicationset_controller_detection import APPLICATION_SET_KIND, is_expanded
+from argosy.gitops.reconciler.setting_error_messages import RESTRICTING_KEYS, describe_fallback
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml, get_annotation
 from argosy.kube.resource_key import GroupKind, ResourceKey

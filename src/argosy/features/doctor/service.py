@@ -31,17 +31,17 @@ from argosy.features.doctor.installation_state import (
 )
 from argosy.features.doctor.limited_work import WorkLimit, interleave_by_project, run_within_limit
 from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.doctor.proven_remedies import ProvenRemedy, find_remedy
 from argosy.features.doctor.related_objects import (
     add_missing_objects,
     list_models,
     list_objects,
     list_repository_secrets,
 )
-from argosy.features.doctor.remedies import ProvenRemedy, find_remedy
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rules import diagnose_installation
-from argosy.gitops.analysis.rules.projects import SHALLOW_DENIAL_RULE, find_live_denials
+from argosy.gitops.analysis.rules.ineffective_project_denials import SHALLOW_DENIAL_RULE, find_live_denials
 from argosy.gitops.analysis.wave_wait import WaveWait, find_wave_wait
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import ApplicationService, utc_now

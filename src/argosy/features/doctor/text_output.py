@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.cli.tables import CAUSE_COLUMN, TerminalOutput, drop_control_characters, format_count, measure_width
-from argosy.gitops.analysis.violation import Severity
+from argosy.gitops.analysis.rule_violation import Severity
 
 if TYPE_CHECKING:
     from argosy.features.doctor.examination_summary import DoctorReport

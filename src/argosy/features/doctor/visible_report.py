@@ -13,9 +13,9 @@ from typing import Final
 from argosy.errors import TransientError, UserError
 from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.service import DoctorOptions, examine_installation
-from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.middleware.application_masks import ApplicationMasks, get_masks
-from argosy.web.owned_object_lookup import can_see_all_applications, list_visible_applications
+from argosy.web.caller_application_service import build_reader, build_service
+from argosy.web.middleware.per_application_redaction import ApplicationMasks, get_masks
+from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 
 MAX_PATTERN_CHARACTERS: Final = 64  # of the `match` parameter

@@ -59,7 +59,7 @@ def explain_application(args: argparse.Namespace, name: str, hint: str = "") -> 
 
 
 async def _build_report(args: argparse.Namespace, name: str) -> DoctorReport:
-    from argosy.cli.service_connection import open_service
+    from argosy.cli.application_service_connection import open_service
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation
     from argosy.gitops.application_client.reader import open_reader

@@ -13,7 +13,7 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.install_service import HealthInstallOptions, StepOutput
+    from argosy.features.health_checks.apply_verify_export_service import HealthInstallOptions, StepOutput
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -112,7 +112,7 @@ def _add_cluster_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_apply(args: argparse.Namespace) -> int:
     from argosy.cli.cluster_flags import read_target_options
-    from argosy.features.health_checks.install_service import ApplyOutcome, ArgoCDNotFound, apply_checks
+    from argosy.features.health_checks.apply_verify_export_service import ApplyOutcome, ArgoCDNotFound, apply_checks
 
     options = _read_options(args)
     try:
@@ -125,7 +125,11 @@ def run_apply(args: argparse.Namespace) -> int:
 def run_verify(args: argparse.Namespace) -> int:
     from argosy.cli.cluster_flags import read_target_options
     from argosy.cli.output import print_data
-    from argosy.features.health_checks.install_service import ArgoCDNotFound, render_verification, verify_checks
+    from argosy.features.health_checks.apply_verify_export_service import (
+        ArgoCDNotFound,
+        render_verification,
+        verify_checks,
+    )
 
     try:
         verification = verify_checks(read_target_options(args), _read_options(args), _print_target)
@@ -140,14 +144,14 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def run_export(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.install_service import export_checks
+    from argosy.features.health_checks.apply_verify_export_service import export_checks
 
     print(export_checks(_read_options(args), args.form), end="")
     return 0
 
 
 def _read_options(args: argparse.Namespace) -> HealthInstallOptions:
-    from argosy.features.health_checks.install_service import HealthInstallOptions
+    from argosy.features.health_checks.apply_verify_export_service import HealthInstallOptions
 
     return HealthInstallOptions(
         kinds=args.kinds,

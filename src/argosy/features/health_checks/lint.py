@@ -18,7 +18,7 @@ from argosy.features.health_checks.input_files import (
     render_file_name,
 )
 from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
-from argosy.features.health_checks.schema_lint import lint_schema_values, read_kind_from_path
+from argosy.features.health_checks.schema_value_lint import lint_schema_values, read_kind_from_path
 from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lint.finding import ScriptPurpose
 from argosy.gitops.health.setting_error import SettingFault, SettingLocation

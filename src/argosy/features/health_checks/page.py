@@ -16,7 +16,7 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.settings_page import SETTINGS_BREADCRUMB
+from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 EXAMPLE_MANIFEST: Final = """\

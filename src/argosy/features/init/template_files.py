@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.application.url_credentials import PLACEHOLDER_URL, has_credentials
+from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL, has_credentials
 from argosy.gitops.workspace.new_repository import RepositoryFile
 from argosy.kube.schema.name_syntax import check_dns_label
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, write_private_text
+from argosy.cli.sandbox_folder_state import DataFolder, RunningInstance, write_private_text
 from argosy.features.local import kubeconfig
-from argosy.features.local.component_logs import ComponentLogs
-from argosy.features.local.pod_logs import PodLogDispatcher
+from argosy.features.local.component_logs_as_pod_logs import ComponentLogs
+from argosy.features.local.pod_log_reader_choice import PodLogDispatcher
 from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import Cluster, PodLogReader, SelectivePodLogReader
 from argosy.kube.client.file_permissions import check_private_file

@@ -18,10 +18,10 @@ from argosy.features.models.service import ModelService
 from argosy.features.models.ssrf_guarded_requests import send_guarded_request
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE, read_served_model
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
-from argosy.web.caller_clients import build_service
-from argosy.web.owned_object_lookup import (
+from argosy.web.caller_application_service import build_service
+from argosy.web.objects_of_visible_applications import (
     RESTART_ACTION,
     TRY_ACTION,
     build_impersonating_cluster,

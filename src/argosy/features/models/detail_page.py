@@ -19,9 +19,9 @@ from argosy.features.models.service import ModelService
 from argosy.features.models.ssrf_guarded_requests import send_guarded_request
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.kube.objects import key_of
-from argosy.web.caller_clients import build_service
+from argosy.web.caller_application_service import build_service
 from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
-from argosy.web.owned_object_lookup import (
+from argosy.web.objects_of_visible_applications import (
     RESTART_ACTION,
     TRY_ACTION,
     build_impersonating_cluster,

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.cli.application_service_connection import open_service
 from argosy.cli.cluster_target import TargetOptions
-from argosy.cli.service_connection import open_service
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.models.lineage import VOLUME_SCHEME, Lineage, LineageRun, StorageUriOrigin, read_runs, trace_model
 from argosy.features.models.service import ModelService

@@ -9,6 +9,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.notebooks import wave_result_annotations
+from argosy.features.notebooks.application_summary_controller import NotebookSummaryController
 from argosy.features.notebooks.controller import JobHook, NotebookJobController, StatusMutator
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.local_runs import LocalRuns
@@ -20,7 +21,6 @@ from argosy.features.notebooks.on_success_triggers import TriggerHook, add_trigg
 from argosy.features.notebooks.pod_runs import PodRuns
 from argosy.features.notebooks.run_backend import NotebookRunState, RunBackend, RunKey
 from argosy.features.notebooks.spec_validation import list_warnings
-from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.controller import AddOn, ControllerContext
 from argosy.kube.objects import Manifest

@@ -14,9 +14,9 @@ from argosy.features.notebooks.job_views import JobRow, RunAttempt, RunView
 from argosy.features.notebooks.validation_job_client import NotebookJobClient
 from argosy.gitops.application_client.client import utc_now
 from argosy.kube.objects import Manifest
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
-from argosy.web.owned_object_lookup import (
+from argosy.web.objects_of_visible_applications import (
     NOTEBOOK_JOB,
     RUN_ACTION,
     build_impersonating_cluster,

@@ -25,7 +25,7 @@ See also: docs/reference/notebooks.md
 """
 RUN_MODULE, READ_MODULE, JOBS_MODULE = (
     "argosy.features.notebooks.files.run_cli",
-    "argosy.features.notebooks.files.lint_diff_cli",
+    "argosy.features.notebooks.files.cli",
     "argosy.features.notebooks.jobs_cli",
 )
 COMMAND_MODULES = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.statuses import Status
-from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import remaining_delay
 
 YOUNG_RUN_POLL_SECONDS, WAITING_RUN_POLL_SECONDS, RUN_POLL_SECONDS = 0.25, 0.5, 1.0
 YOUNG_RUN_SECONDS: Final = 20.0  # seconds in which a new run is polled more often

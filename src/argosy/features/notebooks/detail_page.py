@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.features.notebooks import job_views
-from argosy.features.notebooks.cell_sources import SourceCells, load_run_sources
+from argosy.features.notebooks.cell_sources_from_git import SourceCells, load_run_sources
 from argosy.features.notebooks.executed_notebook import load_executed_notebook
 from argosy.features.notebooks.job_views import RunView, StoredCellResult, StoredFinding
 from argosy.features.notebooks.list_page import TOUCHES_JOBS
@@ -19,7 +19,7 @@ from argosy.features.notebooks.validation_job_client import NotebookJobClient
 from argosy.gitops.application_client.client import utc_now
 from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
 from argosy.web.middleware.response_headers import FRAME_SECURITY_POLICY
-from argosy.web.owned_object_lookup import (
+from argosy.web.objects_of_visible_applications import (
     RUN_ACTION,
     build_impersonating_cluster,
     get_owner_page_path,

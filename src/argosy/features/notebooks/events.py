@@ -28,7 +28,7 @@ from argosy.features.notebooks.statuses import (
 )
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 COMPONENT: Final = "jupyter-notebook-validator-operator"
 MAX_MESSAGE_CHARACTERS: Final = 1024  # k8s: characters of a message

@@ -10,7 +10,7 @@ from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.exit_codes import EXIT_NEGATIVE
 from argosy.cli.subcommands import print_document, print_message, run_with_client
 from argosy.cli.tables import format_table
-from argosy.features.notebooks.result_log_lines import format_cell_result, format_result
+from argosy.features.notebooks.job_status_log_lines import format_cell_result, format_result
 from argosy.features.notebooks.validation_job_client import NotebookJobClient, is_over, open_jobs
 from argosy.kube.objects import Manifest
 

@@ -14,7 +14,7 @@ from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.client import utc_now
 from argosy.kube.resource_key import GroupKind
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.owned_object_lookup import NOTEBOOK_JOB, get_owner_page_path, list_visible_objects
+from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB, get_owner_page_path, list_visible_objects
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.cells import get_cell_type, get_source, join_text, list_outputs
+from argosy.features.notebooks.runner.cell_source_and_tags import get_cell_type, get_source, join_text, list_outputs
 from argosy.features.notebooks.runner.png import read_size
 
 MAX_CELLS: Final = 500

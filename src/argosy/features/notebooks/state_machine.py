@@ -16,9 +16,9 @@ from argosy.errors import (
     ArgosyError,
 )  # fmt: skip
 from argosy.features.notebooks import deadlines, go_durations, statuses
-from argosy.features.notebooks.error_categories import find_outcome
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
+from argosy.features.notebooks.run_outcome_from_error import find_outcome
 from argosy.features.notebooks.spec_validation import SpecProblem
 from argosy.features.notebooks.statuses import (
     BUILD_COMPLETE,
@@ -31,7 +31,7 @@ from argosy.features.notebooks.statuses import (
     Fields,
     Status,
 )  # fmt: skip
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 TIMEOUT_GRACE_SECONDS: Final = 15.0  # seconds: a run reports its own timeout, with more detail, unless it hangs
 MODEL_POLL_SECONDS, BUILD_POLL_SECONDS, DEPENDENCY_POLL_SECONDS = 3.0, 2.0, 1.0

@@ -18,7 +18,7 @@ from argosy.errors import UserError
 from argosy.kube.client import Cluster
 from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

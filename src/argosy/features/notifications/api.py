@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse

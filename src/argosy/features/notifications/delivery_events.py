@@ -16,7 +16,7 @@ from argosy.features.notifications import constants
 from argosy.features.notifications.sent_messages import list_sent_messages
 from argosy.kube.client import ClusterWriter
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 log = logging.getLogger(__name__)
 MAX_EVENT_MESSAGE_CHARACTERS: Final = 1000

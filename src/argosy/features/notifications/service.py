@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.cli.application_service_connection import open_service
 from argosy.cli.cluster_target import TargetOptions
-from argosy.cli.service_connection import open_service
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.notifications import constants
 from argosy.features.notifications.argocd_export import build_export

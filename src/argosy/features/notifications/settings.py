@@ -17,7 +17,7 @@ from argosy.features.notifications import constants
 from argosy.features.notifications.default_templates import load_bundled_entries
 from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
 from argosy.kube.objects import Manifest, read_yaml
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 from argosy.kube.schema.selectors import parse_label_selector as label_texts
 from argosy.languages.expr import CompiledExpression, compile_expression
 

@@ -19,7 +19,7 @@ from argosy.features.preview.rendering import SideRender, SideRenderer
 from argosy.features.preview.revisions import ComparisonSide, ComparisonSides, PreviewRepository
 from argosy.features.preview.source_input_files import SourceReach, add_parent_folders, may_be_affected
 from argosy.gitops.analysis.repository_view import ApplicationDeclaration, ManifestWithLocations
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, read_application, read_source
 from argosy.gitops.workspace.manifest_files import KUSTOMIZATION_NAMES, YamlFile, relative_path
 from argosy.kube.resource_key import ResourceKey

@@ -75,7 +75,7 @@ def _build_preview(args: argparse.Namespace) -> Preview:
 
     with show_progress_if_slow("comparing files and rendering both sides …"):
         if args.live:
-            from argosy.cli.service_connection import build_service_opener
+            from argosy.cli.application_service_connection import build_service_opener
             from argosy.features.preview.live_comparison import preview_live
 
             return preview_live(

@@ -19,7 +19,7 @@ from argosy.features.preview.revisions import ComparisonSide, PreviewRepository,
 from argosy.features.preview.service import Preview, assess_comparison, summarize_comparison
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 from argosy.gitops.analysis.repository_view import LocateField, ManifestWithLocations, RenderFailure, RenderFailureKind
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, Pair, RenderResult
 from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
@@ -28,7 +28,7 @@ from argosy.gitops.diff import list_differences
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress, find_cache_folder
+from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress, find_cache_folder
 from argosy.kube.objects import Manifest, key_of_desired
 from argosy.kube.resource_key import ResourceKey
 

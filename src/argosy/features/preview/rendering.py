@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.features.preview.revisions import ComparisonSide, PreviewRepository
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE
-from argosy.gitops.workspace.checkouts import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.manifest_locations import locate_manifests
 from argosy.gitops.workspace.render_request import is_repository_url
+from argosy.gitops.workspace.render_source_trees import CheckoutCache
+from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 
 _SETTINGS = BuildSettings()
 

@@ -16,7 +16,7 @@ from argosy.gitops.analysis.change_impact import ChangeImpact, assess_impact
 from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.schema_validation import SchemaValidator
-from argosy.gitops.workspace.checkouts import ShowProgress
+from argosy.gitops.workspace.render_source_trees import ShowProgress
 
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 

@@ -14,7 +14,7 @@ from argosy.errors import PolicyError, UserError
 from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
 from argosy.gitops.application.project import read_project
-from argosy.gitops.application_client.argocd_config_objects import load_config_map_data
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data
 from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.deep_links import render_links
 from argosy.gitops.application_client.project_event_recorder import record_project_event
@@ -30,10 +30,10 @@ from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.events import EventReason
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, check_same_name
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.caller_clients import build_service
+from argosy.web.caller_application_service import build_service
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route

@@ -18,7 +18,7 @@ from argosy.web.application_lookup import PROJECT
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route
-from argosy.web.settings_page import SETTINGS_BREADCRUMB
+from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 
 async def render_projects_page(request: RequestContext) -> PageResponse:

@@ -15,7 +15,7 @@ from argosy.gitops.application.project import KindPattern, Project, SyncWindow, 
 from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.languages.cron import CronError, parse_schedule
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.features.promote.board import EnvironmentStage
 from argosy.features.promote.visible_board import load_visible_board
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import PAGING, build_page
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind, Release
 from argosy.features.promote.gates import GateResult
+from argosy.features.promote.image_and_model_comparison import VersionDifference, compare_versions
 from argosy.features.promote.plan import PromotionPlan
 from argosy.features.promote.promotion_changes import describe_kept, get_field_name, mask_field_value, split_image
 from argosy.features.promote.promotion_log import PromotionLogEntry
 from argosy.features.promote.service import PromotionSession
-from argosy.features.promote.version_comparison import VersionDifference, compare_versions
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 MAX_DIFFERENCES: Final = 5
 

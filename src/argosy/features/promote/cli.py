@@ -144,7 +144,7 @@ def _add_branch_flag(parser: argparse.ArgumentParser) -> argparse.ArgumentParser
 
 
 def _run_with_session(run_command: SessionCommand, args: argparse.Namespace) -> int:
-    from argosy.cli.service_connection import build_service_opener, find_demo_repository
+    from argosy.cli.application_service_connection import build_service_opener, find_demo_repository
     from argosy.features.promote.service import open_session
 
     try:

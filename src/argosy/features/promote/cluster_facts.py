@@ -16,7 +16,7 @@ from argosy.features.promote.gates import NotebookRun
 from argosy.features.promote.promotion_log import PromotionActor
 from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
-from argosy.gitops.application_client.refresh_requests import write_refresh_annotation
+from argosy.gitops.application_client.rate_limited_refresh_queue import write_refresh_annotation
 from argosy.gitops.sync.observed_generation_check import find_stale_generations
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

@@ -21,7 +21,7 @@ from argosy import __version__
 from argosy.errors import ArgosyError
 from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.gitops.workspace.checkouts import find_cache_folder
+from argosy.gitops.workspace.render_source_trees import find_cache_folder
 from argosy.isolation.scratch_folders import create_scratch_folder
 
 RESULT_LIFETIME_SECONDS: Final = 600.0  # remote bases may change
@@ -65,7 +65,7 @@ def _get_cache_path(tree: str, files: Mapping[str, bytes]) -> Path:
 
 def _run_check(snapshot: RepositorySnapshot, files: Mapping[str, bytes]) -> tuple[bool, str]:
     from argosy.features.check.service import CheckRunOptions, check_paths
-    from argosy.gitops.analysis.violation import Severity
+    from argosy.gitops.analysis.rule_violation import Severity
 
     with create_scratch_folder("argosy-promote-") as scratch:
         folder = str(scratch / "tree")

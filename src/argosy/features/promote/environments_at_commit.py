@@ -40,8 +40,8 @@ from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryEnvironment
 from argosy.gitops.render import render
-from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.git_repository import GitRepository, UpstreamState
+from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
 from argosy.kube.objects import read_yaml_documents
 
 MAX_LISTED_RELEASES: Final = 20  # releases of the first environment

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.promote.board import EnvironmentBoard, build_plan_view
+from argosy.features.promote.page_action_commits import ACTIONS, run_action
 from argosy.features.promote.plan import PromotionRequest as Planned
 from argosy.features.promote.promotion_log import PromotionActor
-from argosy.features.promote.requested_actions import ACTIONS, run_action
 from argosy.features.promote.service import PromotionSession
 from argosy.features.promote.visible_board import (
     affects_environments,
@@ -25,7 +25,7 @@ from argosy.features.promote.visible_board import (
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.owned_object_lookup import NOTEBOOK_JOB
+from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse

@@ -29,14 +29,14 @@ from argosy.features.promote.gates import (
     list_holds,
     list_log_holds,
 )
-from argosy.features.promote.next_steps import DeployedRelease, NextStep, find_next_step
+from argosy.features.promote.outdated_environment_step import DeployedRelease, NextStep, find_next_step
 from argosy.features.promote.promotion_changes import PromotionChanges, mask_field_value
 from argosy.features.promote.promotion_pipeline import PromotionPipeline, normalize_folder
 from argosy.features.promote.release_choice import ReleaseFinder
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
 from argosy.gitops.status.rollback_detection import find_active_rollback
-from argosy.gitops.status.sync_hold import describe_hold as hold_told
-from argosy.gitops.status.sync_hold import read_hold
+from argosy.gitops.status.sync_hold_annotation import describe_hold as hold_told
+from argosy.gitops.status.sync_hold_annotation import read_hold
 from argosy.kube.objects import Manifest
 
 

@@ -27,8 +27,8 @@ from argosy.features.promote.uncommitted_delivery_file import (
 )
 from argosy.gitops.application_client.client import ServiceOpener
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
-from argosy.gitops.workspace.checkouts import ShowProgress
 from argosy.gitops.workspace.git_repository import GitRepository
+from argosy.gitops.workspace.render_source_trees import ShowProgress
 
 FindDemoRepository = Callable[[], Path | None]  # returns the repository of a running demo
 

@@ -13,7 +13,7 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters, measure_w
 if TYPE_CHECKING:
     from argosy.features.promote.environment_contents import EnvironmentContents, FieldAddress, Release
     from argosy.features.promote.gates import GateResult
-    from argosy.features.promote.next_steps import DeployedRelease
+    from argosy.features.promote.outdated_environment_step import DeployedRelease
     from argosy.features.promote.plan import PromotionPlan
     from argosy.features.promote.promotion_changes import FieldMove
     from argosy.features.promote.promotion_log import PromotionLogEntry

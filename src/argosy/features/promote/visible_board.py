@@ -17,8 +17,8 @@ from typing import Any, Final, TypeVar
 from argosy.errors import UserError
 from argosy.features.promote.board import EnvironmentBoard, build_board, filter_visible_stages
 from argosy.features.promote.environments_at_commit import NoEnvironments
+from argosy.features.promote.fair_thread_pool import SessionThreads
 from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
-from argosy.features.promote.session_threads import SessionThreads
 from argosy.features.promote.thread_bridge import bridge_service
 from argosy.features.promote.visible_repositories import EnvironmentRepository, find_repository
 from argosy.gitops.application import APPLICATION_KIND
@@ -26,8 +26,8 @@ from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.application_lookup import get_application_rbac_name, read_project_name
-from argosy.web.middleware.application_masks import drop_url_passwords, get_masks, mask_texts
-from argosy.web.owned_object_lookup import ALL_APPLICATIONS
+from argosy.web.middleware.per_application_redaction import drop_url_passwords, get_masks, mask_texts
+from argosy.web.objects_of_visible_applications import ALL_APPLICATIONS
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 
 MAX_REMEMBERED: Final = 64  # callers with different permissions

@@ -20,7 +20,7 @@ from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.gitops.workspace.mirror_at_commit import MirrorRepository
-from argosy.web.owned_object_lookup import list_visible_applications
+from argosy.web.objects_of_visible_applications import list_visible_applications
 from argosy.web.request import RequestContext
 
 MAX_REPOSITORIES: Final = 5  # searched for one page

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.error_messages import OutputClosed, print_error
 from argosy.cli.exit_codes import EXIT_OK, get_exit_code
-from argosy.gitops.workspace.source_flags import FLAGS
+from argosy.gitops.workspace.render_source_flags import FLAGS
 
 if TYPE_CHECKING:
     from argosy.gitops.workspace.render import RenderOutcome

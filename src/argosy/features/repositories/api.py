@@ -18,10 +18,10 @@ from argosy.features.repositories import service
 from argosy.features.repositories.connection_test import FAILED, ConnectionState, RepositoryStateCache, test_connection
 from argosy.features.repositories.service import RepositorySecretType
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
-from argosy.web.api import json_schemas as schema
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.caller_clients import build_service
+from argosy.web.caller_application_service import build_service
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Resolver, Route

@@ -15,8 +15,8 @@ from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.application_client.client import current_timestamp
 from argosy.gitops.source.credentials import RepositoryCredential, find_credential, read_credentials
+from argosy.gitops.source.git.mirror_remote import MirrorRemote
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.git.remote import MirrorRemote
 from argosy.gitops.source.repositories import Repositories
 from argosy.isolation.scratch_folders import create_scratch_folder
 
@@ -94,7 +94,7 @@ class RepositoryStateCache:
         is_forced: bool = False,
         wait_seconds: float = TEST_TIMEOUT_SECONDS,
     ) -> ConnectionState:
-        """Get the state; Unknown if the test takes longer than `wait_seconds`. `version` is the version of the Secret."""
+        """Get the state; Unknown if the test takes longer than `wait_seconds`. `version` is that of the Secret."""
         key = (values.get("url", ""), values.get("project", ""), version)
         clock = asyncio.get_running_loop().time
         cached = self._cached.get(key)

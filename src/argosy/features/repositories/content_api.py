@@ -18,10 +18,10 @@ from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.resource_key import GroupKind
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.not_implemented import build_not_implemented
 from argosy.web.application_lookup import get_application_rbac_name, read_project_name
-from argosy.web.caller_clients import build_service
+from argosy.web.caller_application_service import build_service
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route

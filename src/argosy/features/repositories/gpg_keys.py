@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.repositories.openpgp import PublicKey, read_keys
-from argosy.gitops.application_client.argocd_config_objects import load_config_map_data, update_config_map
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data, update_config_map
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.reconciler.settings_watch import GPG_KEYS_CM
 

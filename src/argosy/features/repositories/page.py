@@ -13,12 +13,12 @@ from argosy.errors import UserError
 from argosy.features.repositories import service
 from argosy.features.repositories.connection_test import FAILED, RepositoryStateCache, test_connection
 from argosy.features.repositories.service import REPOSITORIES
-from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
-from argosy.web.caller_clients import build_service
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
+from argosy.web.caller_application_service import build_service
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse
 from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route
-from argosy.web.settings_page import SETTINGS_BREADCRUMB
+from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 FORM_FIELDS: Final = ("username", "password", "sshPrivateKey", "bearerToken", "project", "name")
 PAGE_PATH: Final = "/settings/repositories"

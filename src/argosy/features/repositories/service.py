@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application.repository_url import is_same_repository, parse_url
-from argosy.gitops.application_client.argocd_config_objects import (
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,
     SecretField,
     build_secret_name,

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.resource_key import GroupKind
-from argosy.web.api.json_schemas import STRING_SCHEMA, build_array_schema, build_object_schema
+from argosy.web.api.request_response_schemas import STRING_SCHEMA, build_array_schema, build_object_schema
 from argosy.web.application_lookup import is_in_allowed_namespace
-from argosy.web.owned_object_lookup import NOTEBOOK_JOB, list_visible_objects
+from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB, list_visible_objects
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, Route

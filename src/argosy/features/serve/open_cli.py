@@ -36,7 +36,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run_open(args: argparse.Namespace) -> int:
     from argosy.features.serve.cli import open_browser
-    from argosy.features.serve.local_login import find_login_url
+    from argosy.features.serve.running_server_login_urls import find_login_url
 
     check_port("--port", args.port, "the newest server")
     url, folder = find_login_url(args.data_dir, args.port)

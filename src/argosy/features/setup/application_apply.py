@@ -11,8 +11,8 @@ from typing import Any, Final
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.setup.delivery import desired
 from argosy.features.setup.delivery.plan import ChangeVerb
-from argosy.features.setup.openshift_gitops import find_argocd_url, find_object
-from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
+from argosy.features.setup.openshift_gitops_preparation import find_argocd_url, find_object
+from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.application_refresh import build_status_table, is_status_current, list_applications
 from argosy.gitops.coexistence.argocd_settings_location import (
     APPLICATION,
@@ -21,12 +21,12 @@ from argosy.gitops.coexistence.argocd_settings_location import (
     SETTINGS_CONFIG_MAP_NAME,
     ArgoCDNotFound,
 )
-from argosy.gitops.coexistence.step_output_types import PrintStep, build_banner
+from argosy.gitops.coexistence.step_banner_and_table import PrintStep, build_banner
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.change_summary import build_replacement_patch
+from argosy.kube.patch.live_update_patch import build_replacement_patch
 from argosy.kube.resource_key import ResourceKey
 
 STATUS_WAIT_SECONDS: Final = 10.0  # seconds to wait until Argo CD has compared the changed Applications

@@ -149,7 +149,11 @@ def _print_data(args: argparse.Namespace, data: dict[str, Any]) -> None:
 
 def run_with_exit_codes(run: Callable[[], int]) -> int:
     """Run a command and map errors to exit codes: 1 if something is missing, 4 after a timeout."""
-    from argosy.features.setup.cluster_preparation import ArgoCDNotFound, ArgoCDNotReady, RequiredFileMissing
+    from argosy.features.setup.argocd_apps_credentials_commands import (
+        ArgoCDNotFound,
+        ArgoCDNotReady,
+        RequiredFileMissing,
+    )
     from argosy.features.setup.delivery_service import WaitTimeout
 
     try:

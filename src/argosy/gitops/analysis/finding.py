@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
+from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 
 
 @dataclass(frozen=True, slots=True)

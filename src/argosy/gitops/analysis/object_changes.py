@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import FieldDifference, Pair
 from argosy.gitops.diff import list_differences, mask_pair

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from argosy.gitops.analysis.fixes import get_value
-from argosy.gitops.analysis.violation import FileFix, FileLocation, Violation
+from argosy.gitops.analysis.rule_violation import FileFix, FileLocation, Violation
 from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from argosy.gitops.analysis.live_view import LiveView
 from argosy.gitops.analysis.repository_view import RepositoryView
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 
 CheckRepository = Callable[[RepositoryView], Iterable[Violation]]
 CheckInstallation = Callable[[LiveView], Iterable[Violation]]

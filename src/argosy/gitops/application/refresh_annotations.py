@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 NORMAL_REFRESH: Final = "normal"
 HARD_REFRESH: Final = "hard"  # ignores cached renders

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from argosy.errors import ManifestError
 from argosy.kube.objects.field_reader import FieldReader
-from argosy.kube.objects.timestamps import backoff_delay
+from argosy.kube.objects.timestamps_and_delays import backoff_delay
 
 _UNIT_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")

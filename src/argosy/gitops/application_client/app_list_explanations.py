@@ -15,7 +15,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.health_reasons import summarize_health_reason
-from argosy.gitops.application_client.render_pool import build_render_pool
+from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.application_client.status_summary import is_only_differing, is_only_unhealthy, read_health_status
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods
 from argosy.kube.resource_key import ResourceKey

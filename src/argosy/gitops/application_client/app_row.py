@@ -26,7 +26,7 @@ from argosy.gitops.application_client.status_summary import (
     shorten_revision,
 )
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
-from argosy.gitops.status.sync_hold import SyncHold, read_hold
+from argosy.gitops.status.sync_hold_annotation import SyncHold, read_hold
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 

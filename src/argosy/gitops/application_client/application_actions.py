@@ -31,7 +31,7 @@ from argosy.gitops.status.history import DeploymentRecord, read_deployments
 from argosy.gitops.status.operation_wire_format import request_to_wire
 from argosy.gitops.status.rollback_detection import PREVIOUS_HEALTH_INFO
 from argosy.gitops.status.shared_wire_fields import as_mappings
-from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation, read_hold
+from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.gitops.sync.rollback_request import build_rollback_request
 from argosy.kube.client import Propagation
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object

@@ -21,7 +21,7 @@ from argosy.gitops.application_client.sync_operation_builder import check_no_ope
 from argosy.gitops.policy.delivery_engine import ARGOSY, DeliveryEngines
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
-from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation, read_hold
+from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey

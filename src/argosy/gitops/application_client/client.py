@@ -21,7 +21,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.whoami import whoami
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

@@ -16,7 +16,7 @@ from argosy.gitops.application.install_labels import (
     is_control_namespace,
 )
 from argosy.kube.client import ClusterReader
-from argosy.kube.controller.sharding.leases import MEMBER_SELECTOR
+from argosy.kube.controller.sharding.member_lease_format import MEMBER_SELECTOR
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.sync_delays import find_delay, is_waiting_for_reconcile, is_waiting_for_sync
+from argosy.gitops.analysis.budget_and_window_delays import find_delay, is_waiting_for_reconcile, is_waiting_for_sync
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.coexistence.argocd_detection import UNKNOWN_ENGINES, detect_engines_or_unknown
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.worker_budget_configmap import BudgetUse, find_budget_use, read_budget_uses
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.application.step_results import AppComparison, FieldDifference, FieldOrigin, Pair, RenderResult
 from argosy.gitops.diff import list_differences, list_foreign_fields, mask_pair
 from argosy.gitops.status.shared_wire_fields import omit_empty

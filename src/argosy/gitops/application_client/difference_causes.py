@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ArgosyError, ClusterError, ManifestError, UserError
-from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.cause_detection import find_causes
-from argosy.gitops.analysis.object_versions import Evidence, read_rejected_fields, translate_pointer
+from argosy.gitops.analysis.desired_live_applied_manifests import Evidence, read_rejected_fields, translate_pointer
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_detection import find_causes
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.operations import ResultCode
 from argosy.gitops.application.step_results import FieldOrigin, Pair
@@ -24,7 +24,7 @@ from argosy.gitops.application_client.local_folder import LOCAL_REVISION
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.removal_commits import add_removal_commits
 from argosy.gitops.application_client.status_summary import read_synced_revisions, shorten_revision
-from argosy.gitops.diff.typed_manifests import as_stored, find_manifest_shape
+from argosy.gitops.diff.go_type_round_trip import as_stored, find_manifest_shape
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.source.git.blame import Blame

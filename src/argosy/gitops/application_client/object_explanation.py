@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
-from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.desired_live_applied_manifests import ABSENT, Evidence, get_matching_value
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.field_explanation import FieldExplanation, explain_field
 from argosy.gitops.analysis.field_paths import parse_field_path
-from argosy.gitops.analysis.object_versions import ABSENT, Evidence, get_matching_value
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
 from argosy.gitops.application_client.client import ApplicationService

@@ -24,20 +24,20 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.lazy_cluster_client import LazyClusterClient
 from argosy.gitops.application_client.local_folder import LocalRepositories
-from argosy.gitops.application_client.render_pool import build_render_pool
+from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import build_indexes, build_tree, find_orphans
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER
+from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.policy.projects import list_forbidden_sources
 from argosy.gitops.reconciler.app_state import CRD_KIND, AppState, AppStateComparer
 from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateBuilder, DesiredStateRequest
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import (
     CONFIG_MAP_KIND,
     PROJECT_KIND,
@@ -48,7 +48,7 @@ from argosy.gitops.reconciler.settings_watch import (
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.checkouts import find_cache_folder
+from argosy.gitops.workspace.render_source_trees import find_cache_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, User

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.cause_detection import REMOVED_FROM_GIT
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_detection import REMOVED_FROM_GIT
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.local_folder import LOCAL_REVISION
 from argosy.gitops.application_client.reader import ApplicationReader

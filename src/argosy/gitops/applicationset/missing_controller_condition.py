@@ -14,19 +14,19 @@ from datetime import datetime
 from typing import Final
 
 from argosy.errors import ArgosyError, Conflict
-from argosy.gitops.policy.applicationset_expansion import (
+from argosy.gitops.policy.applicationset_controller_detection import (
     APPLICATION_SET_KIND,
     build_condition,
     has_own_condition,
     is_applicationset_controller,
     is_expanded,
 )
-from argosy.gitops.reconciler.ownership.claim import ApplicationClaims
+from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
 
 log = logging.getLogger(__name__)

@@ -20,18 +20,18 @@ from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_list import AppRow, build_row
 from argosy.gitops.application_client.client import APPLICATION, ApplicationService
-from argosy.gitops.application_client.render_pool import build_render_pool
+from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
 from argosy.gitops.coexistence.argocd_scope import read_namespaces
 from argosy.gitops.live import build_indexes
 from argosy.gitops.policy.delivery_engine import DeliveryEngines, build_engines, is_application_controller
 from argosy.gitops.reconciler.app_state import CRD_KIND
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.checkouts import find_cache_folder
+from argosy.gitops.workspace.render_source_trees import find_cache_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import VersionedCluster

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.gitops.coexistence.argocd_settings_location import APPLICATION
-from argosy.gitops.coexistence.step_output_types import TextTable
+from argosy.gitops.coexistence.step_banner_and_table import TextTable
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, get_annotation

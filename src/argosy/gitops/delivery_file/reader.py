@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.application.url_credentials import has_credentials
+from argosy.gitops.application.url_credential_detection import has_credentials
 from argosy.gitops.delivery_file.values import (
     API_VERSION,
     FIELDS,

@@ -16,10 +16,10 @@ from argosy.gitops.application.sync_annotations import has_option, is_hook, is_s
 from argosy.gitops.diff import structured_merge_diff, three_way_diff
 from argosy.gitops.diff.diff_cache import DiffCache, PairResult, build_cache_key
 from argosy.gitops.diff.diff_options import DiffOptions
-from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.field_projection import is_same_json
+from argosy.gitops.diff.go_type_round_trip import FindShape, find_manifest_shape, find_no_shape, roundtrip_by_type
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults
 from argosy.gitops.diff.normalization import ManifestNormalizer, find_normalizer
-from argosy.gitops.diff.typed_manifests import FindShape, find_manifest_shape, find_no_shape, roundtrip_by_type
 from argosy.gitops.diff.version_conversion import convert_live
 from argosy.kube.objects import Manifest, key_of_desired
 from argosy.kube.resource_key import ResourceKey

@@ -12,9 +12,9 @@ import orjson
 
 from argosy.errors import PatchError
 from argosy.gitops.application.step_results import FieldDifference, Pair
-from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.field_projection import is_same_json
+from argosy.gitops.diff.go_type_round_trip import FindShape, find_manifest_shape, find_no_shape
 from argosy.gitops.diff.secret_masks import mask_pair
-from argosy.gitops.diff.typed_manifests import FindShape, find_manifest_shape, find_no_shape
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.field_comparison import field_shape
 from argosy.kube.patch.field_sets import is_member

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.errors import PatchError
-from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.field_projection import is_same_json
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.strategic_merge import find_field_shape, get_merge_key, item_shape, read_patch_strategy
 

@@ -11,9 +11,9 @@ from typing import Final
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.diff.builtin_normalization import normalize_builtin
 from argosy.gitops.diff.diff_options import DiffOptions, KnownField, matches_key
+from argosy.gitops.diff.go_type_round_trip import roundtrip_by_type
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, IgnoredFields, JqResults, combine_rules
 from argosy.gitops.diff.known_type_fields import list_known_fields, normalize_known_fields
-from argosy.gitops.diff.typed_manifests import roundtrip_by_type
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

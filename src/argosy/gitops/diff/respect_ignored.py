@@ -11,11 +11,11 @@ from typing import Any, Final
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.diff.diff_options import DiffOptions
 from argosy.gitops.diff.differences import element_identity, find_element_keys
-from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.field_projection import is_same_json
+from argosy.gitops.diff.go_type_round_trip import FindShape, find_manifest_shape, find_no_shape
 from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults, remove_field
 from argosy.gitops.diff.normalization import find_normalizer
 from argosy.gitops.diff.structured_merge_diff import remove_trusted_fields
-from argosy.gitops.diff.typed_manifests import FindShape, find_manifest_shape, find_no_shape
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.field_comparison import field_shape
 from argosy.kube.patch.merge_schema import Shape

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.errors import PatchError
-from argosy.gitops.diff.typed_manifests import as_stored
+from argosy.gitops.diff.go_type_round_trip import as_stored
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import server_side_apply
 from argosy.kube.patch.field_comparison import EMPTIED, compare, field_shape, is_keyed_list

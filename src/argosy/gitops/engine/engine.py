@@ -21,13 +21,13 @@ from argosy.gitops.applicationset.missing_controller_condition import Applicatio
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.coexistence.argocd_detection import ArgoCDDetector
 from argosy.gitops.engine.counters import EngineCounters
+from argosy.gitops.engine.engine_shard_membership import EngineSharding
 from argosy.gitops.engine.local_repository_poller import LocalRepositoryPoller, list_raw_sources
 from argosy.gitops.engine.logging_setup import QuotableSecrets, mask_log_output
-from argosy.gitops.engine.sharded_engine import EngineSharding
 from argosy.gitops.live import ApplicationCachePolicy, CacheReader, build_indexes
 from argosy.gitops.live.tracking import read_instance_name
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
-from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER, KnownCluster
+from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
 from argosy.gitops.reconciler import Reconciler
 from argosy.gitops.reconciler.application_controller import APPLICATION_KIND, ApplicationController
 from argosy.gitops.reconciler.budget_reporter import BudgetReporter
@@ -35,12 +35,12 @@ from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
 from argosy.gitops.reconciler.ignored_updates import IgnoredUpdateFilter
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.remote_cluster import RemoteCluster
+from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SECRET_KIND, SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.source.webhook_payloads import Push
-from argosy.gitops.source.webhooks import affects_source, read_pushes
+from argosy.gitops.source.webhook_verification import affects_source, read_pushes
 from argosy.isolation import WorkerPool
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.isolation.trusted_process_pool import ProcessPool

@@ -22,8 +22,8 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
+    from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope
     from argosy.gitops.redaction.redaction import SecretMask
-    from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope
 
 TEXT_FORMAT, JSON_FORMAT = "text", "json"
 LEVELS: Final = {
@@ -136,7 +136,7 @@ class QuotableSecrets:
         if kind == "Secret" and any(
             secret is not None and self._is_quotable(secret, cluster) for secret in (before, after)
         ):
-            from argosy.gitops.redaction.secret_provenance import read_declared_project
+            from argosy.gitops.redaction.application_secret_scope import read_declared_project
 
             key = key_of(manifest)
             secret_key = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
@@ -166,7 +166,7 @@ class QuotableSecrets:
             self._projects.pop(key, None)
 
     def _find_origin(self, key: ResourceKey) -> SecretOrigin:
-        from argosy.gitops.redaction.secret_provenance import SecretOrigin
+        from argosy.gitops.redaction.application_secret_scope import SecretOrigin
 
         cluster, _, namespace = key.namespace.rpartition("/")
         is_installation = not cluster and namespace == self._control_namespace and key.kind == "Secret"

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from argosy import __version__
 from argosy.gitops.application import read_destination
 from argosy.gitops.engine.engine import Engine
-from argosy.gitops.policy.destination_clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.gitops.status.metrics import (
     build_application_metrics,

@@ -11,7 +11,7 @@ from typing import Final
 from argosy.gitops.application import Application, Destination, Source
 from argosy.gitops.application.cluster_globs import denies_cluster, matches_cluster
 from argosy.gitops.application.project import DestinationPattern, KindPattern, Project
-from argosy.gitops.policy.destination_clusters import DestinationClusters
+from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.policy.repository_patterns import (
     RepositorySpellings,
     is_allowed_by,

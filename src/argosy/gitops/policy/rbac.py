@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Final
 
 from argosy.gitops.application.project import Project
-from argosy.gitops.policy.rbac_addresses import ADDRESS_RESOURCES, list_object_spellings
 from argosy.gitops.policy.rbac_config import AccessPolicy
 from argosy.gitops.policy.rbac_matcher import (
     NameMatcher,
@@ -25,7 +24,7 @@ from argosy.gitops.policy.rbac_matcher import (
     build_access_matcher,
     is_address_allowed,
 )
-from argosy.gitops.policy.roles import (
+from argosy.gitops.policy.rbac_roles import (
     PROJECT_RESOURCES,
     RbacRule,
     RbacTable,
@@ -37,6 +36,7 @@ from argosy.gitops.policy.roles import (
     list_project_members,
     parse_role_subject,
 )
+from argosy.gitops.policy.rbac_url_spellings import ADDRESS_RESOURCES, list_object_spellings
 
 _MAX_ROLE_DEPTH: Final = 10  # argo: maximum depth of role memberships
 _MAX_CACHED_ANSWERS: Final = 20_000  # per requester: some megabytes

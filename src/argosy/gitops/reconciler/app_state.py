@@ -52,7 +52,7 @@ from argosy.gitops.reconciler.object_permissions import IsAllowed, build_permiss
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, find_shared_resources
 from argosy.gitops.reconciler.server_side_diff import DryRunPredictor
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, list_resource_keys
 from argosy.kube.client import Catalog

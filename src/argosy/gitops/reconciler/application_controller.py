@@ -18,22 +18,22 @@ from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.live import CacheReader, find_affected_applications
 from argosy.gitops.reconciler import Reconciler, ReconcileResult
-from argosy.gitops.reconciler.ownership.claim import ApplicationClaims
-from argosy.gitops.reconciler.ownership.claim_queue import ClaimQueue
+from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover
-from argosy.gitops.reconciler.setting_errors import SettingFaultLog
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
+from argosy.gitops.reconciler.setting_error_messages import SettingFaultLog
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.unknown_state import read_compared_revisions
 from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.gitops.status.status import build_unreadable_patch
+from argosy.gitops.status.status_builder import build_unreadable_patch
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.controller.log_context import add_log_fields
 from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.controller.write_fence import NotOwner
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from argosy.gitops.application.unknown_fields import SPEC_FIELDS, list_unknown_f
 from argosy.gitops.live import add_tracking
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.render import build_chart_repository_error
 from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.status.conditions import AppCondition, ConditionType

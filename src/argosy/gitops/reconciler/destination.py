@@ -19,7 +19,7 @@ from argosy.gitops.reconciler.app_state import AppState, AppStateComparer
 from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

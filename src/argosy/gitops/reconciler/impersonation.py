@@ -9,7 +9,7 @@ from __future__ import annotations
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.kube.client import User
 
 

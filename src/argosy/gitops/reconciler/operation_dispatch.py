@@ -23,16 +23,16 @@ from argosy.gitops.reconciler.operation_termination_reasons import (
     find_superseding_reason,
     is_operation_removed,
 )
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.status_patch import OperationResult
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.sync_hold import describe_hold, read_hold
+from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
 from argosy.gitops.sync.auto_sync import DelaySync, RefuseSync, StartSync, SyncTarget, decide_auto_sync
 from argosy.gitops.sync.termination import TERMINATING_PREFIX
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 CLOSED_WINDOW_RECHECK_SECONDS: Final = 30.0  # seconds until a closed sync window is checked again
 

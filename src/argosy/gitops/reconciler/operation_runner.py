@@ -32,11 +32,11 @@ from argosy.gitops.reconciler.desired_state import (
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.gitops.sync.auto_sync import are_sources_equal
-from argosy.gitops.sync.notebook_gates import NOTEBOOK_JOB_KIND, WaveHold, find_wave_hold
+from argosy.gitops.sync.notebook_wave_holds import NOTEBOOK_JOB_KIND, WaveHold, find_wave_hold
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE, advance_operation, has_timed_out
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.retry import (
@@ -49,7 +49,7 @@ from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan
 from argosy.gitops.sync.wave_step import AppliedMessages
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, format_timestamp
+from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, format_timestamp
 from argosy.kube.resource_key import ResourceKey
 
 BLOCKED_BY_WINDOW: Final = "Sync operation blocked by sync window"

@@ -22,10 +22,10 @@ from argosy.gitops.live.stuck_containers import (
 )
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.sync_hold import read_hold
+from argosy.gitops.status.sync_hold_annotation import read_hold
 from argosy.gitops.sync.auto_sync import StartSync, SyncTarget, decide_auto_sync, is_already_attempted
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey

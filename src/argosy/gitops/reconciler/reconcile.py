@@ -21,7 +21,7 @@ from argosy.gitops.application.refresh_annotations import HARD_REFRESH
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.deletion_result import build_deletion_result
+from argosy.gitops.reconciler.deletion_reconcile_result import build_deletion_result
 from argosy.gitops.reconciler.desired_state import DesiredStateBuilder, DesiredStateRequest, format_load_error
 from argosy.gitops.reconciler.destination import (
     DestinationCluster,
@@ -36,7 +36,7 @@ from argosy.gitops.reconciler.operation_dispatch import OperationDispatcher
 from argosy.gitops.reconciler.operation_runner import format_conditions
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.status_patch import ReconcileResult, SettledPass, StatusReporter
 from argosy.gitops.reconciler.unknown_state import (
     build_unknown_state,
@@ -46,10 +46,10 @@ from argosy.gitops.reconciler.unknown_state import (
 )
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.gitops.status.status import RECONCILED_AT, is_outdated, is_recent
+from argosy.gitops.status.status_builder import RECONCILED_AT, is_outdated, is_recent
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 DELETION_HOOKS_UNKNOWN: Final = "cannot determine the deletion hooks"

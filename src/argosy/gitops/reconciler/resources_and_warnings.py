@@ -20,7 +20,7 @@ from argosy.gitops.health.aggregate import (
 )
 from argosy.gitops.live import read_instance_name
 from argosy.gitops.reconciler.object_permissions import IsAllowed
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.kube.objects import Manifest

@@ -14,7 +14,7 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.kube.objects.boolean_text import parse_boolean
-from argosy.kube.objects.port_list import parse_ports
+from argosy.kube.objects.port_list_option import parse_ports
 from argosy.kube.schema import quantity
 
 Check = Callable[[str], str]  # a non-empty value → what is wrong with it, or ""

@@ -25,18 +25,18 @@ from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.live import CacheReader, Exclusions, TrackingSettings, read_exclusions, read_tracking
 from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
-from argosy.gitops.policy.destination_clusters import is_own_cluster_enabled, read_clusters
+from argosy.gitops.policy.destination_cluster_lookup import is_own_cluster_enabled, read_clusters
 from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_global_projects, deny_everything
 from argosy.gitops.policy.impersonation import read_impersonation
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.reconciler.health_check_log import CheckFailureLog
-from argosy.gitops.reconciler.setting_errors import describe_fault, find_key, find_unread_values, name_setting
-from argosy.gitops.reconciler.settings import EvaluateJq, ReconcilerSettings
+from argosy.gitops.reconciler.setting_error_messages import describe_fault, find_key, find_unread_values, name_setting
+from argosy.gitops.reconciler.settings_snapshot import EvaluateJq, ReconcilerSettings
 from argosy.gitops.render import read_build_settings
 from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
-from argosy.gitops.source.webhooks import WebhookSecrets, read_webhook_secrets
+from argosy.gitops.source.webhook_verification import WebhookSecrets, read_webhook_secrets
 from argosy.gitops.sync.auto_sync import HealBackoff
 from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.gitops.sync.operation_options import SyncSettings

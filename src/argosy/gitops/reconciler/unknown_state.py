@@ -17,7 +17,7 @@ from argosy.gitops.application.unknown_fields import find_missing_field
 from argosy.gitops.policy.projects import list_violations
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.desired_state import DesiredState
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.shared_wire_fields import as_mapping
 

@@ -19,11 +19,11 @@ import orjson
 
 from argosy.gitops.diff.secret_masks import MASK
 from argosy.gitops.live.tracking import read_tracking
+from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope, find_origin
 from argosy.gitops.redaction.public_words import PublicWords, list_addresses
 from argosy.gitops.redaction.secret_encodings import iter_forms
-from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope, find_origin
 from argosy.gitops.redaction.secret_search import SecretSearch, find_value_range
-from argosy.gitops.redaction.secret_values import list_url_credentials
+from argosy.gitops.redaction.secret_text_extraction import list_url_credentials
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest, key_of

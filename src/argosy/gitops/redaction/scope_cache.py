@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
-from argosy.gitops.redaction import secret_provenance
-from argosy.gitops.redaction.secret_provenance import SecretScope
+from argosy.gitops.redaction import application_secret_scope
+from argosy.gitops.redaction.application_secret_scope import SecretScope
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 
@@ -81,7 +81,7 @@ class ScopeCache:
             valid_until = now + OBJECTS_TTL_SECONDS
             return is_delivered(namespace)
 
-        scope = secret_provenance.build_scope(
+        scope = application_secret_scope.build_scope(
             application,
             project,
             has_remote_secrets=self._has_remote_secrets,

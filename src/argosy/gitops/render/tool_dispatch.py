@@ -24,7 +24,7 @@ from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions
-    from argosy.gitops.render.kustomize.kustomization_level import InflateChart
+    from argosy.gitops.render.kustomize.kustomization_build_state import InflateChart
 
 
 @dataclass(frozen=True, slots=True)

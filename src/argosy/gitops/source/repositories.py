@@ -18,8 +18,8 @@ from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, find_credential
 from argosy.gitops.source.git.mirror import Mirror
+from argosy.gitops.source.git.mirror_remote import MirrorRemote, RequestObserver
 from argosy.gitops.source.git.ref_fingerprint import RefFingerprint, refs_fingerprint
-from argosy.gitops.source.git.remote import MirrorRemote, RequestObserver
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.source.signatures import SignatureRule
 
@@ -60,7 +60,7 @@ class Repositories:
     ) -> Checkout:
         """Resolve the ref and return its file tree. `max_age`: seconds that the cached list of refs may be old.
 
-        With a signature rule, an unsigned revision raises SignatureError, with the last verified one as `last_good_revision`.
+        With a signature rule, an unsigned revision raises SignatureError with a `last_good_revision`.
         """
         try:
             mirror = self.mirror(url, project=project)

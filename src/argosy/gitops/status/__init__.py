@@ -8,9 +8,9 @@ from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
 from argosy.gitops.status.operation_wire_format import request_to_wire, state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, build_resource
-from argosy.gitops.status.status import StatusReport, build_status, build_status_patch, is_outdated
+from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.gitops.status.summary import build_summary
-from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation, read_hold
+from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 
 __all__ = [
     "AppCondition",

@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.gitops.application import Application, OperationPhase, OperationState
 from argosy.gitops.status.shared_wire_fields import as_mapping, omit_empty
-from argosy.gitops.status.sync_hold import SyncHold
+from argosy.gitops.status.sync_hold_annotation import SyncHold
 from argosy.kube.objects import Manifest
 
 EVENT_COMPONENT: Final = "argocd-application-controller"  # argo: the same component, because users filter by it

@@ -17,7 +17,7 @@ from typing import Any, Final
 from argosy.annotations import PART_OF
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 BUDGETS_LABELS: Final = {"app.kubernetes.io/name": "argosy-controller", PART_OF: "argosy"}
 VALID_SECONDS: Final = 120.0  # then an entry is ignored, because its controller has stopped

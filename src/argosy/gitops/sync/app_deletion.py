@@ -26,7 +26,7 @@ from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy, is_hook, list_hook_phases, read_wave
 from argosy.gitops.sync import hook_deletion
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
-from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.operation_options import ApplyOptions, is_deletion_approved
 from argosy.gitops.sync.options import CONFIRM_VALUE, SyncOptions, find_keep_reason
 from argosy.gitops.sync.prune import FindDeletionRefusal

@@ -19,7 +19,7 @@ from argosy.gitops.application import (
     SyncRequest,
 )
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
-from argosy.kube.objects.timestamps import backoff_delay, remaining_delay
+from argosy.kube.objects.timestamps_and_delays import backoff_delay, remaining_delay
 from argosy.kube.patch.merge_patch import remove_nulls
 
 DEFAULT_AUTO_SYNC_RETRY = RetryStrategy(limit=5)  # argo: retries of an automated sync without a retry policy

@@ -19,7 +19,7 @@ from argosy import annotations as names
 from argosy.gitops.application.sync_annotations import get_annotation
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 _TIMESTAMP: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
 _DEADLINE_SUFFIX: Final = re.compile(rf" \(to be healthy by {_TIMESTAMP}\)")

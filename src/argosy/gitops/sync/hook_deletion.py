@@ -9,7 +9,7 @@ from __future__ import annotations
 from argosy.annotations import HOOK_FINALIZER
 from argosy.errors import ClusterError, Conflict, Invalid
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
-from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.kube.client import Cluster, PatchKind, Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

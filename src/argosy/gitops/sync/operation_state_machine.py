@@ -21,8 +21,8 @@ from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy
 from argosy.gitops.sync import hook_deletion
 from argosy.gitops.sync.health_gate_annotations import append_pause, read_deadline, read_pause
-from argosy.gitops.sync.live_lookup import fetch_live
-from argosy.gitops.sync.notebook_gates import NOTEBOOK_CHECK_SECONDS, FindWaveHold
+from argosy.gitops.sync.live_object_fetch import fetch_live
+from argosy.gitops.sync.notebook_wave_holds import NOTEBOOK_CHECK_SECONDS, FindWaveHold
 from argosy.gitops.sync.observed_generation_check import hold_stale_statuses
 from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.options import SyncOptions
@@ -41,7 +41,7 @@ from argosy.gitops.sync.task_validation import CheckPermission, find_invalid_tas
 from argosy.gitops.sync.termination import TERMINATING_PREFIX, terminate_operation
 from argosy.gitops.sync.wave_step import DELETION_CHECK_SECONDS, AppliedMessages, RunState, StepResult, StepRunner
 from argosy.kube.client import Catalog, Cluster, Propagation
-from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, format_timestamp
+from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, format_timestamp
 from argosy.kube.resource_key import ResourceKey
 
 TASKS_RUNNING = "one or more tasks are running"  # argo: these messages are Argo CD's

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from argosy.errors import ClusterError, Conflict
 from argosy.gitops.application import ResultCode
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
-from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.operation_options import OperationOptions
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.gitops.application import OperationPhase, OperationRequest, OperationState
-from argosy.kube.objects.timestamps import format_timestamp, remaining_delay
+from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 
 
 def schedule_retry_or_finish(

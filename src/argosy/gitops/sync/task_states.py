@@ -14,7 +14,7 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus, Pla
 from argosy.gitops.application.sync_annotations import DeletePolicy, get_annotation, list_delete_policies
 from argosy.gitops.sync.container_images import list_images
 from argosy.gitops.sync.health_gate_annotations import HealthGate, read_gate
-from argosy.gitops.sync.notebook_gates import read_blocked_wave
+from argosy.gitops.sync.notebook_wave_holds import read_blocked_wave
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey, split_api_version
 

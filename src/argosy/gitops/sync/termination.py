@@ -11,7 +11,7 @@ from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.application.sync_annotations import DeletePolicy
 from argosy.gitops.sync import hook_deletion
-from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.task_health import AssessAll
 from argosy.gitops.sync.task_states import SyncTask, SyncTaskList, phase_from_health
 from argosy.kube.client import Cluster, Propagation

@@ -15,10 +15,10 @@ from argosy.errors import SourceRefused, SourceUnreachable, UserError
 from argosy.gitops.application import Application, Destination, Source, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.workspace.checked_out_head import is_checked_out
-from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.kustomize_root_folder import locate_with_bases
 from argosy.gitops.workspace.path_resolution import find_enclosing_repository, load_remotes
-from argosy.gitops.workspace.source_flags import with_options
+from argosy.gitops.workspace.render_source_flags import with_options
+from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
 
 
 class WorkspaceRenderRequest(NamedTuple):

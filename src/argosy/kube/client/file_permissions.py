@@ -16,7 +16,7 @@ import stat
 from pathlib import Path
 
 from argosy.errors import UserError
-from argosy.kube.client.container_mounts import is_container_mount
+from argosy.kube.client.container_volume_detection import is_container_mount
 from argosy.kube.client.private_unix_groups import is_group_of_process, is_private_group
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.kube.client.deep_json import TRUNCATION_LEVEL, can_be_deep, read_truncated, truncate_objects
+from argosy.kube.client.deep_json_truncation import TRUNCATION_LEVEL, can_be_deep, read_truncated, truncate_objects
 from argosy.kube.client.status_errors import ApiServerUnavailable, build_not_json_error, sanitize_text
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version

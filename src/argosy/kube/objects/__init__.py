@@ -13,7 +13,7 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 if TYPE_CHECKING:
     from argosy.kube.objects.input_limits import InputLimits
     from argosy.kube.objects.json_reader import ParsedJson, read_json
-    from argosy.kube.objects.manifests import read_manifests, read_yaml, read_yaml_documents
+    from argosy.kube.objects.manifest_reader import read_manifests, read_yaml, read_yaml_documents
     from argosy.kube.objects.yaml_scalars import YamlDialect
     from argosy.kube.objects.yaml_writer import dump_yaml, dump_yaml_documents
 
@@ -38,9 +38,9 @@ _LAZY_MODULES: Final = {
     "ParsedJson": "json_reader",
     "read_json": "json_reader",
     "InputLimits": "input_limits",
-    "read_yaml": "manifests",
-    "read_yaml_documents": "manifests",
-    "read_manifests": "manifests",
+    "read_yaml": "manifest_reader",
+    "read_yaml_documents": "manifest_reader",
+    "read_manifests": "manifest_reader",
     "YamlDialect": "yaml_scalars",
     "dump_yaml": "yaml_writer",
     "dump_yaml_documents": "yaml_writer",

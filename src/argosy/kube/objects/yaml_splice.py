@@ -20,7 +20,7 @@ from argosy.kube.objects.yaml_outline import (
     is_first_on_line,
     skip_blanks,
 )
-from argosy.kube.objects.yaml_style import (
+from argosy.kube.objects.yaml_style_renderer import (
     YamlStyle,
     detect_style,
     render_block_key,

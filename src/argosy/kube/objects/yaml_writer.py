@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.short_text_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
+from argosy.kube.objects.short_text_result_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.objects.yaml_scalars import (
     INT64_MIN,
     UINT64_MAX,

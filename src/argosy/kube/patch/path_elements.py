@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import PatchError
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 from argosy.kube.patch.go_format import format_float, format_value, quote
 from argosy.kube.patch.merge_schema import Shape
 

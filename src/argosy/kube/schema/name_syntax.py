@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address

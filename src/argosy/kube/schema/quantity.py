@@ -11,7 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from typing import NamedTuple
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 
 FORMAT_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 SUFFIX_ERROR = "unable to parse quantity's suffix"

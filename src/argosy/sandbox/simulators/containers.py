@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, remaining_delay
+from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_delay
 from argosy.sandbox.simulators.fault_injection import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.missing_images import has_missing_image

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.sandbox.simulators.fault_injection import (
     InjectedFault,
     read_simulation_annotations,

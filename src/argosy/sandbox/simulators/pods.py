@@ -12,7 +12,7 @@ from typing import Any
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed

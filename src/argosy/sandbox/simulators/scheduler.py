@@ -18,7 +18,7 @@ from argosy.sandbox.simulators.conditional_writes import patch_object, update_st
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.kinds_and_owners import NODE, PERSISTENT_VOLUME_CLAIM, build_key, is_being_deleted
-from argosy.sandbox.simulators.node_allocation import NodeAllocations
+from argosy.sandbox.simulators.node_resource_requests import NodeAllocations
 from argosy.sandbox.simulators.timestamps import format_timestamp
 from argosy.sandbox.simulators.volume_selection import SELECTED_NODE_ANNOTATION, list_claim_names, waits_for_consumer
 

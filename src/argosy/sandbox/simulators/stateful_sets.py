@@ -48,7 +48,7 @@ from argosy.sandbox.simulators.pod_counts import (
     list_owned_pods,
     read_pod_phase,
 )
-from argosy.sandbox.simulators.stateful_set_pods import (
+from argosy.sandbox.simulators.stateful_set_pod_manifests import (
     build_claims,
     build_non_controller_reference,
     build_stateful_pod,

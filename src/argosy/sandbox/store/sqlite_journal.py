@@ -21,7 +21,7 @@ import apsw
 from argosy.errors import ArgosyError, StorageFull, UserError
 from argosy.sandbox.store import history_table as table
 from argosy.sandbox.store.checksums import Damage, build_runtime_damage_error
-from argosy.sandbox.store.disk_space import build_storage_full_error, has_space, is_disk_full
+from argosy.sandbox.store.disk_full_detection import build_storage_full_error, has_space, is_disk_full
 from argosy.sandbox.store.entries_and_events import StoreEntry, StoreEvent
 from argosy.sandbox.store.file_lock import FileLock
 from argosy.sandbox.store.history_table import HistoryTable

@@ -18,7 +18,7 @@ from argosy.sandbox.store.checksums import (
     compute_compacted_checksum,
     compute_format_1_checksum,
 )
-from argosy.sandbox.store.disk_space import has_space, is_disk_full
+from argosy.sandbox.store.disk_full_detection import has_space, is_disk_full
 from argosy.sandbox.store.encryption import BodyCipher
 from argosy.sandbox.store.initialized_mark import WAL_SUFFIX, create_durable_file, get_file_size, is_initialized
 

@@ -25,8 +25,8 @@ from argosy.sandbox.store.entries_and_events import (
 )
 from argosy.sandbox.store.event_window import EventWindow
 from argosy.sandbox.store.journal_protocol import FatalErrorHandler, MemoryJournal, StoreJournal, build_gone_error
-from argosy.sandbox.store.pending_writes import PendingWrite, StagedWrite, end_process
 from argosy.sandbox.store.retention import CompactionSchedule, Retention
+from argosy.sandbox.store.staged_write_types import PendingWrite, StagedWrite, end_process
 from argosy.sandbox.store.state_at_revision import compute_digest, undo_events
 from argosy.sandbox.store.watch import BucketWatch
 

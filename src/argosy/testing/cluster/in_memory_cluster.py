@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.sandbox_data_folder import write_private_text
+from argosy.cli.sandbox_folder_state import write_private_text
 from argosy.errors import Conflict, UserError
 from argosy.features.local import kubeconfig
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE

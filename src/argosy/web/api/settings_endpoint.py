@@ -14,7 +14,7 @@ from argosy.gitops.health.setting_kind_names import parse_key_kind
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.auth.accounts import LOGIN, read_accounts
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse

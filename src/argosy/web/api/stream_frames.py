@@ -13,7 +13,7 @@ import orjson
 
 from argosy.errors import ArgosyError, UserError
 from argosy.kube.objects import Manifest
-from argosy.web.middleware.secret_masking import without_secrets
+from argosy.web.middleware.secret_object_redaction import without_secrets
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 

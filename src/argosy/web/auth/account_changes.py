@@ -19,7 +19,7 @@ from argosy.errors import Conflict, TransientError, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth import passwords
 from argosy.web.auth.accounts import (

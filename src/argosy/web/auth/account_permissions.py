@@ -5,7 +5,7 @@ from __future__ import annotations
 from argosy.gitops.application.project import read_project
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
-from argosy.gitops.policy.roles import parse_role_subject
+from argosy.gitops.policy.rbac_roles import parse_role_subject
 from argosy.kube.client import ClusterReader
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.auth.accounts import read_config_map_data

@@ -16,7 +16,7 @@ from typing import Final
 from argosy.errors import PolicyError
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
-from argosy.gitops.policy.roles import is_reserved, parse_role_subject
+from argosy.gitops.policy.rbac_roles import is_reserved, parse_role_subject
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.web.auth import signed_tokens

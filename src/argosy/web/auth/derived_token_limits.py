@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from argosy.errors import PolicyError
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.web.auth.accounts import TokenRecord
 from argosy.web.auth.signed_tokens import ParentToken
 

@@ -38,8 +38,12 @@ from argosy.web.middleware import (
     response_headers,
     stream_guard,
 )
-from argosy.web.middleware.application_masks import build_masks
-from argosy.web.middleware.echoed_input import (
+from argosy.web.middleware.page_context import build_frame_values
+from argosy.web.middleware.per_application_redaction import build_masks
+from argosy.web.middleware.request_metrics import RequestCounter
+from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
+from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations, without_secrets
+from argosy.web.middleware.unredacted_request_echo import (
     NO_ECHO,
     FormFieldTokens,
     InputEcho,
@@ -47,10 +51,6 @@ from argosy.web.middleware.echoed_input import (
     conceal_request,
     restore_sent_fields,
 )
-from argosy.web.middleware.page_context import build_frame_values
-from argosy.web.middleware.request_metrics import RequestCounter
-from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
-from argosy.web.middleware.secret_masking import list_sensitive_annotations, without_secrets
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse

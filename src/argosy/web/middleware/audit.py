@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.web.request import RequestContext
 
 LOG: Final = logging.getLogger("argosy.audit")

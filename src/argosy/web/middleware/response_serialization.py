@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from argosy.web.middleware.secret_masking import list_sensitive_annotations, serialize_masked
+from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations, serialize_masked
 from argosy.web.responses import BytesResponse, JsonResponse, PageResponse, RedirectResponse, TextResponse, WebResponse
 from argosy.web.site_services import Site
 

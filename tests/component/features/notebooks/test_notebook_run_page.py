@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks import cell_sources, detail_page
+from argosy.features.notebooks import cell_sources_from_git, detail_page
 from argosy.kube.objects import Manifest
 from argosy.web.page_templates import render_macro
 from argosy.web.site_services import Site
@@ -30,7 +30,7 @@ CELLS = [
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may need longer than a page waits."""
-    monkeypatch.setattr(cell_sources, "PAGE_WAIT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(cell_sources_from_git, "PAGE_WAIT_SECONDS", HANG_SECONDS)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.promote.board import EnvironmentBoard, build_board, filter_visible_stages
+from argosy.features.promote.page_action_commits import run_action
 from argosy.features.promote.promotion_log import PromotionActor
-from argosy.features.promote.requested_actions import run_action
 from argosy.features.promote.service import PromotionSession, open_session
 from argosy.features.promote.thread_bridge import bridge_service
 from argosy.gitops.application_client.client import ApplicationService

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from argosy.gitops.analysis.unset_loop_counters import MAX_SCRIPT_CHARACTERS, find_unset_counters
+from argosy.gitops.analysis.unset_shell_loop_counters import MAX_SCRIPT_CHARACTERS, find_unset_counters
 from support.deadlines import HANG_SECONDS
 
 # The loop of a wait Job, in short: it prints a line each time it runs.
@@ -99,7 +99,7 @@ def test_a_hostile_script_takes_little_work() -> None:
     code = (
         "import sys\n"
         "from argosy.gitops.analysis.kubectl_calls import list_kubectl_calls\n"
-        "from argosy.gitops.analysis.unset_loop_counters import *\n"
+        "from argosy.gitops.analysis.unset_shell_loop_counters import *\n"
         "for script in sys.stdin.read().split('\\x1f'):\n"
         "    list(find_unset_counters(script)); list(list_kubectl_calls(script[:2000]))"
     )

@@ -15,7 +15,7 @@ from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application_client import sync_checks
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.policy.destination_clusters import DestinationClusters
+from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.controller import InformerCache

@@ -14,7 +14,13 @@ from argosy.errors import ClusterError, TransientError
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.cluster_client import KubeCluster, connect
 from argosy.kube.client.connection_settings import Connection
-from argosy.kube.client.deep_json import MAX_TOKENS, TRUNCATION_LEVEL, TRUNCATION_MARK, read_truncated, truncate_objects
+from argosy.kube.client.deep_json_truncation import (
+    MAX_TOKENS,
+    TRUNCATION_LEVEL,
+    TRUNCATION_MARK,
+    read_truncated,
+    truncate_objects,
+)
 from argosy.kube.client.response_checks import read_event, read_response_json
 from argosy.kube.client.transport import encode_json
 from argosy.kube.controller.cache import InformerCache

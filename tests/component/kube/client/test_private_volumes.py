@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.client import container_mounts
+from argosy.kube.client import container_volume_detection
 from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.client.private_files import write_private
 
@@ -34,13 +34,13 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def container(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(container_mounts.KUBERNETES_HOST_VARIABLE, "10.0.0.1")
+    monkeypatch.setenv(container_volume_detection.KUBERNETES_HOST_VARIABLE, "10.0.0.1")
 
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(container_mounts.KUBERNETES_HOST_VARIABLE, raising=False)
-    monkeypatch.setattr(container_mounts, "CONTAINER_MARKER_FILES", ())
+    monkeypatch.delenv(container_volume_detection.KUBERNETES_HOST_VARIABLE, raising=False)
+    monkeypatch.setattr(container_volume_detection, "CONTAINER_MARKER_FILES", ())
 
 
 @pytest.fixture

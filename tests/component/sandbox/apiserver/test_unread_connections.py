@@ -11,7 +11,7 @@ import pytest
 
 from argosy.sandbox.apiserver import https_server as server_module
 from argosy.sandbox.apiserver.control_plane import ControlPlane
-from argosy.sandbox.apiserver.http import request as request_module
+from argosy.sandbox.apiserver.http import request_and_response_io as request_module
 from argosy.sandbox.apiserver.https_server import open_listener, serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import ensure_certificates

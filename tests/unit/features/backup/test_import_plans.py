@@ -12,7 +12,7 @@ from argosy.features.backup.import_plan import ImportChange, ImportOptions, Impo
 from argosy.features.backup.import_service import read_import_file
 from argosy.features.backup.installation_objects import BackupScope
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
-from argosy.gitops.status.sync_hold import SyncHold
+from argosy.gitops.status.sync_hold_annotation import SyncHold
 from argosy.kube.objects import dump_yaml
 
 SCOPE = BackupScope("argocd", has_secrets=True)

@@ -15,7 +15,7 @@ from argosy.features.doctor.installation_state import read_installation
 from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.gitops.policy.applicationset_expansion import build_condition
+from argosy.gitops.policy.applicationset_controller_detection import build_condition
 from argosy.isolation.confinement_requirement import render_refusal
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey

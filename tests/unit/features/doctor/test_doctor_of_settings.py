@@ -14,7 +14,7 @@ from argosy.features.health_checks.argocd_install.apply_steps import (
     apply_health_checks,
 )
 from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
-from argosy.gitops.analysis.violation import Violation
+from argosy.gitops.analysis.rule_violation import Violation
 from argosy.gitops.health.bundled_rules import load_profile_rules
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.resource_key import GroupKind, ResourceKey

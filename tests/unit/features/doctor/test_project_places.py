@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from argosy.features.doctor.project_concurrency_slots import RESERVED_SLOTS, ProjectSlots
+from argosy.features.doctor.fair_examination_slots import RESERVED_SLOTS, ProjectSlots
 from support.deadlines import wait_until_async
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.init.template_files import NewRepository
-from argosy.gitops.application.url_credentials import has_credentials
+from argosy.gitops.application.url_credential_detection import has_credentials
 from argosy.gitops.delivery_file.reader import read_delivery_file
 
 FILE = """\

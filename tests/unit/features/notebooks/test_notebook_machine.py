@@ -21,9 +21,9 @@ from argosy.errors import (
     UserError,
 )
 from argosy.features.notebooks import deadlines, events, state_machine, statuses
-from argosy.features.notebooks.error_categories import build_refused_outcome
 from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
+from argosy.features.notebooks.run_outcome_from_error import build_refused_outcome
 from argosy.features.notebooks.spec_validation import find_problems
 from argosy.features.notebooks.state_machine import BuildState, JobStep
 from argosy.gitops.health.assess import assess_by_rule

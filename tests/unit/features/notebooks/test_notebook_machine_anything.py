@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from argosy.features.notebooks import deadlines, state_machine
 from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND, NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
-from argosy.features.notebooks.runner.failure_categories import CATEGORIES
+from argosy.features.notebooks.runner.failure_category_names import CATEGORIES
 from argosy.features.notebooks.state_machine import BuildState, JobStep
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.schema.crd import build_custom_kinds

@@ -12,8 +12,8 @@ import pytest
 
 from argosy.features.notebooks import application_summary
 from argosy.features.notebooks.addon import CRD_NAME
+from argosy.features.notebooks.application_summary_controller import NotebookSummaryController
 from argosy.features.notebooks.notebook_validation_job import KIND
-from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

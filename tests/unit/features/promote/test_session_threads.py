@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from argosy.fair_share import Tenant
-from argosy.features.promote.session_threads import MAX_SESSIONS, SessionThreads
+from argosy.features.promote.fair_thread_pool import MAX_SESSIONS, SessionThreads
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio

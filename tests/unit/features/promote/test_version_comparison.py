@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind, NameDecoration, read_contents
-from argosy.features.promote.version_comparison import compare_versions
+from argosy.features.promote.image_and_model_comparison import compare_versions
 from argosy.kube.objects import Manifest
 
 DIGEST = "@sha256:" + "a" * 64

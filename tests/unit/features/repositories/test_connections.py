@@ -16,7 +16,7 @@ from argosy.features.repositories.connection_test import ConnectionState
 from argosy.features.repositories.openpgp import read_keys
 from argosy.features.repositories.service import CREDENTIALS, REPOSITORIES
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.argocd_config_objects import (
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,
     build_secret_name,
     read_declared_secret,

@@ -26,8 +26,8 @@ from argosy.features.clusters.cluster_service_account import (
     ensure_manager_account,
 )
 from argosy.features.clusters.remove import _clean_up
-from argosy.features.clusters.service_account_token import ServiceAccountClaims, revoke_old_token
-from argosy.gitops.application_client.argocd_config_objects import DeclaredSecret
+from argosy.features.clusters.service_account_token_lifecycle import ServiceAccountClaims, revoke_old_token
+from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.projects import build_project, create_project, delete_project
 from argosy.kube.client import Cluster

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.gitops.analysis.lost_generated_applications import find_lost_applications, generate_names
 from argosy.gitops.analysis.repository_view import ManifestWithLocations
-from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.kube.objects import Manifest, key_of
 
 FOLDERS = frozenset({"teams", "teams/blue", "teams/blue/a", "teams/red", "teams/.hidden", "other/red"})

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.cause import CauseKind
+from argosy.gitops.analysis.difference_cause import CauseKind
 from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
+from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import MODEL
-from argosy.gitops.analysis.violation import Severity
 from support.installation_facts import advised, ago, app, differs, list_messages, manifest, row, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import (
     HealthResponse,
     InstallationView,
@@ -17,10 +17,10 @@ from argosy.gitops.analysis.live_view import (
     OperatorHealth,
     RepositorySecret,
 )
+from argosy.gitops.analysis.rule_violation import FileLocation, Violation
 from argosy.gitops.analysis.rules import CATALOGUE, diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK, NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import CLASS, MODEL
-from argosy.gitops.analysis.violation import FileLocation, Violation
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines

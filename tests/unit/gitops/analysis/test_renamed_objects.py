@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argosy.gitops.analysis.kubectl_calls import KubectlCall, list_kubectl_calls
-from argosy.gitops.analysis.kustomize_name_prefixes import find_affixed_name
+from argosy.gitops.analysis.kustomize_prefixed_name_lookup import find_affixed_name
 from argosy.gitops.analysis.repository_view import ManifestWithLocations
+from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.analysis.rules.notebooks import _find_misspelt_name
-from argosy.gitops.analysis.violation import FileLocation
 from argosy.kube.resource_key import ResourceKey
 
 

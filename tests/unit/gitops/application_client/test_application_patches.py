@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
+from argosy.gitops.application_client.application_manifest_edits import add_source, apply_patch, remove_source
 from argosy.gitops.application_client.object_operations import flatten_fields, pick_fields
 from argosy.gitops.application_client.project_spec_edits import (
     add_entry,
@@ -16,7 +17,6 @@ from argosy.gitops.application_client.project_spec_edits import (
     spec_from_flags,
 )
 from argosy.gitops.application_client.spec_flags import apply_flags
-from argosy.gitops.application_client.spec_patches import add_source, apply_patch, remove_source
 
 ONE = {"repoURL": "https://git.example/ml", "path": "app", "name": "first"}
 TWO = {"repoURL": "https://git.example/values", "ref": "values", "name": "second"}

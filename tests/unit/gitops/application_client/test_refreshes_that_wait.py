@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
-from argosy.gitops.application_client import application_actions, refresh_requests
+from argosy.gitops.application_client import application_actions, rate_limited_refresh_queue
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
@@ -18,7 +18,7 @@ WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
 
 
 async def by_a_push(desk: ApplicationService) -> None:
-    queue = refresh_requests.RefreshQueue()
+    queue = rate_limited_refresh_queue.RefreshQueue()
     assert queue.enqueue(desk.cluster, [WEB]) == 1
     await queue.wait_until_empty()
 

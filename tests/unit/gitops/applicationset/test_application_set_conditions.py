@@ -10,7 +10,7 @@ import pytest
 
 from argosy.annotations import SIMULATED
 from argosy.gitops.applicationset.missing_controller_condition import WORKLOAD_KINDS, ApplicationSetReporter
-from argosy.gitops.policy.applicationset_expansion import APPLICATION_SET_KIND, NO_CONTROLLER_REASON
+from argosy.gitops.policy.applicationset_controller_detection import APPLICATION_SET_KIND, NO_CONTROLLER_REASON
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest

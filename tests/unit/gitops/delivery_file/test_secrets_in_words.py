@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.features.setup.delivery.plan import SetupRequest
-from argosy.features.setup.gitea_credentials import GiteaCredentials, read_credentials
+from argosy.features.setup.gitea_admin_secrets import GiteaCredentials, read_credentials
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 
 SECRET = "of-a-test"

@@ -19,8 +19,8 @@ from argosy.gitops.diff import (
     mask_secrets,
     three_way_diff,
 )
-from argosy.gitops.diff.field_subset import is_same_json
-from argosy.gitops.diff.typed_manifests import find_manifest_type, roundtrip_by_type
+from argosy.gitops.diff.field_projection import is_same_json
+from argosy.gitops.diff.go_type_round_trip import find_manifest_type, roundtrip_by_type
 from argosy.kube.objects import key_of
 from support.comparisons import deployment, manifest, widget
 from support.examples import examples

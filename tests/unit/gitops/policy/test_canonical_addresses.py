@@ -13,7 +13,7 @@ from argosy.gitops.application import Application, read_application, read_destin
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.policy.destination_clusters import DestinationClusters, KnownCluster
+from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters, KnownCluster
 from argosy.gitops.policy.impersonation import find_service_account
 from argosy.gitops.policy.projects import list_violations, permits_destination, permits_source
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester

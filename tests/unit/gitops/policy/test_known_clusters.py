@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Destination, read_application, read_destination
-from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER, DestinationClusters, read_clusters
+from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, DestinationClusters, read_clusters
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.gitops.application import Destination, read_application
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.destination_clusters import DestinationClusters, KnownCluster
+from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters, KnownCluster
 from argosy.gitops.policy.projects import (
     find_permission_error,
     list_violations,

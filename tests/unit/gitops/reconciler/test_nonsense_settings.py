@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from argosy.features.doctor.installation_state import list_setting_violations
-from argosy.gitops.analysis.violation import Severity
-from argosy.gitops.reconciler.setting_errors import BOOLEAN_KEYS, SettingFaultLog
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.analysis.rule_violation import Severity
+from argosy.gitops.reconciler.setting_error_messages import BOOLEAN_KEYS, SettingFaultLog
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings

@@ -29,7 +29,7 @@ from argosy.gitops.reconciler.operation_runner import (
     OperationRunner,
     OperationStep,
 )
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE

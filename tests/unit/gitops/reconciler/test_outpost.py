@@ -10,8 +10,8 @@ import pytest
 
 from argosy.errors import ClusterError, cluster_error_from_status
 from argosy.gitops.live import TrackingSettings
-from argosy.gitops.policy.destination_clusters import KnownCluster
-from argosy.gitops.reconciler import remote_cluster
+from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
+from argosy.gitops.reconciler import remote_cluster_connection
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK
@@ -48,11 +48,11 @@ class Halved(EmbeddedCluster):
         return await asyncio.Future()
 
 
-def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.RemoteCluster:
+def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster_connection.RemoteCluster:
     cluster, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
     assembler: Any = None
-    return remote_cluster.RemoteCluster(
+    return remote_cluster_connection.RemoteCluster(
         cluster, lambda: Connection(cluster.server), settings, assembler, InformerCache(), clock, nothing
     )
 

@@ -11,7 +11,7 @@ from argosy.gitops.application.project import read_project
 from argosy.gitops.live import TrackingSettings
 from argosy.gitops.reconciler.desired_state import place_and_track
 from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.client import KindInfo

@@ -14,7 +14,7 @@ from argosy.gitops.reconciler.app_state import AppStateComparer
 from argosy.gitops.reconciler.desired_state import DesiredStateBuilder, DesiredStateRequest, format_load_error
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
-from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.kube.client import Cluster
 

@@ -14,9 +14,9 @@ from argosy.gitops.redaction import constant_time_replacement
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_first_words, list_words, may_contain
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware import authorization, echoed_input
+from argosy.web.middleware import authorization, unredacted_request_echo
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
@@ -34,11 +34,11 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "twice": lambda guess: {"query": QueryParameters([("q", guess), ("tab", guess)])},
 }
 STEPS = (
-    (echoed_input, "_build_stand_in"),
-    (echoed_input, "_pick_character"),
-    (echoed_input, "_compile_spellings"),
-    (echoed_input, "_encode_like"),
-    (echoed_input, "_replace_secrets"),
+    (unredacted_request_echo, "_build_stand_in"),
+    (unredacted_request_echo, "_pick_character"),
+    (unredacted_request_echo, "_compile_spellings"),
+    (unredacted_request_echo, "_encode_like"),
+    (unredacted_request_echo, "_replace_secrets"),
     (constant_time_replacement, "iter_named_forms"),
 )
 
@@ -47,8 +47,8 @@ STEPS = (
 def same_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins are random texts: one in many thousands has a word of the answer by chance, and costs one more pass."""
     rng = random.Random(7)
-    monkeypatch.setattr(echoed_input.secrets, "token_bytes", rng.randbytes)
-    monkeypatch.setattr(echoed_input.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
+    monkeypatch.setattr(unredacted_request_echo.secrets, "token_bytes", rng.randbytes)
+    monkeypatch.setattr(unredacted_request_echo.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
 
 
 @pytest.fixture

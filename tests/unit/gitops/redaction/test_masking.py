@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.redaction.public_words import PublicWords
 from argosy.gitops.redaction.redaction import LogMaskFilter, SecretMask, build_mask
-from argosy.web.middleware.secret_masking import serialize_masked, without_secrets
+from argosy.web.middleware.secret_object_redaction import serialize_masked, without_secrets
 from support.counted_calls import calls_of
 from support.page_site import StillLookout
 

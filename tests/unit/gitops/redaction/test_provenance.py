@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.secret_encodings import iter_forms
-from argosy.gitops.redaction.secret_provenance import (
+from argosy.gitops.redaction.application_secret_scope import (
     GuessableForms,
     SecretOrigin,
     SecretScope,
     build_scope,
     is_guessable,
 )
+from argosy.gitops.redaction.redaction import SecretMask
+from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
 from support.examples import examples
 from support.page_site import a_site

@@ -11,7 +11,7 @@ from argosy.gitops.redaction.constant_time_replacement import Substitutions, Tex
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
 from support.page_site import a_site
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from argosy.gitops.engine.logging_setup import QuotableSecrets
-from argosy.gitops.redaction import scope_cache, secret_provenance
+from argosy.gitops.redaction import application_secret_scope, scope_cache
 from argosy.gitops.redaction.redaction import LogMaskFilter, build_mask
 from argosy.gitops.redaction.scope_cache import ScopeCache
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware import application_masks
-from argosy.web.middleware.application_masks import ApplicationMasks
+from argosy.web.middleware import per_application_redaction
+from argosy.web.middleware.per_application_redaction import ApplicationMasks
 from support.page_site import CONTROL, StillLookout
 from support.scope_manifests import application, project, secret
 
@@ -34,13 +34,13 @@ def run(message: str, namespace: str = "web") -> dict[str, Any]:
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the Applications whose scopes were built."""
     names: list[str] = []
-    build = secret_provenance.build_scope
+    build = application_secret_scope.build_scope
 
     def count(application: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         names.append(application["metadata"]["name"])
         return build(application, *arguments, **options)
 
-    monkeypatch.setattr(secret_provenance, "build_scope", count)
+    monkeypatch.setattr(application_secret_scope, "build_scope", count)
     return names
 
 
@@ -78,7 +78,7 @@ def test_a_project_that_is_deleted_no_longer_counts() -> None:
     before = masks.get_scope(CONTROL, "shop")
     lookout.cache.drop(ResourceKey("argoproj.io", "AppProject", CONTROL, "ml"))
     after = masks.get_scope(CONTROL, "shop")
-    assert after is not before and after == secret_provenance.build_scope(app(), None)
+    assert after is not before and after == application_secret_scope.build_scope(app(), None)
 
 
 def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(built: list[str]) -> None:
@@ -192,7 +192,7 @@ def test_a_secret_of_the_installation_that_changes_is_looked_for_everywhere() ->
 
 
 def test_the_number_of_masked_objects_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application_masks, "MAX_CACHED_OBJECTS", 3)
+    monkeypatch.setattr(per_application_redaction, "MAX_CACHED_OBJECTS", 3)
     masks = masks_of(StillLookout())
     for number in range(10):
         masks.mask_object(run("told", f"n{number}"), None)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope
 from argosy.gitops.redaction.redaction import SecretMask, build_mask
-from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope
 from argosy.gitops.redaction.secret_search import SecretSearch, _OriginCounts
 from argosy.kube.resource_key import ResourceKey
 from support.counted_calls import calls_of

@@ -18,7 +18,7 @@ from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.secret_encodings import iter_forms, iter_named_forms
 from argosy.gitops.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
 from support.examples import examples
 from support.page_site import a_site

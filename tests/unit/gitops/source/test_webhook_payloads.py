@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.errors import LimitError, ManifestError, SourceRefused, UserError
-from argosy.gitops.source.webhooks import Push, WebhookSecrets, affects_source, read_pushes, read_webhook_secrets
+from argosy.gitops.source.webhook_verification import (
+    Push,
+    WebhookSecrets,
+    affects_source,
+    read_pushes,
+    read_webhook_secrets,
+)
 
 OLD, NEW, NONE = "1" * 40, "2" * 40, "0" * 40
 KEY = "open sesame"

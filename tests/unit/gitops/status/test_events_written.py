@@ -11,7 +11,7 @@ import pytest
 from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest, read_application
 from argosy.gitops.status import events
 from argosy.gitops.status.events import EventReason, build_event
-from argosy.gitops.status.sync_hold import SyncHold, hold_to_annotation, read_hold
+from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.kube.resource_key import ResourceKey
 
 AT = "2026-01-01T00:00:00Z"

@@ -13,7 +13,7 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus, Syn
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
 from argosy.gitops.status.resources import ResourceStatus
-from argosy.gitops.status.status import (
+from argosy.gitops.status.status_builder import (
     StatusReport,
     build_compared_to,
     build_status,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.sync.notebook_gates import WaveHold, find_wave_hold, read_blocked_wave
+from argosy.gitops.sync.notebook_wave_holds import WaveHold, find_wave_hold, read_blocked_wave
 from argosy.kube.objects import Manifest, key_of
 
 

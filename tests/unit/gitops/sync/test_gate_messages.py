@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import OperationPhase
-from argosy.gitops.sync.notebook_gates import WaveHold
+from argosy.gitops.sync.notebook_wave_holds import WaveHold
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.gitops.application import RetryStrategy
-from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, remaining_delay
+from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_delay
 from support.examples import examples
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

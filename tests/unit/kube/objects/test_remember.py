@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.kube.objects.short_text_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
+from argosy.kube.objects.short_text_result_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.patch import path_elements
 from argosy.kube.schema import name_syntax, quantity, selectors
 from argosy.kube.schema.crd import bounded_regex
 from argosy.kube.schema.defaults.pod import default_pull_policy
 from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format, parse_accept_header
-from argosy.sandbox.apiserver.http.request import parse_query
+from argosy.sandbox.apiserver.http.request_and_response_io import parse_query
 
 LONG = 100_000
 FUNCTIONS: dict[str, Callable[[str], Any]] = {

@@ -10,7 +10,7 @@ import pytest
 from argosy.kube.patch import server_side_apply
 from argosy.sandbox.apiserver import storage_encoding
 from argosy.sandbox.apiserver.control_plane import ControlPlane
-from argosy.sandbox.apiserver.http.request import MAX_BODY_BYTES
+from argosy.sandbox.apiserver.http.request_and_response_io import MAX_BODY_BYTES
 from argosy.sandbox.apiserver.http.request_bodies import BODY_LIMITS
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
 from argosy.sandbox.apiserver.storage_encoding import MAX_STORED_BYTES

@@ -11,7 +11,7 @@ from markupsafe import escape
 
 from argosy.features.health_checks import page as settings_health
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.middleware.echoed_input import conceal_form_fields
+from argosy.web.middleware.unredacted_request_echo import conceal_form_fields
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn

@@ -18,9 +18,9 @@ from argosy.gitops.application.step_results import Checkout, RenderInput, Render
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.redaction.redaction import build_mask
 from argosy.gitops.render import BuildSettings
-from argosy.web.middleware import unmasked_git_words
-from argosy.web.middleware.application_masks import ApplicationMasks, build_masks
-from argosy.web.middleware.secret_masking import serialize_masked
+from argosy.web.middleware import unmasked_manifest_words
+from argosy.web.middleware.per_application_redaction import ApplicationMasks, build_masks
+from argosy.web.middleware.secret_object_redaction import serialize_masked
 from support.file_trees import TextTree
 from support.page_site import CONTROL, StillLookout, a_site
 
@@ -275,45 +275,45 @@ def test_words_count_as_far_as_the_tool_takes_them_from_git(
     tool: str, files: tuple[str, ...], guessable: bool, random: bool
 ) -> None:
     """A chart may generate passwords, and a plug-in may put them in from elsewhere."""
-    text = unmasked_git_words.GitText((rendered(tool, f"{VALUE} {RANDOM}", *files),), "")
+    text = unmasked_manifest_words.GitText((rendered(tool, f"{VALUE} {RANDOM}", *files),), "")
     assert (VALUE in text, RANDOM in text) == (guessable, random)
 
 
 @pytest.mark.parametrize("password", ["GlIPOF5vWThLbE5nyO18", "U71A24PkuLnOpEsrLPHG"])
 def test_a_random_password_of_a_chart_counts_as_random_also_if_a_part_of_it_is_base64_of_a_text(password: str) -> None:
-    assert password not in unmasked_git_words.GitText((rendered("Helm", password, "chart/Chart.yaml"),), "")
+    assert password not in unmasked_manifest_words.GitText((rendered("Helm", password, "chart/Chart.yaml"),), "")
 
 
 @pytest.mark.parametrize("place", ["$values", "https://git.example.com/bases@main"])
 def test_a_source_that_reads_files_of_another_repository_has_no_words(place: str) -> None:
     """The writers of value files or of a remote base may be others than those of the source."""
     part = rendered("Helm", VALUE, "chart/Chart.yaml")
-    assert VALUE in unmasked_git_words.GitText((part,), "")
+    assert VALUE in unmasked_manifest_words.GitText((part,), "")
     values = {**part.inputs, RenderInput(place, "prod.yaml"): "2"}
-    assert VALUE not in unmasked_git_words.GitText((replace(part, inputs=values),), "")
+    assert VALUE not in unmasked_manifest_words.GitText((replace(part, inputs=values),), "")
 
 
 @pytest.mark.parametrize("word", ["hunter22x", "admin:hunter22x", "of hunter22x and"])
 def test_values_of_the_spec_are_no_words_in_git(word: str) -> None:
     spec = {"source": {"helm": {"parameters": [{"name": "password", "value": "hunter22x"}]}}}
-    inline = unmasked_git_words.SEPARATOR.join(unmasked_git_words._list_inline_texts(spec))
-    text = unmasked_git_words.GitText(
+    inline = unmasked_manifest_words.SEPARATOR.join(unmasked_manifest_words._list_inline_texts(spec))
+    text = unmasked_manifest_words.GitText(
         (rendered("Directory", f"admin:hunter22x, one of hunter22x and {VALUE}"),), inline
     )
     assert word not in text and VALUE in text
-    assert word in unmasked_git_words.GitText(
+    assert word in unmasked_manifest_words.GitText(
         (rendered("Directory", f"admin:hunter22x, one of hunter22x and {VALUE}"),), ""
     )
 
 
 def test_no_word_is_made_of_two_texts() -> None:
-    text = unmasked_git_words.GitText((rendered("Directory", "blue"), rendered("Directory", "-lagoon")), "")
+    text = unmasked_manifest_words.GitText((rendered("Directory", "blue"), rendered("Directory", "-lagoon")), "")
     assert "blue-lagoon" not in text and "blue" in text
 
 
 def test_words_behind_the_limit_stay_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmasked_git_words, "MAX_CHARACTERS", 100)
-    text = unmasked_git_words.GitText((rendered("Directory", "x" * 200), rendered("Directory", VALUE)), "")
+    monkeypatch.setattr(unmasked_manifest_words, "MAX_CHARACTERS", 100)
+    text = unmasked_manifest_words.GitText((rendered("Directory", "x" * 200), rendered("Directory", VALUE)), "")
     assert VALUE not in text
 
 
@@ -331,8 +331,8 @@ async def test_the_fields_of_a_secret_stay_hidden_whatever_stands_in_git() -> No
 
 async def test_words_are_joined_once_and_only_when_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[int] = []
-    join = unmasked_git_words._join_texts
-    monkeypatch.setattr(unmasked_git_words, "_join_texts", lambda rendered: joined.append(1) or join(rendered))
+    join = unmasked_manifest_words._join_texts
+    monkeypatch.setattr(unmasked_manifest_words, "_join_texts", lambda rendered: joined.append(1) or join(rendered))
     server = Place(project("web"), app(), secret("web"))
     await server.render(app(), {"settings.yaml": CONFIG_MAP})
     server.told(text="nothing of it")
@@ -345,10 +345,10 @@ async def test_words_are_joined_once_and_only_when_a_value_is_found(monkeypatch:
 async def test_the_number_of_applications_whose_words_are_remembered_has_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(unmasked_git_words, "MAX_APPLICATIONS", 3)
+    monkeypatch.setattr(unmasked_manifest_words, "MAX_APPLICATIONS", 3)
     names = [f"shop-{number}" for number in range(9)]
     server = Place(project("web"), *map(app, names), secret("web"))
-    words = unmasked_git_words.GitWords(server.renders, BuildSettings)
+    words = unmasked_manifest_words.GitWords(server.renders, BuildSettings)
     for name in names:
         await server.render(app(name), {"settings.yaml": CONFIG_MAP})
         git_text = words.find(app(name))
@@ -369,9 +369,9 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             words.append(str(word))
             return super().__contains__(word)  # type: ignore[operator]
 
-    join = unmasked_git_words._join_texts
+    join = unmasked_manifest_words._join_texts
     monkeypatch.setattr(
-        unmasked_git_words, "_join_texts", lambda rendered: (Scanned(join(rendered)[0]), join(rendered)[1])
+        unmasked_manifest_words, "_join_texts", lambda rendered: (Scanned(join(rendered)[0]), join(rendered)[1])
     )
     return words
 
@@ -386,14 +386,14 @@ async def test_a_word_is_looked_for_once_however_often_it_is_told(scans: list[st
 
 
 def test_words_beyond_the_limit_of_lookups_stay_hidden(scans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmasked_git_words, "MAX_LOOKUPS", 5)
-    text = unmasked_git_words.GitText((rendered("Directory", f"{VALUE} word-9"),), "")
+    monkeypatch.setattr(unmasked_manifest_words, "MAX_LOOKUPS", 5)
+    text = unmasked_manifest_words.GitText((rendered("Directory", f"{VALUE} word-9"),), "")
     assert VALUE in text
     for number in range(9):
         assert f"word-{number}" not in text
     assert VALUE in text and "word-9" not in text
     assert len(scans) == 5
-    assert "x" * (unmasked_git_words.MAX_WORD_CHARACTERS + 1) not in text and len(scans) == 5
+    assert "x" * (unmasked_manifest_words.MAX_WORD_CHARACTERS + 1) not in text and len(scans) == 5
 
 
 def test_values_of_the_spec_are_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,23 +406,26 @@ def test_values_of_the_spec_are_split_once(monkeypatch: pytest.MonkeyPatch) -> N
 
         finditer = findall
 
-    monkeypatch.setattr(unmasked_git_words, "INLINE_VALUE", Pattern())
-    text = unmasked_git_words.GitText((rendered("Directory", f"{VALUE} grey-lagoon red-lagoon"),), "hunter22x other")
+    monkeypatch.setattr(unmasked_manifest_words, "INLINE_VALUE", Pattern())
+    text = unmasked_manifest_words.GitText(
+        (rendered("Directory", f"{VALUE} grey-lagoon red-lagoon"),), "hunter22x other"
+    )
     assert all(word in text for word in (VALUE, "grey-lagoon", "red-lagoon"))
     assert splits == [15]
 
 
 def test_no_word_is_shown_if_the_spec_has_too_many_values(scans: list[str]) -> None:
-    inline = "x " * (unmasked_git_words.MAX_INLINE_CHARACTERS // 2)
-    assert VALUE in unmasked_git_words.GitText((rendered("Directory", VALUE),), inline)
-    assert VALUE not in unmasked_git_words.GitText((rendered("Directory", VALUE),), inline + "y")
+    inline = "x " * (unmasked_manifest_words.MAX_INLINE_CHARACTERS // 2)
+    assert VALUE in unmasked_manifest_words.GitText((rendered("Directory", VALUE),), inline)
+    assert VALUE not in unmasked_manifest_words.GitText((rendered("Directory", VALUE),), inline + "y")
     assert len(scans) == 1
 
 
 def test_all_texts_together_have_one_limit_of_memory() -> None:
-    budget = unmasked_git_words.TextBudget(25_000)
+    budget = unmasked_manifest_words.TextBudget(25_000)
     texts = [
-        unmasked_git_words.GitText((rendered("Directory", f"{VALUE} {'x' * 9_000}"),), "", budget) for _ in range(5)
+        unmasked_manifest_words.GitText((rendered("Directory", f"{VALUE} {'x' * 9_000}"),), "", budget)
+        for _ in range(5)
     ]
     for text in texts:
         assert VALUE in text
@@ -434,8 +437,8 @@ def test_all_texts_together_have_one_limit_of_memory() -> None:
 
 
 def test_remembered_words_and_values_of_the_spec_count_as_memory_too() -> None:
-    budget = unmasked_git_words.TextBudget(30_000)
-    text = unmasked_git_words.GitText((rendered("Directory", VALUE),), "hunter22x " * 1_000, budget)
+    budget = unmasked_manifest_words.TextBudget(30_000)
+    text = unmasked_manifest_words.GitText((rendered("Directory", VALUE),), "hunter22x " * 1_000, budget)
     assert VALUE in text and budget.used_bytes > 10_000
     for number in range(30):
         assert f"{number:01000}" not in text
@@ -445,21 +448,21 @@ def test_remembered_words_and_values_of_the_spec_count_as_memory_too() -> None:
 
 
 def test_a_text_that_is_dropped_during_a_lookup_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = unmasked_git_words.GitText((rendered("Directory", f"{VALUE} hunter22x"),), "hunter22x")
-    look_up = unmasked_git_words.GitText._is_inline
+    text = unmasked_manifest_words.GitText((rendered("Directory", f"{VALUE} hunter22x"),), "hunter22x")
+    look_up = unmasked_manifest_words.GitText._is_inline
 
-    def drop_first(self: unmasked_git_words.GitText, word: str) -> bool:
+    def drop_first(self: unmasked_manifest_words.GitText, word: str) -> bool:
         self.drop()
         return look_up(self, word)
 
-    monkeypatch.setattr(unmasked_git_words.GitText, "_is_inline", drop_first)
+    monkeypatch.setattr(unmasked_manifest_words.GitText, "_is_inline", drop_first)
     assert "hunter22x" not in text
 
 
 def test_renders_are_released_once_they_are_joined() -> None:
     render_result = rendered("Directory", VALUE)
     reference = weakref.ref(render_result)
-    text = unmasked_git_words.GitText((render_result,), "")
+    text = unmasked_manifest_words.GitText((render_result,), "")
     assert text.is_built_from((render_result,), "") and VALUE in text and text.is_built_from((render_result,), "")
     del render_result
     gc.collect()
@@ -469,7 +472,7 @@ def test_renders_are_released_once_they_are_joined() -> None:
 async def test_a_text_that_was_dropped_is_built_again_when_the_application_changes() -> None:
     server = Place(project("web"), app(), secret("web"))
     await server.render(app(), {"settings.yaml": CONFIG_MAP})
-    words = unmasked_git_words.GitWords(server.renders, BuildSettings)
+    words = unmasked_manifest_words.GitWords(server.renders, BuildSettings)
     first = words.find(app())
     assert first is not None and VALUE in first
     first.drop()

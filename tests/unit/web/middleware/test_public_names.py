@@ -9,7 +9,7 @@ import pytest
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
 from argosy.gitops.redaction.redaction import build_mask
-from argosy.web.middleware.application_masks import ApplicationMasks
+from argosy.web.middleware.per_application_redaction import ApplicationMasks
 from support.page_site import CONTROL, StillLookout
 
 HERE = "https://kubernetes.default.svc"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.application_masks import get_masks
 from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import RequiresPermission, ResolvedObject, Route

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application import Application
     from argosy.gitops.application_client.client import ApplicationService
     from argosy.gitops.application_client.reader import ApplicationReader
-    from argosy.gitops.application_client.resource_actions import ObjectSelector
+    from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
     from argosy.kube.objects import Manifest
 
 
@@ -134,7 +134,7 @@ async def print_diff(
     output: str = "table",
 ) -> bool:
     """Print the differences; return True if there are any."""
-    from argosy.gitops.application_client.render_pool import build_render_pool
+    from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 
     render_pool = build_render_pool()
     render_pool.start_first_worker()  # start it now: its imports take as long as the ones below
@@ -224,7 +224,7 @@ def run_manifests(args: argparse.Namespace) -> int:
 
 
 async def _load_manifests(reader: ApplicationReader, app: Application, args: argparse.Namespace) -> list[Manifest]:
-    from argosy.gitops.application_client.resource_actions import ObjectSelector, load_selected_objects
+    from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_selected_objects
 
     if args.source == "live":
         return await load_selected_objects(reader, app, ObjectSelector())
@@ -247,7 +247,7 @@ def _print_manifests(manifests: Sequence[Manifest], output: str, end: str) -> No
 
 
 def read_object_selector(args: argparse.Namespace) -> ObjectSelector:
-    from argosy.gitops.application_client.resource_actions import ObjectSelector
+    from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 
     return ObjectSelector(args.group, args.kind, args.namespace, args.resource_name)
 
@@ -256,7 +256,7 @@ def run_actions_list(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.cli.tables import format_aligned_columns
         from argosy.gitops.application_client.reader import open_reader
-        from argosy.gitops.application_client.resource_actions import list_offered_actions
+        from argosy.gitops.application_client.resource_actions_and_logs import list_offered_actions
 
         app = await service.load_application(args.name)
         async with open_reader(service, app=app) as reader:
@@ -275,7 +275,7 @@ def run_actions_list(args: argparse.Namespace) -> int:
 def run_action(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.reader import open_reader
-        from argosy.gitops.application_client.resource_actions import run_action_on_selected
+        from argosy.gitops.application_client.resource_actions_and_logs import run_action_on_selected
 
         app = await service.load_application(args.name)
         async with open_reader(service, app=app) as reader:

@@ -38,7 +38,7 @@ from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

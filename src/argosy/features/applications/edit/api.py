@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
-from argosy.features.applications.request_body_application import find_application_in_body, find_application_in_manifest
+from argosy.features.applications.requested_application import find_application_in_body, find_application_in_manifest
 from argosy.features.applications.sync.requested_operation import refuse_manifests
 from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
+from argosy.gitops.application_client.application_manifest_edits import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.creation_and_update import change_and_return, create_application
-from argosy.gitops.application_client.spec_patches import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.sync_checks import needs_override_permission
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, name_body_fields
 from argosy.web.application_lookup import get_application_rbac_name, read_project_name, resolve_application
-from argosy.web.caller_clients import build_reader, build_service, wait_until_visible
+from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route

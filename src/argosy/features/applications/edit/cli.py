@@ -16,7 +16,7 @@ from argosy.cli.subcommands import (
     print_message,
     run_with_service,
 )
-from argosy.gitops.workspace.source_flags import FLAGS
+from argosy.gitops.workspace.render_source_flags import FLAGS
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.client import ApplicationService

@@ -15,7 +15,7 @@ from argosy.errors import UserError
 from argosy.features.applications.list.sync_delay_reasons import add_delay
 from argosy.features.applications.page_parts.header import find_window_notice
 from argosy.features.applications.page_parts.url_paths import application_element_id, application_path, resource_path
-from argosy.features.doctor.error_cache import DoctorError, can_see_doctor, load_visible_errors
+from argosy.features.doctor.error_finding_cache import DoctorError, can_see_doctor, load_visible_errors
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.app_list import (
@@ -30,12 +30,12 @@ from argosy.gitops.application_client.client import APPLICATION, utc_now
 from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
 from argosy.gitops.cluster_view.cluster_view import ClusterView
-from argosy.gitops.cluster_view.health_causes import explain_health_message
+from argosy.gitops.cluster_view.health_message_details import explain_health_message
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import is_in_allowed_namespace
-from argosy.web.middleware.application_masks import get_masks
 from argosy.web.middleware.page_context import MAX_FAVOURITES, read_preferences
+from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import FilteredList, Route

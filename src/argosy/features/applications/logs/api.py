@@ -18,7 +18,12 @@ from argosy.gitops.application_client.client import current_timestamp, utc_now
 from argosy.gitops.application_client.merged_streams import merge_streams
 from argosy.gitops.application_client.owned_objects import walk_owned_objects
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.resource_actions import ContainerLog, LogOptions, ObjectSelector, read_log_lines
+from argosy.gitops.application_client.resource_actions_and_logs import (
+    ContainerLog,
+    LogOptions,
+    ObjectSelector,
+    read_log_lines,
+)
 from argosy.gitops.live.resource_tree import POD
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
@@ -30,8 +35,8 @@ from argosy.web.api.stream_frames import (
     encode_frame,
 )
 from argosy.web.application_lookup import resolve_application_for_logs
-from argosy.web.caller_clients import build_reader
-from argosy.web.middleware.application_masks import get_masks
+from argosy.web.caller_application_service import build_reader
+from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.application_client.resource_actions import LogOptions
+from argosy.gitops.application_client.resource_actions_and_logs import LogOptions
 from argosy.web.request import QueryParameters, quote_input
 
 MAX_LINE_LENGTH: Final = 64 << 10  # characters of a line

@@ -13,7 +13,7 @@ from argosy.features.applications.diff.cli import add_object_filters, read_objec
 if TYPE_CHECKING:
     from argosy.gitops.application_client.client import ApplicationService
     from argosy.gitops.application_client.reader import ApplicationReader
-    from argosy.gitops.application_client.resource_actions import ContainerLog, LogOptions
+    from argosy.gitops.application_client.resource_actions_and_logs import ContainerLog, LogOptions
 
 
 def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,7 +57,7 @@ def run_logs(args: argparse.Namespace) -> int:
         import asyncio
 
         from argosy.gitops.application_client.reader import open_reader
-        from argosy.gitops.application_client.resource_actions import list_container_logs
+        from argosy.gitops.application_client.resource_actions_and_logs import list_container_logs
 
         app = await service.load_application(args.name)
         async with open_reader(service, app=app) as reader:
@@ -75,7 +75,7 @@ def run_logs(args: argparse.Namespace) -> int:
 
 def _read_excerpt(args: argparse.Namespace) -> LogOptions:
     from argosy.gitops.application.sync_policy import parse_duration
-    from argosy.gitops.application_client.resource_actions import LogOptions
+    from argosy.gitops.application_client.resource_actions_and_logs import LogOptions
 
     since = args.since_seconds or None
     if args.since:
@@ -91,7 +91,7 @@ async def _print_log(
     reader: ApplicationReader, log: ContainerLog, excerpt: LogOptions, args: argparse.Namespace, *, has_prefix: bool
 ) -> ClusterError | None:
     """Print a log; return the error instead of raising it, so that the logs of other containers are printed."""
-    from argosy.gitops.application_client.resource_actions import read_log_lines
+    from argosy.gitops.application_client.resource_actions_and_logs import read_log_lines
 
     prefix = f"{log.pod.name}/{log.container}: " if has_prefix else ""
     filter_text = args.filter if args.match_case else args.filter.lower()

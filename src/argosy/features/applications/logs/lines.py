@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from argosy.gitops.application_client.resource_actions import ContainerLog
+from argosy.gitops.application_client.resource_actions_and_logs import ContainerLog
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest

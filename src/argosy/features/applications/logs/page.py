@@ -22,12 +22,12 @@ from argosy.features.applications.logs.lines import (
     find_start_time,
     merge_by_time,
 )
-from argosy.features.applications.page_parts.permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.gitops.application_client.merged_streams import merge_streams
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.resource_actions import (
+from argosy.gitops.application_client.resource_actions_and_logs import (
     ContainerLog,
     LogOptions,
     ObjectSelector,
@@ -37,8 +37,8 @@ from argosy.gitops.application_client.resource_actions import (
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application_for_logs
-from argosy.web.caller_clients import build_reader
-from argosy.web.middleware.application_masks import get_masks
+from argosy.web.caller_application_service import build_reader
+from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, StreamResponse, TextResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

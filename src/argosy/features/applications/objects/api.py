@@ -15,20 +15,20 @@ from argosy.errors import UserError
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import read_object_selector
 from argosy.features.applications.read.tree_response import manifest_to_json
-from argosy.features.applications.request_body_application import find_application_in_body, find_with_object_action
+from argosy.features.applications.requested_application import find_application_in_body, find_with_object_action
 from argosy.gitops.application_client.object_operations import delete_object, patch_object
 from argosy.gitops.application_client.owned_objects import load_owned_object
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.resource_actions import ObjectSelector, load_actions, run_action
+from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions, run_action
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.health.actions import ResourceAction
 from argosy.gitops.status.shared_wire_fields import omit_empty
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, name_body_fields
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_impersonating_reader, build_reader
+from argosy.web.caller_application_service import build_impersonating_reader, build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route

@@ -20,7 +20,7 @@ from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.application_client.resource_actions import ObjectSelector
+    from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
     from argosy.kube.objects import Manifest
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -71,7 +71,7 @@ def _add_object_filters(parser: argparse.ArgumentParser, *, has_namespace: bool 
 
 
 def _read_object_selector(args: argparse.Namespace) -> ObjectSelector:
-    from argosy.gitops.application_client.resource_actions import ObjectSelector
+    from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 
     return ObjectSelector(args.group, args.kind, getattr(args, "namespace", ""), args.resource_name)
 

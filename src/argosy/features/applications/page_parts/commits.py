@@ -14,7 +14,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.status.history import read_deployments
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 CommitSummary = tuple[str, str, str]  # subject, author, time
 PAGE_WAIT_SECONDS: Final = 0.25

@@ -17,9 +17,9 @@ from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
 from argosy.gitops.application_client.drift_attribution import DriftTextCache
-from argosy.gitops.cluster_view import health_causes
+from argosy.gitops.cluster_view import health_message_details
 from argosy.web import page_templates
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.middleware.page_context import read_preferences
 from argosy.web.request import RequestContext
 from argosy.web.responses import RedirectResponse
@@ -54,7 +54,9 @@ async def build_head(request: RequestContext, timeout_seconds: float = commits.P
     engines = cluster_view.engines
     engine_arguments = app.annotations, app.namespace
     delivered_by = "" if engines.is_argosy_only(*engine_arguments) else engines.describe_deliverer(*engine_arguments)
-    return replace(head, why=health_causes.explain_health_message(reader.cache.get, head.why), delivered=delivered_by)
+    return replace(
+        head, why=health_message_details.explain_health_message(reader.cache.get, head.why), delivered=delivered_by
+    )
 
 
 async def build_page_values(request: RequestContext, tab: str, /, **values: Any) -> dict[str, Any]:

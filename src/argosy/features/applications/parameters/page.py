@@ -10,12 +10,12 @@ from argosy.features.applications.page_parts.displayed_manifests import drop_man
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.features.applications.parameters.source_parameters import list_source_parameters
-from argosy.gitops.application_client.resource_actions import ObjectSelector, load_selected_objects
+from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_selected_objects
 from argosy.gitops.diff import mask_secrets
 from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader
-from argosy.web.middleware.application_masks import get_masks
+from argosy.web.caller_application_service import build_reader
+from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

@@ -18,7 +18,7 @@ from argosy.kube.controller.wait import WaitTimeout
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.application_lookup import (
     get_application_rbac_name,
@@ -26,8 +26,8 @@ from argosy.web.application_lookup import (
     read_project_name,
     resolve_application,
 )
-from argosy.web.caller_clients import build_reader, build_service
-from argosy.web.middleware.application_masks import get_masks
+from argosy.web.caller_application_service import build_reader, build_service
+from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route

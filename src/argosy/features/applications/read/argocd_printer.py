@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli.tables import format_aligned_columns
-from argosy.features.applications.read import argocd_output, text_output
+from argosy.features.applications.read import argocd_text_output, text_output
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.reader import ApplicationReader, assess_or_empty, list_health_words, open_reader
 from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
@@ -31,12 +31,12 @@ async def print_get(service: ApplicationService, app: Application, args: argpars
         resolved_app = reader.reconciler_settings.clusters.resolve_destination(app)
         windows = list_assigned_windows(resolved_app, project)
         window = describe_sync_windows(resolved_app, project).partition(" (")[0]
-        lines = argocd_output.render_summary(app, window, url=get_page_url(reader, app), windows=windows)
-        lines += argocd_output.conditions(app)
+        lines = argocd_text_output.render_summary(app, window, url=get_page_url(reader, app), windows=windows)
+        lines += argocd_text_output.conditions(app)
         if args.show_operation and app.state is not None:
             lines += ["", *text_output.render_operation(app.state)]
         if args.show_params:
-            lines += argocd_output.render_parameters(app, args.source_position, args.source_name)
+            lines += argocd_text_output.render_parameters(app, args.source_position, args.source_name)
         lines += await _render_objects(reader, app, args.output)
     _print(lines)
 
@@ -44,7 +44,7 @@ async def print_get(service: ApplicationService, app: Application, args: argpars
 async def print_ending(service: ApplicationService, app: Application, output: str, *, shows_operation: bool) -> None:
     """argo: The output at the end of a sync or wait, without sync windows and conditions."""
     async with open_reader(service) as reader:
-        lines = ["", *argocd_output.render_summary(app, SYNC_ALLOWED, url=get_page_url(reader, app)), ""]
+        lines = ["", *argocd_text_output.render_summary(app, SYNC_ALLOWED, url=get_page_url(reader, app)), ""]
         if shows_operation and app.state is not None:
             lines += text_output.render_operation(app.state)
         lines += await _render_objects(reader, app, output)
@@ -59,21 +59,21 @@ async def print_resources(service: ApplicationService, app: Application, output:
         orphans = await destination_reader.list_orphans(app) if watches_orphans else []
         if output.startswith("tree"):
             nodes = [] if only_orphans else await destination_reader.build_tree(app)
-            _print(argocd_output.render_resource_tree(nodes, orphans, is_detailed=output != "tree"))
+            _print(argocd_text_output.render_resource_tree(nodes, orphans, is_detailed=output != "tree"))
             return
     managed = [] if only_orphans else [row.key for row in status_summary.list_rows(app) if not row.hook]
     rows = [(*key, "No") for key in managed] + [(*key, "Yes") for key in orphans]
-    _print(format_aligned_columns([argocd_output.RESOURCE_COLUMNS, *rows]))
+    _print(format_aligned_columns([argocd_text_output.RESOURCE_COLUMNS, *rows]))
 
 
 async def _render_objects(reader: ApplicationReader, app: Application, output: str) -> list[str]:
     if output in ("tree", "tree=detailed"):
-        lines = argocd_output.render_tree(
+        lines = argocd_text_output.render_tree(
             app, await reader.for_destination(app).build_tree(app), is_detailed=output != "tree"
         )
     else:
         health = list_health_words((await assess_or_empty(reader, app))[1])
-        lines = text_output.render_objects(argocd_output.list_states(app, health))
+        lines = text_output.render_objects(argocd_text_output.list_states(app, health))
     return ["", *lines] if lines else []
 
 

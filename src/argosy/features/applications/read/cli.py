@@ -274,7 +274,7 @@ async def print_app(
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.render_operation(app.state)]
     if parameters_of is not None:
-        from argosy.features.applications.read.argocd_output import render_parameters
+        from argosy.features.applications.read.argocd_text_output import render_parameters
 
         lines += render_parameters(app, *parameters_of)[1:]
     objects = app_screen.render_objects(status_summary.list_rows(app, health))

@@ -23,9 +23,9 @@ from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows
 from argosy.gitops.status.shared_wire_fields import as_mapping, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
-from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, Route

@@ -20,7 +20,7 @@ from argosy.features.applications.read.tree_response import (
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.application_client.resource_actions import ObjectSelector
+from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
 from argosy.gitops.live.resource_tree import POD, ResourceNode, build_node
@@ -28,12 +28,12 @@ from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
 from argosy.kube.client import Catalog
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import name_body_fields
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.request import QueryParameters, RequestContext, quote_input
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route, SignedIn

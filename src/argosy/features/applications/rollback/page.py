@@ -28,7 +28,7 @@ from argosy.gitops.application_client.rollback_preview import check_sources, pre
 from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext, quote_input
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

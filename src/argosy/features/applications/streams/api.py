@@ -29,10 +29,10 @@ from argosy.web.api.stream_frames import (
     encode_frame,
 )
 from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.live_updates.change_feed import ChangeFeed
-from argosy.web.middleware.application_masks import get_masks
-from argosy.web.middleware.secret_masking import list_sensitive_annotations
+from argosy.web.middleware.per_application_redaction import get_masks
+from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import FilteredList, QueryParameter, Route

@@ -27,10 +27,10 @@ from argosy.web.api.stream_frames import (
     encode_frame,
 )
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.live_updates.change_feed import CacheChange, ChangeFeed
 from argosy.web.middleware import authorization
-from argosy.web.middleware.secret_masking import list_sensitive_annotations
+from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route

@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.errors import PolicyError, UserError
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
-from argosy.features.applications.request_body_application import find_application_in_body
+from argosy.features.applications.requested_application import find_application_in_body
 from argosy.features.applications.sync.requested_operation import (
     build_sync_operation,
     has_manifests,
@@ -21,10 +21,10 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import choose_rollback_entry, roll_back, terminate_operation
 from argosy.gitops.application_client.rollback_preview import check_sources
 from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
-from argosy.web.api import json_schemas as schema
+from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader, build_service, wait_until_visible
+from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import RequiresPermission, Route

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.page_parts.permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
@@ -20,7 +20,7 @@ from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.features.applications.sync.operation_waves import BlockingTask, build_operation_timeline
 from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.health_reasons import summarize_health_reason
-from argosy.gitops.application_client.resource_actions import (
+from argosy.gitops.application_client.resource_actions_and_logs import (
     LogOptions,
     ObjectSelector,
     list_container_logs,
@@ -30,7 +30,7 @@ from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.event_cache import list_namespace_events
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse

@@ -141,7 +141,7 @@ async def _report_unmet_condition(
 
 def _next_command(result: WaitResult, name: str) -> str:
     from argosy.gitops.application_client import status_summary
-    from argosy.gitops.status.sync_hold import read_hold
+    from argosy.gitops.status.sync_hold_annotation import read_hold
 
     app = result.app
     assert app is not None

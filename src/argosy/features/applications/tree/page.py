@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from argosy.errors import ArgosyError
 from argosy.features.applications.list.page import digest_ids
-from argosy.features.applications.page_parts.permitted_objects import list_permitted_nodes, shows_orphans
+from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes, shows_orphans
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
@@ -30,7 +30,7 @@ from argosy.gitops.application_client.reader import list_health_words
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application
-from argosy.web.caller_clients import build_reader
+from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route

@@ -40,7 +40,7 @@ from argosy.gitops.coexistence.argocd_settings_location import (
     ArgoCDNotFound,
     find_argocd,
 )
-from argosy.gitops.coexistence.step_output_types import AskUser, PrintStep, build_banner
+from argosy.gitops.coexistence.step_banner_and_table import AskUser, PrintStep, build_banner
 from argosy.gitops.health.setting_kind_names import render_kind
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import wait_for_object

@@ -16,7 +16,14 @@ from html import escape
 from typing import Any, Final
 
 from argosy.features.notebooks.files.run_summary import CellSummary, NotebookRunSummary, describe_change
-from argosy.features.notebooks.runner.cells import Cell, Notebook, get_cell_type, get_source, join_text, list_outputs
+from argosy.features.notebooks.runner.cell_source_and_tags import (
+    Cell,
+    Notebook,
+    get_cell_type,
+    get_source,
+    join_text,
+    list_outputs,
+)
 from argosy.features.notebooks.runner.png import read_size
 
 MAX_TEXT_CHARACTERS: Final = 20_000  # characters of one output

@@ -20,7 +20,7 @@ from argosy.features.notebooks.files.notebook_file import dump_notebook, load_no
 from argosy.features.notebooks.files.run_folder import RunFiles
 from argosy.features.notebooks.files.run_summary import NotebookRunSummary, summarize
 from argosy.features.notebooks.files.runner_process import RunnerEvent, run_in_process
-from argosy.features.notebooks.runner.failure_categories import INTERRUPTED
+from argosy.features.notebooks.runner.failure_category_names import INTERRUPTED
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequest, RunRequestError, ValidationConfig
 
 

@@ -13,7 +13,7 @@ from argosy.cli.error_messages import keep_exit_code, print_failure
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_OK
 from argosy.cli.subcommands import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
-from argosy.features.notebooks.files.lint_diff_cli import comparison_to_wire, read_comparison
+from argosy.features.notebooks.files.cli import comparison_to_wire, read_comparison
 
 if TYPE_CHECKING:
     from argosy.features.notebooks.files.local_run import FinishedRun, NotebookRunRequest
@@ -251,7 +251,7 @@ def _describe_failed_cells(finished_run: FinishedRun) -> list[str]:
     """The failing lines of the cell, the error, and the last lines of its standard error."""
     from argosy.features.notebooks.files.notebook_file import load_notebook
     from argosy.features.notebooks.files.run_summary import list_failing_lines
-    from argosy.features.notebooks.runner.cells import read_stream
+    from argosy.features.notebooks.runner.cell_source_and_tags import read_stream
 
     lines: list[str] = []
     cells = load_notebook(finished_run.run.executed)["cells"]

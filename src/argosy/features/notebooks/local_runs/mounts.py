@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import TransientError, UserError
-from argosy.features.notebooks.environment_variables import build_variables
 from argosy.features.notebooks.local_runs.checkout import decode_data
 from argosy.features.notebooks.notebook_validation_job import JobVolume, NotebookJob
-from argosy.isolation.restrictions import NOBODY_ID
+from argosy.features.notebooks.standard_environment_variables import build_variables
+from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.kube.objects import Manifest
 
 ReferenceLoader = Callable[[str, str], Awaitable[Manifest | None]]  # kind and name, in the job's namespace

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from argosy.annotations import NETWORK
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.features.notebooks.environment_variables import WORKSPACE
-from argosy.features.notebooks.error_categories import build_refused_outcome
 from argosy.features.notebooks.jupyter_package_check import check_installed
 from argosy.features.notebooks.local_runs import mounts
 from argosy.features.notebooks.local_runs.checkout import NotebookRepositories, export_tree, find_exported_file
@@ -32,9 +30,11 @@ from argosy.features.notebooks.local_runs.settings import (
 from argosy.features.notebooks.local_runs.slots import RunSlots
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome, RunPhase
-from argosy.features.notebooks.runner import artefacts, failure_categories
+from argosy.features.notebooks.run_outcome_from_error import build_refused_outcome
+from argosy.features.notebooks.runner import failure_category_names, written_file_digests
 from argosy.features.notebooks.runner.event_stream import RunProgress
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest
+from argosy.features.notebooks.standard_environment_variables import WORKSPACE
 from argosy.isolation.errors import RefusedError
 from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.long_running_program import NO_WALL_LIMIT_SECONDS, ProgramAccess, ProgramExit, start_program
@@ -97,23 +97,25 @@ class LocalRun:
             limits = read_settings(await load_config_map_data(ARGOSY_CM, cluster))
             async with self._slots.acquire(limits.max_parallel_runs):
                 self._state = "running"
-                run_start = artefacts.RunStart()
+                run_start = written_file_digests.RunStart()
                 outcome = await self._run_notebook(limits, cluster)
             if outcome.passed:
                 claim_mounts = [mount for mount in self._mounts if mount.is_claim and not mount.read_only]
                 folders = [(str(mount.source), mount.mount_path) for mount in claim_mounts]
-                files = await asyncio.to_thread(artefacts.list_written_files, folders, run_start.earliest_file_time())
+                files = await asyncio.to_thread(
+                    written_file_digests.list_written_files, folders, run_start.earliest_file_time()
+                )
                 outcome = RunOutcome(True, outcome.message, results=outcome.results, artefacts=files)
         except UserError as error:
             outcome = build_refused_outcome(error)
         except (TransientError, ClusterError, RefusedError, OSError) as error:
-            outcome = RunOutcome(False, str(error), failure_categories.INFRASTRUCTURE, retriable=True)
+            outcome = RunOutcome(False, str(error), failure_category_names.INFRASTRUCTURE, retriable=True)
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("unexpected error while running notebook job %s", self._job.key)
             message = "argosy failed to run the notebook; see the logs of argosy"
-            outcome = RunOutcome(False, message, failure_categories.INFRASTRUCTURE, True)
+            outcome = RunOutcome(False, message, failure_category_names.INFRASTRUCTURE, True)
         finally:
             await asyncio.shield(asyncio.to_thread(self._record.remove_working_files))
         self._record.finish(outcome, self._progress.notebook)
@@ -239,7 +241,7 @@ class LocalRun:
             message = (
                 f"the notebook ran longer than {run_request.timeout_seconds:g} s and did not stop; allow more time"
             )
-            return RunOutcome(False, message, failure_categories.TIMEOUT, results=self._progress.results or {})
+            return RunOutcome(False, message, failure_category_names.TIMEOUT, results=self._progress.results or {})
         finally:
             await program.kill()
         return self._build_outcome(program_end, limits, program.read_output_tail())
@@ -264,14 +266,14 @@ class LocalRun:
             raise RefusedError(f"cannot confine the notebook: {program_end.refused}")
         if program_end.limit == "memory":
             message = f"the notebook used more than {limits.memory >> 20} MiB of memory; raise its limit, or use less"
-            return RunOutcome(False, message, failure_categories.EXECUTION, results=results)
+            return RunOutcome(False, message, failure_category_names.EXECUTION, results=results)
         if program_end.limit:
             message = f"the notebook wrote more than {limits.scratch >> 20} MiB; write less, or raise notebooks.storage"
-            return RunOutcome(False, message, failure_categories.EXECUTION, results=results)
+            return RunOutcome(False, message, failure_category_names.EXECUTION, results=results)
         if program_end.code not in (0, 1, 2) or not results:
             log.warning("runner of notebook job %s exited with %s: %s", self._job.key, program_end.code, output[-500:])
             message = f"the notebook terminated its own runner (exit code {program_end.code})"
-            return RunOutcome(False, message, failure_categories.EXECUTION, results=results)
+            return RunOutcome(False, message, failure_category_names.EXECUTION, results=results)
         passed = program_end.code == 0 and results.get("status") == "succeeded"
         return RunOutcome(passed, _build_message(results), str(results.get("error_category") or ""), results=results)
 

@@ -18,7 +18,7 @@ from argosy.features.notebooks.on_success_triggers.service_account_permission im
 from argosy.features.notebooks.on_success_triggers.trigger_annotation import TriggerEntry
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation, key_of
-from argosy.kube.objects.timestamps import format_timestamp
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 MANAGER: Final = "notebooks"
 MAX_MARKS: Final = 10

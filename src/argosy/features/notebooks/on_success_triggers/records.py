@@ -17,7 +17,7 @@ from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers.trigger_annotation import InvalidTrigger, TriggerEntry, read_entries
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.statuses import SUCCEEDED, TERMINAL, Status
-from argosy.kube.objects.timestamps import format_timestamp, remaining_delay
+from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 
 PENDING_STATUS, RUNNING_STATUS, SUCCEEDED_STATUS, FAILED_STATUS, SKIPPED_STATUS = (
     "Pending",

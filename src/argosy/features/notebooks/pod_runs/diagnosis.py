@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.features.notebooks.pod_runs.pod import CLONE_CONTAINER, GOLDEN_CLONE_CONTAINER, VALIDATOR_CONTAINER
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import RunOutcome
-from argosy.features.notebooks.runner import failure_categories
+from argosy.features.notebooks.runner import failure_category_names
 from argosy.kube.objects import Manifest
 
 GIT_REFUSED, GIT_FAILED = "git_authentication_failed", "git_clone_failed"
@@ -45,7 +45,7 @@ def diagnose_failed_pod(pod: Manifest) -> RunOutcome:
     if reason == "DeadlineExceeded":
         seconds = pod["spec"].get("activeDeadlineSeconds")
         return RunOutcome(
-            False, f"the Pod did not finish within {seconds} s; allow more time", failure_categories.TIMEOUT
+            False, f"the Pod did not finish within {seconds} s; allow more time", failure_category_names.TIMEOUT
         )
     for name, terminated, is_init in _iterate_terminated(status):
         if int(terminated.get("exitCode") or 0):
@@ -73,7 +73,7 @@ def _diagnose_container(pod: Manifest, name: str, terminated: Manifest, is_init:
         container_text = "the notebook" if name == VALIDATOR_CONTAINER else f"container {name}"
         advice = "raise podConfig.resources.limits.memory, or use less memory"
         return RunOutcome(
-            False, f"{container_text} used more than {limit_text}; {advice}", failure_categories.EXECUTION
+            False, f"{container_text} used more than {limit_text}; {advice}", failure_category_names.EXECUTION
         )
     if reason in ("ContainerCannotRun", "StartError") or code in COMMAND_NOT_FOUND_CODES:
         required_programs = (
@@ -85,7 +85,7 @@ def _diagnose_container(pod: Manifest, name: str, terminated: Manifest, is_init:
         )
         suffix = f": {message_text}" if message_text else ""
         message = f"container {name} cannot run: its image must contain {required_programs}{suffix}"
-        return RunOutcome(False, message, failure_categories.ENVIRONMENT)
+        return RunOutcome(False, message, failure_category_names.ENVIRONMENT)
     if name in (CLONE_CONTAINER, GOLDEN_CLONE_CONTAINER) and code in CLONE_EXIT_CODES:
         category, is_retriable = CLONE_EXIT_CODES[code]
         return RunOutcome(False, f"{name}: {message_text or f'git exited with {code}'}", category, is_retriable)
@@ -95,7 +95,9 @@ def _diagnose_container(pod: Manifest, name: str, terminated: Manifest, is_init:
         )
     container_text = "init container" if is_init else "container"
     suffix = f": {message_text}" if message_text else "; see its logs"
-    return RunOutcome(False, f"{container_text} {name} exited with code {code}{suffix}", failure_categories.ENVIRONMENT)
+    return RunOutcome(
+        False, f"{container_text} {name} exited with code {code}{suffix}", failure_category_names.ENVIRONMENT
+    )
 
 
 # -- pending Pods
@@ -111,15 +113,17 @@ def diagnose_pending_pod(
         reason_text = f"container {name}: {reason}" + (f": {message}" if message else "")
         if reason in INVALID_IMAGE_REASONS:
             return RunOutcome(
-                False, f"{reason_text}; correct the image name", failure_categories.CONFIGURATION
+                False, f"{reason_text}; correct the image name", failure_category_names.CONFIGURATION
             ), reason_text
         if reason in CREATION_ERROR_REASONS and any(word in message.lower() for word in SECURITY_WORDS):
             advice = "use an image that does not run as root"
-            return RunOutcome(False, f"{reason_text}; {advice}", failure_categories.ENVIRONMENT), reason_text
+            return RunOutcome(False, f"{reason_text}; {advice}", failure_category_names.ENVIRONMENT), reason_text
         if reason in (*IMAGE_PULL_REASONS, *CREATION_ERROR_REASONS):
             is_overdue = waited_seconds > CREATION_GRACE_SECONDS
             return (
-                RunOutcome(False, reason_text, failure_categories.ENVIRONMENT, retriable=True) if is_overdue else None
+                RunOutcome(False, reason_text, failure_category_names.ENVIRONMENT, retriable=True)
+                if is_overdue
+                else None
             ), reason_text
     message = _find_scheduling_message(status)
     if waited_seconds > max_wait_seconds:
@@ -142,7 +146,7 @@ def _find_scheduling_message(status: Manifest) -> str:
 
 
 def _build_lost_outcome(message: str) -> RunOutcome:
-    return RunOutcome(False, message, failure_categories.INFRASTRUCTURE, retriable=True)
+    return RunOutcome(False, message, failure_category_names.INFRASTRUCTURE, retriable=True)
 
 
 def _iterate_terminated(status: Manifest) -> Iterator[tuple[str, Manifest, bool]]:

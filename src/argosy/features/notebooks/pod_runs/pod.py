@@ -12,12 +12,12 @@ import os
 from typing import Any, Final
 
 from argosy.annotations import SIMULATED
-from argosy.features.notebooks.environment_variables import WORKSPACE, build_variables
 from argosy.features.notebooks.notebook_validation_job import JobMount, NotebookJob, NotebookLocation
 from argosy.features.notebooks.pod_runs import runner_archive
 from argosy.features.notebooks.pod_runs.object_metadata import INPUT_FILE, build_metadata
 from argosy.features.notebooks.run_backend import RunKey, build_pod_name
 from argosy.features.notebooks.runner.run_request import RunRequest
+from argosy.features.notebooks.standard_environment_variables import WORKSPACE, build_variables
 from argosy.kube.objects import Manifest
 
 GIT_IMAGE: Final = "quay.io/takinosh/git-init-rhel9:latest"

@@ -25,7 +25,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 
-from argosy.features.notebooks.runner import cells, kernels, parameters
+from argosy.features.notebooks.runner import cell_source_and_tags as cells
+from argosy.features.notebooks.runner import kernels, parameters
 from argosy.features.notebooks.runner.event_stream import CellResult, EventWriter
 from argosy.features.notebooks.runner.output_size_limit import OutputLimiter, append_to_stream, render_outputs
 from argosy.features.notebooks.runner.run_request import RunRequest

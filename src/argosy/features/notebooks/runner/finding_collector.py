@@ -18,12 +18,17 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from argosy.features.notebooks.runner import expectations, silent_failures
-from argosy.features.notebooks.runner.cells import Cell, Notebook, enumerate_cells
-from argosy.features.notebooks.runner.findings import MAX_FINDINGS, SEVERITIES, NotebookFinding, describe_failure
+from argosy.features.notebooks.runner import expected_output_check, silent_failures
+from argosy.features.notebooks.runner.blocking_findings import (
+    MAX_FINDINGS,
+    SEVERITIES,
+    NotebookFinding,
+    describe_failure,
+)
+from argosy.features.notebooks.runner.cell_source_and_tags import Cell, Notebook, enumerate_cells
+from argosy.features.notebooks.runner.imports_and_assignments import list_assignments
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.source_rules import ParsedNotebook, check_source
-from argosy.features.notebooks.runner.static_name_analysis import list_assignments
 
 
 class RunObserver:
@@ -42,7 +47,9 @@ class RunObserver:
         self._was_asked = self._is_probe_loaded = False  # the kernel was asked after this cell; it answered last time
 
     def check_source(self) -> list[NotebookFinding]:
-        expectation_findings = expectations.check_expectations(self._validation.expected, len(self._saved_cells))
+        expectation_findings = expected_output_check.check_expectations(
+            self._validation.expected, len(self._saved_cells)
+        )
         return self._add_new([*check_source(self._parsed_notebook, self._validation), *expectation_findings])
 
     def build_question(self, index: int) -> str:
@@ -73,11 +80,11 @@ class RunObserver:
             )
             findings += silent_failures.check_values(index, answer, self._assignments.get(index, {}), context)
         if self._validation.check_output_types and index in self._saved_cells:
-            findings += expectations.check_output_types(index, self._saved_cells[index], cell)
+            findings += expected_output_check.check_output_types(index, self._saved_cells[index], cell)
         for expectation in self._validation.expected:
             if expectation.cell == index:
                 self._checked_cells.add(index)
-                findings += expectations.check_output(expectation, cell, self._find_value_facts(index, answer))
+                findings += expected_output_check.check_output(expectation, cell, self._find_value_facts(index, answer))
         self._remember_values(index, answer)
         return self._add_new(findings)
 
@@ -90,7 +97,10 @@ class RunObserver:
         ]
         message = "did not run, but an output is expected"
         return self._add_new(
-            [NotebookFinding(expectation.cell, "error", expectations.EMPTY, message) for expectation in unchecked]
+            [
+                NotebookFinding(expectation.cell, "error", expected_output_check.EMPTY, message)
+                for expectation in unchecked
+            ]
         )
 
     @property

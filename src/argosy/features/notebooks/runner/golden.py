@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, Literal
 
-from argosy.features.notebooks.runner.cells import (
+from argosy.features.notebooks.runner.cell_source_and_tags import (
     IGNORE,
     INJECTED,
     SKIP,

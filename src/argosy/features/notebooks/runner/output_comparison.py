@@ -17,7 +17,7 @@ from html.parser import HTMLParser
 from itertools import zip_longest
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.cells import join_text
+from argosy.features.notebooks.runner.cell_source_and_tags import join_text
 from argosy.features.notebooks.runner.normalization import Match, Normalizer
 from argosy.features.notebooks.runner.png import read_size, read_visible_content
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
-from argosy.features.notebooks.runner import artefacts
-from argosy.features.notebooks.runner.failure_categories import CONFIGURATION, DEPENDENCY, EXECUTION
+from argosy.features.notebooks.runner import written_file_digests
+from argosy.features.notebooks.runner.failure_category_names import CONFIGURATION, DEPENDENCY, EXECUTION
 from argosy.features.notebooks.runner.progress_report import MAX_REPORT_BYTES, ProgressReporter
 from argosy.features.notebooks.runner.redaction import SecretRedactor
 from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError
@@ -48,12 +48,12 @@ def main(arguments: list[str]) -> int:
     )
     if missing_error := _install_missing_packages():
         return _finish(_build_failed_results(missing_error, DEPENDENCY), report)
-    run_start = artefacts.RunStart()
+    run_start = written_file_digests.RunStart()
     code = _run_in_thread(request, report, cleaner)
     results = _load_results(request)
     if code == 0 and results is not None:
         claims = [(claim, claim) for claim in pod_input.get("claims") or ()]
-        results["artefacts"] = artefacts.list_written_files(claims, run_start.earliest_file_time())
+        results["artefacts"] = written_file_digests.list_written_files(claims, run_start.earliest_file_time())
     final_results = results or _build_failed_results("the runner wrote no results; see the logs of the Pod", EXECUTION)
     return _finish(cleaner.redact_results(final_results), report)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.features.notebooks.runner.cells import Notebook
+from argosy.features.notebooks.runner.cell_source_and_tags import Notebook
 
 MAX_TREE_DEPTH: Final = 150  # levels of a syntax tree
 MAX_SOURCE_CHARACTERS: Final = 1 << 20  # characters of a cell

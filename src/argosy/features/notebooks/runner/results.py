@@ -14,7 +14,7 @@ from typing import Any
 
 from argosy.features.notebooks.runner.event_stream import CellResult, truncate
 from argosy.features.notebooks.runner.execution import INTERRUPTED_NAME, ExecutionFailure, ExecutionResult
-from argosy.features.notebooks.runner.failure_categories import (
+from argosy.features.notebooks.runner.failure_category_names import (
     CONFIGURATION,
     DEPENDENCY,
     ENVIRONMENT,

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.features.notebooks.runner import kernel_probe
-from argosy.features.notebooks.runner.cells import (
+from argosy.features.notebooks.runner import assigned_value_probe
+from argosy.features.notebooks.runner.blocking_findings import STDERR, WARNINGS, NotebookFinding, Severity
+from argosy.features.notebooks.runner.cell_source_and_tags import (
     RAISES,
     Cell,
     get_source,
@@ -24,9 +25,8 @@ from argosy.features.notebooks.runner.cells import (
     read_marks,
     read_stream,
 )
-from argosy.features.notebooks.runner.findings import STDERR, WARNINGS, NotebookFinding, Severity
+from argosy.features.notebooks.runner.imports_and_assignments import ValueOrigin
 from argosy.features.notebooks.runner.run_request import ValidationConfig
-from argosy.features.notebooks.runner.static_name_analysis import ValueOrigin
 
 NAN, NONE, EMPTY, MAGIC = "nan-detected", "none-detected", "empty-output", "failed-magic"
 PROBE_MODULE: Final = "argosy_probe"
@@ -68,7 +68,7 @@ def build_question(names: Mapping[str, object], *, is_probe_loaded: bool = False
 
 
 def _build_probe_loader() -> str:
-    code = inspect.getsource(kernel_probe)
+    code = inspect.getsource(assigned_value_probe)
     new_module = f"__import__('types').ModuleType({PROBE_MODULE!r})"
     return (
         f"(lambda m: (exec({code!r}, m.__dict__), __import__('sys').modules.__setitem__(m.__name__, m), "

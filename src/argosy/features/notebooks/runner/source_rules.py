@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from argosy.features.notebooks.runner.cells import (
+from argosy.features.notebooks.runner.blocking_findings import WHOLE_NOTEBOOK, NotebookFinding, Severity
+from argosy.features.notebooks.runner.cell_source_and_tags import (
     SKIP,
     Cell,
     Notebook,
@@ -21,11 +22,10 @@ from argosy.features.notebooks.runner.cells import (
     get_source,
     read_marks,
 )
-from argosy.features.notebooks.runner.findings import WHOLE_NOTEBOOK, NotebookFinding, Severity
+from argosy.features.notebooks.runner.imports_and_assignments import NotebookNames, collect_names
 from argosy.features.notebooks.runner.missing_returns import classify_functions, find_used_calls, is_used, map_parents
 from argosy.features.notebooks.runner.python_source import ParsedCell, is_python_notebook, parse_cell
 from argosy.features.notebooks.runner.run_request import ValidationConfig
-from argosy.features.notebooks.runner.static_name_analysis import NotebookNames, collect_names
 
 RISKY_OPERATION, MISSING_ERROR_HANDLING, SILENT_FAILURE, MISSING_ASSERTION, MISSING_EXIT_CODE = (
     "risky-operation",

@@ -11,8 +11,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.delivery import MessageDelivery, parse_json_field
-from argosy.http_client.github_app_token import build_app_token
+from argosy.features.notifications.services.message_http_requests import MessageDelivery, parse_json_field
+from argosy.http_client.github_app_jwt import build_app_token
 from argosy.languages.notification_functions import repository_full_name
 
 GITHUB_API_URL: Final = "https://api.github.com"

@@ -16,11 +16,11 @@ from argosy.features.health_checks.argocd_install.merge import RequestedHealthCh
 from argosy.features.health_checks.argocd_install.merge import list_changes as check_changes
 from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
 from argosy.features.setup.delivery import desired, rbac_policy
-from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
+from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.change_summary import build_update_patch, describe_changes
+from argosy.kube.patch.live_update_patch import build_update_patch, describe_changes
 from argosy.kube.resource_key import ResourceKey
 
 HIDDEN_VALUE: Final = "(hidden)"

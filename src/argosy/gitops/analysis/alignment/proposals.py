@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.errors import PatchError
 from argosy.gitops.analysis.alignment import ignore_rules
-from argosy.gitops.analysis.alignment.field_writers import (
+from argosy.gitops.analysis.alignment.field_writer_catalog import (
     delivers_versions,
     find_broadness_reason,
     find_redundancy_reason,
@@ -29,8 +29,8 @@ from argosy.gitops.analysis.alignment.observed_application import (
     is_set_by_controller,
 )
 from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, DroppedPointer, Proposal, ProposalKind
-from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.object_versions import ABSENT, get_matching_value
+from argosy.gitops.analysis.desired_live_applied_manifests import ABSENT, get_matching_value
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.diff.diff_options import matches_key

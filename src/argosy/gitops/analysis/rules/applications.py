@@ -20,8 +20,8 @@ from argosy.gitops.analysis.repository_view import (
     RepositoryView,
 )
 from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.analysis.schema_validation import SchemaValidator
-from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.name_syntax import check_dns_label
 

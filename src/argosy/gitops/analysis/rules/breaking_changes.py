@@ -15,8 +15,8 @@ from argosy.gitops.analysis.lost_generated_applications import LostApplications
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.repository_view import RepositoryView, format_pointer
 from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.schema_validation import SchemaValidator
-from argosy.gitops.analysis.violation import Severity, Violation
 
 IMMUTABLE_RULE, LOST_APPLICATIONS_RULE = "AGY111", "AGY143"
 

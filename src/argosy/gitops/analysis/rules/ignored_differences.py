@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.gitops.analysis.alignment.field_writers import WHOLE_OBJECT_POINTERS, find_broadness_reason
+from argosy.gitops.analysis.alignment.field_writer_catalog import WHOLE_OBJECT_POINTERS, find_broadness_reason
 from argosy.gitops.analysis.fixes import remove_ignored_field
 from argosy.gitops.analysis.repository_view import (
     ApplicationDeclaration,
@@ -17,7 +17,7 @@ from argosy.gitops.analysis.repository_view import (
     RepositoryView,
 )
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.application import IgnoreDifference
 from argosy.languages import globs
 

@@ -15,9 +15,9 @@ from argosy.gitops.analysis.kubectl_calls import KubectlCall, list_kubectl_calls
 from argosy.gitops.analysis.pod_specs import PodContainer, find_pod_spec_path, join_commands, list_containers
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.rules.sync_order import PHASES, find_sync_position
-from argosy.gitops.analysis.unset_loop_counters import find_unset_counters
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.unset_shell_loop_counters import find_unset_counters
 from argosy.gitops.application.operations import SyncPhase
 
 _JOB: Final = ("batch", "Job")

@@ -13,10 +13,10 @@ from typing import Any, Final
 from argosy import annotations as names
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.fixes import add_annotation_word
-from argosy.gitops.analysis.kustomize_name_prefixes import find_affixed_name
+from argosy.gitops.analysis.kustomize_prefixed_name_lookup import find_affixed_name
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.application import sync_annotations
 from argosy.kube.objects import read_yaml
 

@@ -13,7 +13,7 @@ from argosy import annotations as names
 from argosy.gitops.analysis.fixes import BuildEdits, add_sync_option, set_value
 from argosy.gitops.analysis.repository_view import ApplicationDeclaration, PathStep, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import FileFix, Severity, Violation
+from argosy.gitops.analysis.rule_violation import FileFix, Severity, Violation
 
 DATA_BEARING: Final = "data-bearing"
 PROFILES: Final = (DATA_BEARING,)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from argosy.gitops.analysis.pod_specs import POD_SPEC_PATHS, list_containers
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.kube.schema.pod_resources import add_amounts, read_amounts
 from argosy.kube.schema.quantity import Quantity
 

@@ -13,8 +13,8 @@ from argosy.gitops.analysis.fixes import move_value
 from argosy.gitops.analysis.pod_specs import IMAGE_TRIGGERS_ANNOTATION, list_containers
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.schema_validation import MISSING, MISTYPED, UNKNOWN, WRONG, SchemaValidator, SchemaViolation
-from argosy.gitops.analysis.violation import Severity, Violation
 from argosy.gitops.live.exclusions import read_exclusions
 
 _NOTEBOOK_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.kustomize_name_prefixes import find_affixed_name
+from argosy.gitops.analysis.kustomize_prefixed_name_lookup import find_affixed_name
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 
 _KSERVE_GROUP: Final = "serving.kserve.io"
 _MODEL_PATH: Final = ("spec", "predictor", "model")

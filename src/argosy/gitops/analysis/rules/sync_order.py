@@ -20,7 +20,7 @@ from argosy.gitops.analysis.pod_specs import (
 )
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.application import sync_annotations
 from argosy.gitops.application.operations import SyncPhase
 from argosy.gitops.application.sync_annotations import DeletePolicy

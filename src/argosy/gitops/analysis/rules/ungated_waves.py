@@ -12,8 +12,8 @@ from typing import Final
 from argosy.gitops.analysis.pod_specs import IMAGE_TRIGGERS_ANNOTATION, join_commands, list_containers
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep, RenderedSource, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.rules.sync_order import find_sync_position
-from argosy.gitops.analysis.violation import Severity, Violation
 from argosy.gitops.health.bundled_rules import RuleOrigin
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_manifests

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.builtin.api_services import assess_api_service
 from argosy.gitops.health.builtin.autoscaling import assess_horizontal_pod_autoscaler
-from argosy.gitops.health.builtin.batch import assess_job, assess_workflow
 from argosy.gitops.health.builtin.fields import FieldTypeError
+from argosy.gitops.health.builtin.jobs_and_workflows import assess_job, assess_workflow
 from argosy.gitops.health.builtin.network import assess_ingress, assess_service
 from argosy.gitops.health.builtin.pods import assess_pod
 from argosy.gitops.health.builtin.storage import assess_persistent_volume_claim

@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.gitops.health.actions import ActionImpact
 from argosy.gitops.health.test_suite.expected_manifest_diff import Differences, find_differences
-from argosy.gitops.health.test_suite.manifest_kind import read_group_kind, read_identity, render_title
+from argosy.gitops.health.test_suite.manifest_identity import read_group_kind, read_identity, render_title
 from argosy.kube.objects import Manifest
 
 OBJECT_PATH: Final = "(the object)"

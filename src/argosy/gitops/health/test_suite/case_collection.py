@@ -22,7 +22,7 @@ from argosy.gitops.health.test_suite.case_types import (
     RuleTestCase,
     RuleTestSuite,
 )
-from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
+from argosy.gitops.health.test_suite.manifest_identity import read_group_kind
 from argosy.gitops.health.test_suite.rule_tree import (
     ACTION_TEST_FILE,
     ACTIONS_FOLDER,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
+from argosy.gitops.health.test_suite.manifest_identity import read_group_kind
 from argosy.kube.objects import Manifest
 
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.health.lua import EVALUATE_FUNCTION, MAX_LIMIT_FAILURES, BatchRunner
-from argosy.gitops.health.test_suite import case_evaluation
+from argosy.gitops.health.test_suite import case_result_comparison
 from argosy.gitops.health.test_suite.case_types import (
     ActionTestCase,
     CaseResult,
@@ -19,7 +19,7 @@ from argosy.gitops.health.test_suite.case_types import (
     RuleTestCase,
     RuleTestSuite,
 )
-from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
+from argosy.gitops.health.test_suite.manifest_identity import read_group_kind
 from argosy.gitops.health.test_suite.rule_tree_files import join_path
 from argosy.isolation import LimitExceeded
 from argosy.kube.objects import Manifest
@@ -100,14 +100,14 @@ def _prepare_case(
 ) -> dict[str, Any] | CaseResult:
     """Build the payload of a case, or the failed result if it cannot be run."""
     if case.problem:
-        return case_evaluation.failed_result(case, case.problem)
+        return case_result_comparison.failed_result(case, case.problem)
     try:
         manifest = case.manifest if case.manifest is not None else _load_input(suite, case)
         script = _find_script(suite, case, manifest)
     except UserError as error:
-        return case_evaluation.failed_result(case, str(error))
+        return case_result_comparison.failed_result(case, str(error))
     if limit_failures[script] >= MAX_LIMIT_FAILURES:
-        return case_evaluation.failed_result(
+        return case_result_comparison.failed_result(
             case, f"not run: the script exceeded its limits in {limit_failures[script]} cases before"
         )
     is_action = isinstance(case, ActionTestCase)
@@ -140,8 +140,10 @@ def _find_script(suite: RuleTestSuite, case: RuleTestCase, manifest: Manifest) -
 
 def _evaluate(suite: RuleTestSuite, case: RuleTestCase, manifest: Manifest, script_result: Any) -> CaseResult:
     try:
-        return case_evaluation.evaluate_case(case, manifest, script_result, suite.inputs)
+        return case_result_comparison.evaluate_case(case, manifest, script_result, suite.inputs)
     except UserError as error:
-        return case_evaluation.failed_result(case, str(error))
+        return case_result_comparison.failed_result(case, str(error))
     except RecursionError:
-        return case_evaluation.failed_result(case, "the result of the script is nested too deep to compare; flatten it")
+        return case_result_comparison.failed_result(
+            case, "the result of the script is nested too deep to compare; flatten it"
+        )

@@ -26,7 +26,7 @@ def has_helm_library() -> bool:
 
 def choose_engine(where: str) -> HelmEngine:
     if program := find_helm_program():
-        from argosy.gitops.render.helm.helm_program import HelmProgram
+        from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
 
         return HelmProgram(program)
     if has_helm_library():

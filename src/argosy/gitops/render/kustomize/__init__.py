@@ -13,9 +13,8 @@ from argosy.errors import RenderError, UserError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.accumulator import Accumulator, open_kustomization
 from argosy.gitops.render.kustomize.build_metadata import add_build_metadata
-from argosy.gitops.render.kustomize.build_options import NO_PERMISSIONS, BuildPermissions, set_cluster_versions
-from argosy.gitops.render.kustomize.build_trees import BuildTrees, FetchRemoteTree
-from argosy.gitops.render.kustomize.kustomization_level import (
+from argosy.gitops.render.kustomize.build_permissions import NO_PERMISSIONS, BuildPermissions, set_cluster_versions
+from argosy.gitops.render.kustomize.kustomization_build_state import (
     AccumulatedResources,
     BuildTracer,
     InflateChart,
@@ -25,6 +24,7 @@ from argosy.gitops.render.kustomize.name_hashes import add_name_hashes
 from argosy.gitops.render.kustomize.name_references import update_name_references
 from argosy.gitops.render.kustomize.output_order import sort_resources
 from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.source_and_remote_trees import BuildTrees, FetchRemoteTree
 from argosy.gitops.render.kustomize.vars import resolve_vars
 from argosy.kube.objects import Manifest
 

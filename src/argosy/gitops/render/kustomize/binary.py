@@ -15,8 +15,8 @@ from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.build_environment import substitute
 from argosy.gitops.render.external_program import Command, read_manifests, run_program
 from argosy.gitops.render.kustomize.application_overrides import apply_kustomize_options
-from argosy.gitops.render.kustomize.build_trees import BuildTrees
 from argosy.gitops.render.kustomize.kustomization_file import find_kustomization_file, read_kustomization
+from argosy.gitops.render.kustomize.source_and_remote_trees import BuildTrees
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.tree_export import export_tree
 from argosy.isolation.limits import ProgramLimits

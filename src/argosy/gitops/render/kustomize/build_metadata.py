@@ -8,8 +8,8 @@ from __future__ import annotations
 import posixpath
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.render.kustomize.build_trees import split_display_path
 from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.source_and_remote_trees import split_display_path
 
 ORIGIN_ANNOTATIONS: Final = "originAnnotations"
 TRANSFORMER_ANNOTATIONS: Final = "transformerAnnotations"

@@ -37,7 +37,7 @@ from argosy.gitops.render.kustomize.transformers import (
 )
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.kustomization_level import AccumulatedResources, KustomizationLevel
+    from argosy.gitops.render.kustomize.kustomization_build_state import AccumulatedResources, KustomizationLevel
 
 PluginFields = dict[str, Any]
 _TRANSFORMER_SCHEMA: Final[FieldSchema] = {

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.kustomize.build_trees import TreeLocation
+from argosy.gitops.render.kustomize.kustomization_build_state import KustomizationLevel
 from argosy.gitops.render.kustomize.kustomization_fields import CHART, CHART_GLOBALS, FieldSchema
-from argosy.gitops.render.kustomize.kustomization_level import KustomizationLevel
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.resource_reader import build_resources, read_chart_values
+from argosy.gitops.render.kustomize.source_and_remote_trees import TreeLocation
 from argosy.gitops.render.kustomize.strategic_merge import merge_patch, remove_blank_values
 from argosy.kube.objects import read_yaml
 

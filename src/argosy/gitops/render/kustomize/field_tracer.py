@@ -18,7 +18,6 @@ from argosy.gitops.render.field_origins import (
     trace_document,
     trace_new_value,
 )
-from argosy.gitops.render.kustomize.build_trees import split_display_path
 from argosy.gitops.render.kustomize.changed_field_lines import (
     IDENTITY_FIELDS,
     EntriesAuthor,
@@ -39,11 +38,12 @@ from argosy.gitops.render.kustomize.error_lines import (
 from argosy.gitops.render.kustomize.patches import read_patch_documents
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
+from argosy.gitops.render.kustomize.source_and_remote_trees import split_display_path
 from argosy.kube.objects.field_lines import FieldLines, LocatedNode
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.kustomization_level import KustomizationLevel
+    from argosy.gitops.render.kustomize.kustomization_build_state import KustomizationLevel
 
 FindAuthor = Callable[[KustomizeResource], FieldAuthor | None]
 _PATCH_FIELDS: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")

@@ -35,7 +35,7 @@ from argosy.gitops.render.kustomize.transformers import (
 )
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.kustomization_level import AccumulatedResources, KustomizationLevel
+    from argosy.gitops.render.kustomize.kustomization_build_state import AccumulatedResources, KustomizationLevel
 
 _METADATA_LABELS_SPEC: Final = FieldSpec("metadata/labels", create=True)
 

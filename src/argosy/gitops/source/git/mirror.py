@@ -34,9 +34,9 @@ from argosy.gitops.source.git.mirror_folder import (
     replace_folder,
     write_ref,
 )
+from argosy.gitops.source.git.mirror_remote import FETCH_ARGUMENTS, MirrorRemote
 from argosy.gitops.source.git.object_reader import SUSPECT_MARKER, ObjectReader
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, Refs
-from argosy.gitops.source.git.remote import FETCH_ARGUMENTS, MirrorRemote
 from argosy.gitops.source.signatures import SignatureRule, SignedObject, verify_signature
 
 ALL_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")

@@ -28,7 +28,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller.clock import BOOT_CLOCK, Clock, run_with_timeout, sleep
 from argosy.kube.controller.sharding.lease_watch import MIN_ROUND_SECONDS, RETRY_BACKOFF, LeaseWatch
-from argosy.kube.controller.sharding.leases import (
+from argosy.kube.controller.sharding.member_lease_format import (
     EMPTY_ROSTER,
     LEASE,
     MEMBER_SELECTOR,

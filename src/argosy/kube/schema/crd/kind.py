@@ -21,8 +21,12 @@ from argosy.kube.schema.crd import cel_rules
 from argosy.kube.schema.crd.bounded_regex import limit_matching_time
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
 from argosy.kube.schema.crd.go_format import format_number
-from argosy.kube.schema.crd.non_schema_validation import check_embedded_objects, check_list_keys, check_replica_paths
 from argosy.kube.schema.crd.object_validation import validate_value
+from argosy.kube.schema.crd.object_validation_beyond_schema import (
+    check_embedded_objects,
+    check_list_keys,
+    check_replica_paths,
+)
 from argosy.kube.schema.crd.printer_columns import PrinterColumns
 from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults, prune
 from argosy.kube.schema.crd.versions import format_deprecation_warning

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from argosy.kube.schema.defaults.pod import default_claim_spec
-from argosy.kube.schema.defaults.struct_defaults import (
+from argosy.kube.schema.defaults.missing_field_defaults import (
     ManifestPart,
     canonicalize_quantities,
     copy_struct,
@@ -14,6 +13,7 @@ from argosy.kube.schema.defaults.struct_defaults import (
     update_items,
     update_struct,
 )
+from argosy.kube.schema.defaults.pod import default_claim_spec
 
 _EXTERNAL_SERVICE_TYPES = ("NodePort", "LoadBalancer")
 _NODE_INFO_FIELDS = (

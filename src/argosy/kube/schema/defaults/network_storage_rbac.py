@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from argosy.kube.schema.defaults.struct_defaults import (
+from argosy.kube.schema.defaults.missing_field_defaults import (
     ManifestPart,
     copy_struct,
     copy_with_defaults,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from argosy.kube.objects.short_text_cache import cache_short_texts
-from argosy.kube.schema.defaults.struct_defaults import (
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
+from argosy.kube.schema.defaults.missing_field_defaults import (
     ManifestPart,
     canonicalize_quantities,
     canonicalize_resources,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from argosy.kube.schema.defaults.struct_defaults import ManifestPart, set_defaults, update_items
+from argosy.kube.schema.defaults.missing_field_defaults import ManifestPart, set_defaults, update_items
 
 _ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema.defaults.pod import default_claim_spec, default_pod_template
-from argosy.kube.schema.defaults.struct_defaults import (
+from argosy.kube.schema.defaults.missing_field_defaults import (
     ManifestPart,
     copy_struct,
     copy_with_defaults,
@@ -11,6 +10,7 @@ from argosy.kube.schema.defaults.struct_defaults import (
     update_items,
     update_struct,
 )
+from argosy.kube.schema.defaults.pod import default_claim_spec, default_pod_template
 from argosy.kube.schema.quantity import canonicalize
 
 _ROLLING_UPDATE = "RollingUpdate"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 
 
 class FieldTerm(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 from argosy.kube.schema.field_error import format_go_value
 
 Labels = Mapping[str, str]

@@ -20,7 +20,7 @@ from argosy.sandbox.apiserver.http.metrics import ApiServerMetrics
 from argosy.sandbox.apiserver.http.nonresource_endpoints import UNAUTHENTICATED_PATHS, NonResourceEndpoints
 from argosy.sandbox.apiserver.http.paths import NoSuchPath, resolve_path
 from argosy.sandbox.apiserver.http.protocol_limits import FLOW_CONTROL_EXTENSION
-from argosy.sandbox.apiserver.http.request import (
+from argosy.sandbox.apiserver.http.request_and_response_io import (
     MAX_HEADERS,
     MAX_WAITING_WRITES,
     MAX_WRITES_IN_FLIGHT,
@@ -33,7 +33,7 @@ from argosy.sandbox.apiserver.http.request import (
 )
 from argosy.sandbox.apiserver.http.resource_endpoints import ResourceEndpoints
 from argosy.sandbox.apiserver.http.response_encoding import encode_response
-from argosy.sandbox.apiserver.http.unread_response_limits import WatchLimit, WriteBudget
+from argosy.sandbox.apiserver.http.user_response_and_watch_limits import WatchLimit, WriteBudget
 
 if TYPE_CHECKING:
     from argosy.sandbox.apiserver.control_plane import ControlPlane

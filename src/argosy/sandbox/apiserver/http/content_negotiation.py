@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from argosy.kube.objects.short_text_cache import cache_short_texts
+from argosy.kube.objects.short_text_result_cache import cache_short_texts
 from argosy.sandbox.apiserver import status_errors
 
 Encoding = Literal["json", "yaml", "protobuf"]

@@ -16,7 +16,7 @@ from argosy.sandbox.apiserver import discovery
 from argosy.sandbox.apiserver.http.content_negotiation import parse_accept_header
 from argosy.sandbox.apiserver.http.metrics import ApiServerMetrics
 from argosy.sandbox.apiserver.http.paths import NoSuchPath
-from argosy.sandbox.apiserver.http.request import HttpRequest
+from argosy.sandbox.apiserver.http.request_and_response_io import HttpRequest
 from argosy.sandbox.apiserver.service_account_tokens import ISSUER
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from argosy.sandbox.apiserver.http import watch_stream
 from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format
 from argosy.sandbox.apiserver.http.list_encoding import MAX_LIST_JOB_BYTES, group_entries
 from argosy.sandbox.apiserver.http.paths import RequestTarget
-from argosy.sandbox.apiserver.http.request import WRITE_CHUNK_BYTES, HttpRequest
+from argosy.sandbox.apiserver.http.request_and_response_io import WRITE_CHUNK_BYTES, HttpRequest
 from argosy.sandbox.apiserver.http.request_bodies import estimate_work_bytes, read_call, read_object, read_patch
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
-from argosy.sandbox.apiserver.http.unread_response_limits import WatchLimit
+from argosy.sandbox.apiserver.http.user_response_and_watch_limits import WatchLimit
 from argosy.sandbox.apiserver.listing import (
     Lister,
     ListOptions,

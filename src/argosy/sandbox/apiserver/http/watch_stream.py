@@ -15,7 +15,7 @@ import orjson
 from argosy.errors import ClusterError, Gone
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.http.request import WRITE_CHUNK_BYTES
+from argosy.sandbox.apiserver.http.request_and_response_io import WRITE_CHUNK_BYTES
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
 from argosy.sandbox.apiserver.listing import (
     ListOptions,

@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.sandbox.simulators.kserve.inference_services import InferenceServiceController
 from argosy.sandbox.simulators.kserve.kinds_and_labels import INFERENCE_SERVICE
-from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelProbe, ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_probe_interface import ModelProbe, ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.model_servers import ModelServers
 from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
 from argosy.sandbox.simulators.kserve.webhooks import ADMISSION_HANDLERS

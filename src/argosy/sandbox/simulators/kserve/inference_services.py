@@ -55,10 +55,10 @@ from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     list_components,
     should_keep_runtime,
 )
-from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelProbe, ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_probe_interface import ModelProbe, ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
 from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice, choose_runtime
-from argosy.sandbox.simulators.kserve.storage import find_storage_problem, is_waiting_for_storage
+from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storage_problem, is_waiting_for_storage
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
 from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, ROUTE
 from argosy.sandbox.simulators.pod_counts import is_ready

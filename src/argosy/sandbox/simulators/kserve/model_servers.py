@@ -23,7 +23,7 @@ from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     INFERENCE_SERVICE,
     INFERENCE_SERVICE_LABEL,
 )
-from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_probe_interface import ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.model_server_process import ModelServerProcess
 from argosy.sandbox.simulators.kserve.model_source import (
     ModelNotFoundError,

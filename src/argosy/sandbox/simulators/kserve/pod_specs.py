@@ -16,7 +16,7 @@ from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     KSERVE_CONTAINER,
     build_component_name,
 )
-from argosy.sandbox.simulators.kserve.storage import add_model_storage, read_storage_uri
+from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import add_model_storage, read_storage_uri
 
 POD_FIELDS: Final = (
     "serviceAccountName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets", "automountServiceAccountToken",

@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import is_simulated
-from argosy.sandbox.simulators.openshift_gitops.statuses import STATUS_BUILDERS
+from argosy.sandbox.simulators.openshift_gitops.simulated_object_statuses import STATUS_BUILDERS
 from argosy.sandbox.simulators.openshift_gitops.workloads import REVISION_LABELS, build_pods
 
 WORKLOAD_KINDS = (kinds_and_labels.DEPLOYMENT, kinds_and_labels.STATEFUL_SET)

@@ -28,7 +28,7 @@ from argosy.isolation.scratch_folders import create_scratch_folder, sweep_scratc
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
 from argosy.sandbox.simulators.pod_processes import container_log_file, volumes

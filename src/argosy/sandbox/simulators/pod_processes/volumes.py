@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from argosy.isolation.restrictions import NOBODY_ID
+from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.pod_processes.command_and_environment import (
     ContainerConfigError,

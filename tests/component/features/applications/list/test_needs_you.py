@@ -12,11 +12,11 @@ import pytest
 
 from argosy.errors import ArgosyError, TransientError
 from argosy.features.applications.list import page as list_page
-from argosy.features.doctor import error_cache
+from argosy.features.doctor import error_finding_cache
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck
 from argosy.features.doctor.service import DoctorOptions, Examination
 from argosy.features.doctor.visible_report import ExaminationLock, examine_visible
-from argosy.gitops.analysis.violation import Severity
+from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.kube.client import Listing
@@ -50,7 +50,7 @@ UNRENDERED = {
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may need longer than a page waits."""
-    monkeypatch.setattr(error_cache, "PAGE_WAIT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(error_finding_cache, "PAGE_WAIT_SECONDS", HANG_SECONDS)
 
 
 def application(name: str, **status: Any) -> Manifest:
@@ -161,8 +161,8 @@ class Doctor:
         self.started, self.now, self.may_go_on = 0, 0.0, asyncio.Event()
         self.error: ArgosyError | None = None
         self.may_go_on.set()
-        self._examine = error_cache.examine_installation
-        monkeypatch.setattr(error_cache, "examine_installation", self.examine)
+        self._examine = error_finding_cache.examine_installation
+        monkeypatch.setattr(error_finding_cache, "examine_installation", self.examine)
 
     async def examine(self, desk: ApplicationService, reader: ApplicationReader, options: DoctorOptions) -> Examination:
         self.started += 1
@@ -176,12 +176,12 @@ class Doctor:
         """Examinations do not end, and no page waits for them."""
         self.may_go_on.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(error_cache, "PAGE_WAIT_SECONDS", 0.0)
+            patch.setattr(error_finding_cache, "PAGE_WAIT_SECONDS", 0.0)
             yield
         self.may_go_on.set()
 
     def watch(self, site: Site) -> None:
-        site.module_state[error_cache.ExaminationCache] = error_cache.ExaminationCache(lambda: self.now)
+        site.module_state[error_finding_cache.ExaminationCache] = error_finding_cache.ExaminationCache(lambda: self.now)
 
 
 @pytest.fixture
@@ -199,12 +199,12 @@ async def test_one_examination_serves_all_callers_for_a_minute(tmp_path: Path, d
         doctor.watch(site)
         await needs(site)
         values, names = await needs(site, "bob")
-        their_errors = await error_cache.load_visible_errors(request(site, "/apps", "bob"))
+        their_errors = await error_finding_cache.load_visible_errors(request(site, "/apps", "bob"))
         await list_page.render_list_parts(request(site, "/apps", query=SUMMARY))
         assert doctor.started == 1
-        doctor.now = error_cache.RESULT_LIFETIME_SECONDS
+        doctor.now = error_finding_cache.RESULT_LIFETIME_SECONDS
         await needs(site, "bob")
-    assert doctor.started == 2 and error_cache.RESULT_LIFETIME_SECONDS == 60.0
+    assert doctor.started == 2 and error_finding_cache.RESULT_LIFETIME_SECONDS == 60.0
     assert {"failed", "one-parent"} == set(names) and values["needs"].installation == ()
     assert {key.name for key in their_errors.by_application} == {"failed", "one-parent"}
 
@@ -244,7 +244,7 @@ async def test_the_summary_is_examined_after_what_a_person_asked_for(
 ) -> None:
     async with watched_site(tmp_path, [project(), application("failed", **FAILED)]) as site:
         with monkeypatch.context() as patch:
-            patch.setattr(error_cache, "PAGE_WAIT_SECONDS", 0.0)
+            patch.setattr(error_finding_cache, "PAGE_WAIT_SECONDS", 0.0)
             async with site.get_module_state(ExaminationLock):
                 await needs(site)
                 await turns()
@@ -291,8 +291,8 @@ async def test_a_first_visit_does_not_wait_for_the_doctor(
 def test_an_error_is_the_same_though_its_text_tells_another_age() -> None:
     def needs_of(age: str) -> list[str]:
         check = InstallationCheck("controllers", CheckState.BAD, f"argosy's controller gave its last sign {age} ago")
-        return list_page.AttentionList(installation=(error_cache.build_check_error(check),)).ids
+        return list_page.AttentionList(installation=(error_finding_cache.build_check_error(check),)).ids
 
     assert needs_of("2m07s") == needs_of("2m12s")
-    other = error_cache.build_check_error(InstallationCheck("owner", CheckState.BAD, "there is no argocd-cm"))
+    other = error_finding_cache.build_check_error(InstallationCheck("owner", CheckState.BAD, "there is no argocd-cm"))
     assert list_page.AttentionList(installation=(other,)).ids != needs_of("2m07s")

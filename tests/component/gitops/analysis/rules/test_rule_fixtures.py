@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from argosy.features.check.service import CheckResult, CheckRunOptions, check_paths
+from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules import CATALOGUE
-from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.source.git.refs import Refs
 from support.paths import DATA
 

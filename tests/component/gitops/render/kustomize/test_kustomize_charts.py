@@ -15,9 +15,9 @@ from argosy.errors import RenderError
 from argosy.gitops.application import KustomizeOptions
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.helm import inflate
-from argosy.gitops.render.helm.helm_program import HelmProgram
+from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.build_options import FixedPermissions
+from argosy.gitops.render.kustomize.build_permissions import FixedPermissions
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 from support.paths import VENV

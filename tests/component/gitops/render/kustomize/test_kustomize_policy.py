@@ -9,7 +9,7 @@ import pytest
 
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.build_options import FixedPermissions
+from argosy.gitops.render.kustomize.build_permissions import FixedPermissions
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 from support.paths import VENV

@@ -18,9 +18,9 @@ import pytest
 from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTimeout, SourceTooLarge, UnknownRef
 from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.mirror import Mirror
+from argosy.gitops.source.git.mirror_remote import MirrorRemote
 from argosy.gitops.source.git.object_reader import SUSPECT_MARKER
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.git.remote import MirrorRemote
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceLimits
 

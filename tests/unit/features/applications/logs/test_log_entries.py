@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.applications.logs.argocd_stream_format import MAX_LINE_LENGTH, build_log_entry, read_log_request
-from argosy.gitops.application_client.resource_actions import LogOptions
+from argosy.gitops.application_client.resource_actions_and_logs import LogOptions
 from argosy.web.request import QueryParameters
 
 NOW = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)

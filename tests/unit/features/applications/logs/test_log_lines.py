@@ -15,7 +15,7 @@ from argosy.features.applications.logs.lines import (
     find_start_time,
     merge_by_time,
 )
-from argosy.gitops.application_client.resource_actions import ContainerLog
+from argosy.gitops.application_client.resource_actions_and_logs import ContainerLog
 from argosy.kube.resource_key import ResourceKey
 
 LONG = "staging-qwen25-05b-instruct-predictor-ppvr8pbsr-x1y2z"

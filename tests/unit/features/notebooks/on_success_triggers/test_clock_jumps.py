@@ -16,8 +16,8 @@ from argosy.features.notebooks.on_success_triggers.records import (
     compute_retry_delay,
     record_failed_try,
 )
-from argosy.features.notebooks.runner import artefacts
-from argosy.features.notebooks.runner.artefacts import RunStart
+from argosy.features.notebooks.runner import written_file_digests
+from argosy.features.notebooks.runner.written_file_digests import RunStart
 from support.examples import examples
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
@@ -55,5 +55,5 @@ def test_files_that_a_run_wrote_are_found_however_the_clock_is_set_meanwhile(tmp
     wall += jump
     wall, passed = wall + 10, passed + 10
     write("after", wall)
-    written_files = artefacts.list_written_files([(str(tmp_path), "/data")], start.earliest_file_time())
+    written_files = written_file_digests.list_written_files([(str(tmp_path), "/data")], start.earliest_file_time())
     assert [artefact["path"] for artefact in written_files] == ["/data/after", "/data/before"]

@@ -9,9 +9,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from argosy.features.notebooks.runner import kernel_probe
+from argosy.features.notebooks.runner import assigned_value_probe
+from argosy.features.notebooks.runner.blocking_findings import NotebookFinding, describe_failure, list_blocking_findings
 from argosy.features.notebooks.runner.finding_collector import RunObserver
-from argosy.features.notebooks.runner.findings import NotebookFinding, describe_failure, list_blocking_findings
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 ERRORS = "stderr"
@@ -203,7 +203,7 @@ def test_a_value_that_cannot_be_asked_harms_nothing() -> None:
         def shape(self) -> tuple[int, ...]:
             raise RuntimeError("no")
 
-    assert kernel_probe.describe_value(Mine())["unasked"] == "RuntimeError"
+    assert assigned_value_probe.describe_value(Mine())["unasked"] == "RuntimeError"
 
 
 @pytest.mark.parametrize("said", ["", "x", "'1'", "1", "[" * 5000, "'{}'"])

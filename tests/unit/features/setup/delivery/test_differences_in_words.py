@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.patch.change_summary import describe_changes
+from argosy.kube.patch.live_update_patch import describe_changes
 from argosy.kube.patch.merge_patch import diff
 
 LOOK = ["get", "list", "watch"]

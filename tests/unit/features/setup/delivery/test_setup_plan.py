@@ -22,7 +22,7 @@ from argosy.features.setup.delivery.plan import (
 )
 from argosy.features.setup.delivery.rbac_policy import PolicyTexts, replace_block
 from argosy.features.setup.delivery.removal import build_removal_plan
-from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
+from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import (
     DeliveryEnvironment,

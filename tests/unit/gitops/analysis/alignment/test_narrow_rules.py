@@ -10,7 +10,7 @@ import pytest
 
 from argosy.features.align.proposals import MAX_TRIAL_ROUNDS
 from argosy.gitops.analysis.alignment import ignore_rules
-from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
+from argosy.gitops.analysis.alignment.field_writer_catalog import DOCUMENTED
 from argosy.gitops.analysis.alignment.ignore_rules import ForeignFields
 from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION
 from argosy.gitops.application import IgnoreDifference

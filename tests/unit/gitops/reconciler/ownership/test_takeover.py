@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from argosy.errors import Conflict
-from argosy.gitops.reconciler.ownership import claim_queue
-from argosy.gitops.reconciler.ownership.claim_queue import MAX_CONCURRENT_CLAIMS, ClaimQueue
+from argosy.gitops.reconciler.ownership import claim_before_reconcile_queue
+from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import MAX_CONCURRENT_CLAIMS, ClaimQueue
 from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
@@ -53,7 +53,7 @@ class Scene:
 
 @pytest.fixture(autouse=True)
 def nobody_loses_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim_queue, "MAX_CLAIM_WAIT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(claim_before_reconcile_queue, "MAX_CLAIM_WAIT_SECONDS", HANG_SECONDS)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from argosy import annotations as names
 from argosy.errors import TransientError
 from argosy.gitops.application_client.control_namespace import has_engine
 from argosy.kube.client import Cluster
-from argosy.kube.controller.sharding.leases import LEASE, MEMBER_SELECTOR, build_lease_key
+from argosy.kube.controller.sharding.member_lease_format import LEASE, MEMBER_SELECTOR, build_lease_key
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from argosy.kube.controller.write_fence import NotOwner, run_write
 from support.faulty_client import Faulty

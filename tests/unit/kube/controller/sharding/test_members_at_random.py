@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from argosy.kube.controller.sharding.leases import EMPTY_ROSTER, ObservedLease, Roster, ShardingConfig
+from argosy.kube.controller.sharding.member_lease_format import EMPTY_ROSTER, ObservedLease, Roster, ShardingConfig
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from support.proof_scale import is_full
 from support.shard_members import KEYS, Process, World, faults

@@ -16,8 +16,12 @@ from argosy.kube.client import User
 from argosy.sandbox.apiserver.control_plane import MAX_WATCHES_PER_USER, ControlPlane
 from argosy.sandbox.apiserver.http.asgi import ApiServerApp
 from argosy.sandbox.apiserver.http.protocol_limits import FLOW_CONTROL_EXTENSION
-from argosy.sandbox.apiserver.http.request import RESPONSE_TIMEOUT_SECONDS, WRITE_CHUNK_BYTES, WRITE_TIMEOUT_SECONDS
-from argosy.sandbox.apiserver.http.unread_response_limits import WatchLimit, WriteBudget
+from argosy.sandbox.apiserver.http.request_and_response_io import (
+    RESPONSE_TIMEOUT_SECONDS,
+    WRITE_CHUNK_BYTES,
+    WRITE_TIMEOUT_SECONDS,
+)
+from argosy.sandbox.apiserver.http.user_response_and_watch_limits import WatchLimit, WriteBudget
 from support.api_client import CONFIGS, TABLE_OF, TOKEN, Api, config, named
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import LoopClock, turns

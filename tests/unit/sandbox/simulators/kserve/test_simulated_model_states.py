@@ -18,7 +18,7 @@ from argosy.sandbox.simulators.kserve.knative_conditions import (
     compute_ready_condition,
     conditions_to_wire,
 )
-from argosy.sandbox.simulators.kserve.model_probe_protocol import ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_probe_interface import ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice
 
 DONE = "NewReplicaSetAvailable"

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveView
 from argosy.gitops.analysis.rule import build_live_rule
-from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
+from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 
 
 def _find_unexpanded(view: LiveView) -> Iterator[Violation]:

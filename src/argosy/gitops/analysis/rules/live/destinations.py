@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rule import build_live_rule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 
 MAX_MESSAGE_CHARACTERS: Final = 240  # characters of a quoted message
 LIVE_STATE_ERROR_PREFIX: Final = "Failed to load live state: "  # argo: prefix of messages about a cluster

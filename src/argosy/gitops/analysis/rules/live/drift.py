@@ -10,13 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from argosy.gitops.analysis.cause import Cause, CauseKind, is_interactive_client
+from argosy.gitops.analysis.desired_live_applied_manifests import is_immutable_error, read_rejected_fields
+from argosy.gitops.analysis.difference_cause import Cause, CauseKind, is_interactive_client
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveView
-from argosy.gitops.analysis.object_versions import is_immutable_error, read_rejected_fields
 from argosy.gitops.analysis.rule import build_live_rule
-from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.application.operations import OperationPhase, ResultCode
-from argosy.gitops.status.sync_hold import read_hold
+from argosy.gitops.status.sync_hold_annotation import read_hold
 from argosy.kube.resource_key import ResourceKey
 
 OTHER_WRITER_CAUSES: Final = (CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING)

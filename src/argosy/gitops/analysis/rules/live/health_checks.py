@@ -10,8 +10,8 @@ from typing import Final
 
 from argosy.gitops.analysis.live_view import InstallationView, LiveApplication, LiveResource, LiveView
 from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.analysis.rules.live.workloads import MODEL, is_model_ready
-from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.resource_key import GroupKind
 

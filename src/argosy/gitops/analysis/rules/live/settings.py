@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.gitops.analysis.rule import build_live_rule
-from argosy.gitops.analysis.violation import Severity
+from argosy.gitops.analysis.rule_violation import Severity
 
 RULES: Final = (
     build_live_rule(

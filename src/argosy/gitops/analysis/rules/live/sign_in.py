@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveView
 from argosy.gitops.analysis.rule import build_live_rule
-from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
+from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 
 SETTINGS_OBJECT: Final = "ConfigMap/argocd-cm"
 

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.cause import CauseKind
+from argosy.gitops.analysis.difference_cause import CauseKind
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView, RepositorySecret
 from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.rules.live.destinations import find_cluster_error
-from argosy.gitops.analysis.violation import Severity, Violation
 
 REPOSITORY_SECRET_LABEL: Final = "argocd.argoproj.io/secret-type=repository"
 # argo, git: messages of Git servers that reject credentials

@@ -1,0 +1,51 @@
+"""Builds the Site: application service, cluster view, identities and live updates of one cluster.
+
+In: a cluster, serve options, a private folder. Out: an open Site. Never: starts an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from argosy.cli.application_service_connection import open_cluster
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.control_namespace import find_control_namespace
+from argosy.gitops.cluster_view.cluster_view import open_cluster_view
+from argosy.gitops.source.repositories import Repositories
+from argosy.isolation.trusted_process_pool import ProcessPool
+from argosy.kube.client import Cluster
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.login_codes import LoginCodes
+from argosy.web.live_updates.hub import LivePageHub
+from argosy.web.route_table import LIVE_PAGES
+from argosy.web.site_services import ServeOptions, Site
+
+
+@asynccontextmanager
+async def open_site(
+    cluster: Cluster,
+    cluster_name: str,
+    options: ServeOptions,
+    folder: Path,
+    namespace: str = "",
+    repositories: Repositories | None = None,
+    process_pool: ProcessPool | None = None,
+) -> AsyncIterator[Site]:
+    control = namespace or await find_control_namespace(cluster)
+    service = ApplicationService(cluster, cluster_name, control, control, opener=open_cluster)
+    codes = LoginCodes(folder) if options.is_loopback else None  # one-time codes only on loopback
+    async with open_cluster_view(service, repositories, process_pool) as cluster_view:
+        identities = Authenticator(cluster, cluster_view, control, cookie=session_cookie_name(options), codes=codes)
+        await identities.prepare()
+        hub = LivePageHub(cluster_view, LIVE_PAGES)
+        try:
+            yield Site(service, cluster_view, identities, hub, options)
+        finally:
+            await hub.close()
+
+
+def session_cookie_name(options: ServeOptions) -> str:
+    """Session cookie name; with the port, because servers on one host share cookies."""
+    return "__Host-argosy" if options.is_tls else f"argosy-{options.port}"

@@ -1,0 +1,228 @@
+"""One remote destination cluster: connects, watches and reconnects.
+
+In: its cluster Secret. Out: a DestinationCluster while it is reachable, else the reason. Never: a DestinationCluster
+whose cache is incomplete or from before an outage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.gitops.live import ApplicationCachePolicy, TrackingSettings, build_indexes
+from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
+from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
+from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.kube.client import Cluster
+from argosy.kube.client.call_metrics import RecordCall, RecordingCluster
+from argosy.kube.client.cluster_client import connect
+from argosy.kube.client.connection_settings import Connection
+from argosy.kube.client.namespaced_reader import NamespacedClusterReader
+from argosy.kube.controller import Clock, InformerCache
+from argosy.kube.controller.clock import cancel_and_wait, run_unless_failed, run_with_timeout, sleep
+from argosy.kube.controller.cluster_liveness import FAILURE_THRESHOLD_SECONDS, FailFastCluster, LivenessProbe
+from argosy.kube.controller.informer import ChangeListener
+from argosy.kube.controller.informer_set import InformerSet
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
+
+log = logging.getLogger(__name__)
+CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+PROBE_NAMESPACE: Final = "kube-system"  # a namespace that every cluster has
+RETRY_SECONDS: Final = 30.0  # seconds until unusable credentials are retried
+OnRemoteChange = Callable[["RemoteCluster", Manifest | None, Manifest | None], None]
+
+
+class RemoteCluster:
+    def __init__(
+        self,
+        cluster: KnownCluster,
+        build_connection: Callable[[], Connection],
+        settings: SettingsWatcher,
+        assembler: DesiredStateBuilder,
+        applications: InformerCache,
+        clock: Clock,
+        on_change: OnRemoteChange,
+    ) -> None:
+        self.cluster, self._build_connection, self._settings = cluster, build_connection, settings
+        self._assembler, self._applications, self._clock, self._on_change = assembler, applications, clock, on_change
+        self.on_state_change: Callable[[], None] = lambda: None
+        self.on_object_change: ChangeListener = lambda before, after: None  # every change, also during the initial list
+        self.on_request: RecordCall = lambda call: None  # every request
+        self.cache_sources: tuple[RecordingCluster, InformerSet] | None = None  # sources of the cache, while reachable
+        self.destination: DestinationCluster | None = None
+        self.cache = InformerCache()
+        self._problem = ""
+        self._probe: LivenessProbe | None = None
+        self._informers: InformerSet | None = None
+        self._tracking = TrackingSettings()
+
+    @property
+    def problem(self) -> str:
+        """Why the cluster is unavailable, with its name; empty while it is too early to say."""
+        return f"cluster {self.cluster.name} ({self.cluster.server}): {self._problem}" if self._problem else ""
+
+    @property
+    def is_slow(self) -> bool:
+        return self._probe is not None and self._probe.is_slow
+
+    async def run(self) -> None:
+        """Connect and reconnect until cancelled; a failure of one cluster is reported and does not affect others."""
+        while True:
+            try:
+                await self._connect()
+            except UserError as error:  # unusable credentials
+                self._set_problem(f"{error.message} (Secret {self.cluster.secret_name})")
+            except ArgosyError as error:  # or not usable yet
+                self._set_problem(str(error))
+            except Exception:
+                log.exception("cluster %s: unexpected error; reconnecting", self.cluster.name)
+                self._set_problem("unexpected error; see the log of the controller")
+            await sleep(self._clock, RETRY_SECONDS)
+
+    async def _connect(self) -> None:
+        client = await connect(self._build_connection())
+        try:
+            await self._run_connected(client)
+        finally:
+            self.destination = None
+            await client.close()
+
+    async def _run_connected(self, client: Cluster) -> None:
+        """Fill a fresh cache whenever the cluster becomes reachable, and drop it when it does not answer."""
+        probe = self._probe = LivenessProbe(
+            partial(_probe_cluster, client, (*self.cluster.namespaces, PROBE_NAMESPACE)[0]), self._clock
+        )
+        probe_task = asyncio.create_task(probe.run())
+        try:
+            await run_unless_failed(probe_task, self._watch_while_alive(client, probe))
+        finally:
+            probe_task.cancel()
+            await asyncio.gather(probe_task, return_exceptions=True)
+
+    async def _watch_while_alive(self, client: Cluster, probe: LivenessProbe) -> None:
+        while True:
+            alive, dead = asyncio.create_task(probe.alive.wait()), asyncio.create_task(probe.dead.wait())
+            try:
+                await _wait_for_first(alive, dead)
+            finally:
+                await asyncio.gather(cancel_and_wait(alive), cancel_and_wait(dead))
+            if probe.alive.is_set():
+                await self._watch_until_dead(FailFastCluster(client, probe), probe)
+            self._set_problem(probe.failure)
+            await probe.alive.wait()
+
+    async def _watch_until_dead(self, client: Cluster, probe: LivenessProbe) -> None:
+        """Watch the cluster until it stops answering."""
+        cache = self.cache = InformerCache()
+        client = recorder = RecordingCluster(client, self.on_request, self._clock.monotonic)
+        cache_policy = ApplicationCachePolicy(lambda: self._settings.current_settings().tracking)
+        read_client = ReadYourWritesClient(client, cache.get, self._clock.monotonic, cache_policy.trim)
+        cache_policy.deduplicate = read_client.reuse_own_write
+        known_cluster = self.cluster
+        namespaced = NamespacedClusterReader(
+            client, known_cluster.namespaces, has_cluster_kinds=known_cluster.manages_cluster_scoped
+        )
+        informers = self._informers = InformerSet(
+            namespaced if known_cluster.namespaces else client,
+            self._is_watched,
+            cache,
+            partial(self._on_informer_event, read_client),
+            definition_kinds=[CRD_KIND],
+            clock=self._clock,
+            cache_policy=cache_policy,
+        )
+        self.cache_sources = recorder, informers
+        self._index_tracking()
+        informer_task = asyncio.create_task(informers.run(), name=f"everything of {known_cluster.name}")
+        try:
+            await run_unless_failed(informer_task, self._serve_destination(informers, read_client, probe))
+        finally:
+            self.destination, self._informers, self.cache_sources = None, None, None
+            informer_task.cancel()
+            await asyncio.gather(informer_task, return_exceptions=True)
+
+    async def _serve_destination(
+        self, informers: InformerSet, read_client: ReadYourWritesClient, probe: LivenessProbe
+    ) -> None:
+        if not await self._wait_until_synced(informers, probe):
+            return
+        self.destination = DestinationCluster(
+            read_client,
+            self.cache,
+            self._assembler,
+            self._clock.now,
+            is_kind_cached=informers.is_synced_in_full,
+            find_list_error=informers.describe_list_error,
+            applications=self._applications,
+            localize=partial(self._settings.localize_settings, self.cache, self.cluster.server),
+        )
+        self._set_problem("")
+        await probe.dead.wait()
+
+    async def _wait_until_synced(self, informers: InformerSet, probe: LivenessProbe) -> bool:
+        """Wait for the initial list; False if the cluster stopped answering before."""
+        synced, dead = asyncio.create_task(informers.wait_synced()), asyncio.create_task(probe.dead.wait())
+        try:
+            with contextlib.suppress(TimeoutError):
+                await run_with_timeout(self._clock, FAILURE_THRESHOLD_SECONDS, _wait_for_first(synced, dead))
+            if not synced.done() and not dead.done():
+                self._set_problem("the initial list of its objects is not complete")
+            await _wait_for_first(synced, dead)
+            return not probe.dead.is_set()
+        finally:
+            await asyncio.gather(cancel_and_wait(synced), cancel_and_wait(dead))
+
+    def _is_watched(self, kind: GroupKind, verbs: object) -> bool:
+        settings = self._settings.localize_settings(self.cache, self.cluster.server, self._settings.current_settings())
+        return settings.exclusions.is_watched(kind, verbs)  # type: ignore[arg-type]
+
+    def _on_informer_event(
+        self, read_client: ReadYourWritesClient, before: Manifest | None, after: Manifest | None
+    ) -> None:
+        read_client.on_watch_event(before, after)
+        self.on_object_change(before, after)
+        if self.destination is not None:  # before that nobody reads it, afterwards every Application is enqueued
+            self._on_change(self, before, after)
+
+    def apply_settings(self) -> None:
+        """Apply changed settings: tracking method and watched kinds."""
+        if self._tracking != self._settings.current_settings().tracking:
+            self._index_tracking()
+        if self._informers is not None:
+            self._informers.rediscover()
+
+    def _index_tracking(self) -> None:
+        self._tracking = self._settings.current_settings().tracking
+        for name, index in build_indexes(self._tracking).items():
+            self.cache.add_index(name, index)
+
+    def _set_problem(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            log.warning("cluster %s: %s", self.cluster.name, problem)
+        elif not problem:
+            log.info("cluster %s: open", self.cluster.name)
+        self._problem = problem
+        self.on_state_change()
+
+
+async def _probe_cluster(cluster: Cluster, namespace: str) -> None:
+    """Probe the cluster. An API server lists kinds from memory even without its store, so read an object, too."""
+    await cluster.kinds()
+    try:
+        await cluster.get(ResourceKey("", "Namespace", "", namespace))
+    except ClusterError as error:
+        if error.code not in (403, 404):  # a namespaced account may lack the permission
+            raise
+
+
+async def _wait_for_first(*tasks: asyncio.Task[Any]) -> None:
+    """Wait until one of the tasks is done."""
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

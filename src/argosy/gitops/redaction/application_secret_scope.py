@@ -1,0 +1,307 @@
+"""Provenance of secret values: which Secrets the texts about an Application may quote.
+
+In: Applications, projects and the objects that hold secret values. Out: SecretScope and SecretOrigin values. Never: a
+Secret of another tenant in the scope of an Application, whatever the Application or the Secret claims.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from argosy.errors import ArgosyError
+from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.projects import list_violations, permits_destination, permits_kind
+from argosy.gitops.redaction.secret_encodings import iter_forms
+from argosy.gitops.redaction.secret_text_extraction import SECRET_TYPE_LABEL, extract_secret_texts
+from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.kube.controller.cache import InformerCache
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.languages.globs import matches_glob
+
+# Fields without values. Anything not listed stays masked: patches, plug-in parameters, chart values.
+PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
+DELIVERED_STATUSES: Final = ("Synced", "Pruned")
+UNGUESSABLE_LENGTH: Final = 20  # at least 64 bits if the characters are random
+MAX_ESCAPES: Final = 3  # same depth as the search forms
+ESCAPE: Final = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)")
+MAX_CUT_BYTES: Final = 3  # cut-off bytes of a character at either end
+UNGUESSABLE_CHARACTERS: Final = 10  # distinct characters
+REVISION_FIELDS: Final = ("revision", "revisions")
+# A project that may deliver one of these to a namespace can read every Secret there: a Pod may mount them.
+POD_KINDS: Final = (
+    GroupKind("", "Pod"), GroupKind("", "ReplicationController"), GroupKind("apps", "Deployment"),
+    GroupKind("apps", "StatefulSet"), GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"),
+    GroupKind("batch", "Job"), GroupKind("batch", "CronJob"),
+)  # fmt: skip
+
+
+class GuessableForms(frozenset[bytes]):
+    """Search forms of guessable values. Its repr shows none of them."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} forms>"
+
+
+NO_FORMS: Final = GuessableForms()
+
+
+class SecretOrigin(NamedTuple):
+    """Where a secret value comes from."""
+
+    namespace: str
+    project: str = ""  # the only project that it is declared for
+    is_installation: bool = False  # in the control namespace: credentials of repositories, clusters, accounts
+    guessable: GuessableForms = NO_FORMS  # for an installation's Secret: all forms of its guessable values
+
+
+@dataclass(frozen=True)
+class SecretScope:
+    """The Secrets that a text may quote. An empty scope: those of the installation.
+
+    Tenants control the text of their Applications. So guessable values of the installation's Secrets are not masked
+    there, even if declared for their project: a Pod that prints guesses would learn which one is right. Values that
+    cannot be guessed are masked everywhere, or in the project that they are declared for. Errors of Git arrive here
+    without the credential, also percent-encoded or as base64; other transformations by a host are not known.
+    """
+
+    project: str = ""
+    namespaces: frozenset[str] = frozenset()
+    words: str = field(default="", repr=False)  # public words of the Application: commits, paths, options, names
+
+    has_guessable: bool = False  # masks guessable values too: for texts that no tenant writes
+    git_words: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
+    readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
+
+    def covers(self, origin: SecretOrigin, form: bytes, *, is_block: bool = False) -> bool:
+        """True if a value of that origin is masked; `form` is its encoded form.
+
+        The origin tells which values can be guessed, because a form may hold only a part of a value. `is_block`: the
+        form is a block of a long value. Blocks are found one by one, so each can be guessed by itself.
+        """
+        if origin.namespace in self.namespaces:
+            return True
+        if origin.project and origin.project != self.project:
+            return not self.project and self.has_guessable
+        if not origin.is_installation:  # a password in a repository URL of the project
+            return bool(origin.project)
+        return self.has_guessable or not (form in origin.guessable or (is_block and is_guessable(form)))
+
+    def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
+        """True if the writers of the Application's Git can read all origin Secrets of a value anyway.
+
+        Only then words in that Git, and names of objects, may unmask it. Otherwise a writer could put guesses there and
+        learn from a missing mask which one is right.
+        """
+        return bool(self.readable) and all(
+            origin is not None
+            and not origin.project
+            and not origin.is_installation
+            and origin.namespace in self.readable
+            for origin in origins
+        )
+
+    def shows_in_git(self, form: bytes) -> bool:
+        """True if the value is in the Application's Git. It counts only if `can_read` is true for its origins."""
+        if self.git_words is None:
+            return False
+        text = form.decode("utf-8", "replace")
+        return any(spelling in self.git_words for spelling in dict.fromkeys((text, unescape(text))))
+
+
+INSTALLATION: Final = SecretScope()
+
+
+def build_scope(
+    application: Manifest,
+    project: Manifest | None,
+    *,
+    has_remote_secrets: bool = False,
+    is_delivered: Callable[[str], bool] = lambda namespace: False,
+    git_words: Container[str] | None = None,
+    control_namespace: str = "",
+) -> SecretScope:
+    """Return the scope of an Application: its project, and the namespaces that its project lets it deliver to.
+
+    A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its status,
+    or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay. Namespaces of
+    another cluster count only if Secrets of other clusters are known, too. `git_words`: words in the manifests of the
+    Application.
+    """
+    spec, status = as_mapping(application.get("spec")), as_mapping(application.get("status"))
+    wire_destination = as_mapping(spec.get("destination"))
+    destination = read_destination(*(str(wire_destination.get(name) or "") for name in ("server", "name", "namespace")))
+    results = as_mapping(as_mapping(status.get("operationState")).get("syncResult")).get("resources")
+    rows = [*as_mappings(status.get("resources")), *as_mappings(results)]
+    namespaces = {destination.namespace, *(str(row.get("namespace") or "") for row in rows)} - {""}
+    if not destination.is_in_cluster and not has_remote_secrets:
+        namespaces = set()
+    readable: frozenset[str] = frozenset()
+    if project is not None:
+        delivered = {str(row.get("namespace") or "") for row in rows if row.get("status") in DELIVERED_STATUSES}
+        with suppress(ArgosyError):
+            parsed_project = read_project(project, "project")
+            namespaces = {
+                name
+                for name in namespaces
+                if name in delivered
+                or _permits_namespace(parsed_project, destination._replace(namespace=name))
+                or is_delivered(name)
+            }
+            if destination.is_in_cluster and not has_remote_secrets:  # namespaces of other clusters have the same names
+                readable = _find_readable_namespaces(application, parsed_project, namespaces, control_namespace)
+    words = "\n".join(dict.fromkeys(_iter_public_words(application)))
+    name = str(spec.get("project") or "default")
+    return SecretScope(name, frozenset(namespaces), words, git_words=git_words if readable else None, readable=readable)
+
+
+def _find_readable_namespaces(
+    application: Manifest, project: Project, namespaces: Iterable[str], control_namespace: str
+) -> frozenset[str]:
+    """Return the namespaces that the Application may deliver Pods to now. Empty if syncs impersonate a service account,
+    whose rights are not known here. Raises ArgosyError.
+    """
+    app = read_application(application)
+    if project.service_accounts or list_violations(project, app, control_namespace=control_namespace):
+        return frozenset()
+    if not any(permits_kind(project, kind, is_namespaced=True) for kind in POD_KINDS):
+        return frozenset()
+    return frozenset(name for name in namespaces if permits_destination(project, Destination(*IN_CLUSTER, name)))
+
+
+def _permits_namespace(project: Project, destination: Destination) -> bool:
+    """True if the project permits the destination. For another cluster only the namespace is compared: it has two
+    names.
+    """
+    if destination.is_in_cluster:
+        return permits_destination(project, Destination(*IN_CLUSTER, destination.namespace))
+    return any(matches_glob(entry.namespace, destination.namespace) for entry in project.destinations)
+
+
+def is_guessable(form: bytes) -> bool:
+    """True if a form, or a part of a value, is short or simple enough to be guessed. For a whole value use
+    `is_guessable_value`: a part of a random value may be base64 of a text by chance.
+    """
+    text = form.decode("utf-8", "replace")
+    spellings = [text, unquote(text), unescape(text)]
+    for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
+        with suppress(ValueError, binascii.Error):
+            spellings += _iter_printable_texts(decode(text))
+    return any(map(_is_short_or_plain, spellings))
+
+
+def find_guessable_forms(secret: Manifest) -> GuessableForms:
+    """Return all forms of a Secret's guessable values. The whole value decides about each form."""
+    return GuessableForms(
+        form for text in extract_secret_texts(secret).short if is_guessable_value(text) for form in iter_forms(text)
+    )
+
+
+def is_guessable_value(value: str) -> bool:
+    """True if a whole value, or the text that it encodes as a whole, is short or simple."""
+    decoded = [data.decode("utf-8", "replace").strip() for data in _iter_decoded(value)]
+    printable = [text for text in decoded if text.isprintable() and "\ufffd" not in text]
+    return any(map(_is_short_or_plain, [value, unquote(value), unescape(value), *printable]))
+
+
+def _iter_decoded(value: str) -> Iterator[bytes]:
+    with suppress(ValueError):
+        yield bytes.fromhex(value)
+    with suppress(ValueError, binascii.Error):
+        standard = value.translate(str.maketrans("-_", "+/"))
+        yield base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+
+
+def unescape(text: str) -> str:
+    """Remove escapes of HTML, JSON and YAML, up to MAX_ESCAPES times."""
+    for _ in range(MAX_ESCAPES):
+        text = ESCAPE.sub(_escaped_character, html.unescape(text))
+    return text
+
+
+def _escaped_character(match: re.Match[str]) -> str:
+    return chr(min(int(match[1][1:], 16), sys.maxunicode)) if len(match[1]) > 1 else match[1]
+
+
+def _iter_printable_texts(data: bytes) -> Iterator[str]:
+    """Yield the text of decoded bytes. A part of a value may begin or end within a character, or with a newline."""
+    for first in range(MAX_CUT_BYTES + 1):
+        for last in range(MAX_CUT_BYTES + 1):
+            with suppress(UnicodeDecodeError):
+                text = data[first : len(data) - last].decode().strip()
+                if text and text.isprintable():
+                    yield text
+                    return
+
+
+def _is_short_or_plain(text: str) -> bool:
+    has_mixture = any(map(str.isdigit, text)) or (text.lower() != text and text.upper() != text)
+    return len(text) < UNGUESSABLE_LENGTH or len(set(text)) < UNGUESSABLE_CHARACTERS or not has_mixture
+
+
+def find_origin(key: ResourceKey, cache: InformerCache, control_namespace: str) -> SecretOrigin | None:
+    """Return where a secret value comes from; None if the object is gone."""
+    manifest = cache.get(key)
+    if manifest is None:
+        return None
+    if control_namespace and key.namespace != control_namespace:
+        return SecretOrigin(key.namespace)
+    return SecretOrigin(key.namespace, read_declared_project(manifest), True, find_guessable_forms(manifest))
+
+
+def read_declared_project(secret: Manifest) -> str:
+    """argo: a repository or cluster may be declared for one project only."""
+    labels, data = as_mapping(as_mapping(secret.get("metadata")).get("labels")), as_mapping(secret.get("data"))
+    encoded = data.get("project")
+    if SECRET_TYPE_LABEL not in labels or not isinstance(encoded, str):
+        return ""
+    try:
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _iter_public_words(application: Manifest) -> Iterator[str]:
+    """Yield commits, paths, options and names of an Application: texts in Git outside of its Secrets."""
+    metadata, status = as_mapping(application.get("metadata")), as_mapping(application.get("status"))
+    yield from (str(metadata.get(name) or "") for name in ("name", "namespace"))
+    yield from _iter_spec_words(as_mapping(application.get("spec")))
+    state = as_mapping(status.get("operationState"))
+    for holder in (status.get("sync"), state.get("syncResult"), *as_mappings(status.get("history"))):
+        for name in REVISION_FIELDS:
+            yield from _iter_option_texts(as_mapping(holder).get(name))
+    for row in as_mappings(status.get("resources")):
+        yield from (str(row.get(name) or "") for name in ("kind", "namespace", "name"))
+
+
+def _iter_spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield options by an allow-list: an unknown field may hold a secret value."""
+    yield from _iter_option_texts(spec.get("project"))
+    yield from _iter_option_texts(
+        [as_mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")]
+    )
+    yield from _iter_option_texts(as_mapping(spec.get("syncPolicy")).get("syncOptions"))
+    for source in (as_mapping(spec.get("source")), *as_mappings(spec.get("sources"))):
+        yield from _iter_option_texts([source.get(name) for name in PUBLIC_SOURCE_FIELDS])
+        helm, kustomize = as_mapping(source.get("helm")), as_mapping(source.get("kustomize"))
+        yield from _iter_option_texts([helm.get("releaseName"), helm.get("valueFiles"), kustomize.get("images")])
+        yield from _iter_option_texts([row.get("name") for row in as_mappings(helm.get("parameters"))])
+
+
+def _iter_option_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if "@" not in value or "://" not in value:  # a URL may contain a password
+            yield value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _iter_option_texts(inner)
