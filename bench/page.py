@@ -385,5 +385,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--read"]:
         asyncio.run(read(int(sys.argv[2])))
     else:
-        given = [int(text) for text in sys.argv[1:4]]
-        sys.exit(asyncio.run(main(*(given + [5000, 6000, 200][len(given) :]))))
+        sizes = [int(text) for text in sys.argv[1:4]]
+        sys.exit(asyncio.run(main(*(sizes + [5000, 6000, 200][len(sizes) :]))))

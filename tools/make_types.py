@@ -239,5 +239,5 @@ if __name__ == "__main__":
     parser.add_argument("cache", type=Path, help="the Go module cache, often ~/go/pkg/mod")
     parser.add_argument("--version", default="32.13", help="of Kubernetes, without the leading 1.")
     parser.add_argument("--into", type=Path, default=DATA)
-    given = parser.parse_args()
-    main(given.cache, given.version, given.into)
+    args = parser.parse_args()
+    main(args.cache, args.version, args.into)

@@ -100,5 +100,5 @@ def record(commit: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or COMMITS:
-        record(each)
+    for commit in sys.argv[1:] or COMMITS:
+        record(commit)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "argosy"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "argosy"
 
 
 # A variable says what it holds: `condition`, `pods`. These say nothing.
@@ -162,6 +163,7 @@ class Name(NamedTuple):
     text: str
     module: str
     line: int
+    is_parameter: bool = False
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line}: {self.kind} {self.text}"
@@ -176,7 +178,8 @@ def read_names(module: str, text: str) -> Iterator[Name]:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield Name("function", name, module, node.lineno)
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
-                yield Name("constant" if name.isupper() else "variable", name, module, node.lineno)
+                kind = "constant" if name.isupper() else "variable"
+                yield Name(kind, name, module, node.lineno, is_parameter=isinstance(node, ast.arg))
 
 
 def list_names(source: Path) -> list[Name]:
@@ -241,6 +244,13 @@ def names() -> list[Name]:
 def test_the_source_tree_keeps_the_rule(names: list[Name], rule: Callable[[Name], str]) -> None:
     broken = [f"{name}: {sentence}" for name in names if (sentence := rule(name))]
     assert not broken, f"{len(broken)} names\n" + "\n".join(broken[:200])
+
+
+@pytest.mark.parametrize("folder", ["tests", "tools", "bench"])
+def test_local_variables_of_tests_say_what_they_hold(folder: str) -> None:
+    names = [name for name in list_names(ROOT / folder) if not name.is_parameter]
+    assert names
+    assert [str(name) for name in names if variables_say_what_they_hold(name)] == []
 
 
 def test_no_class_name_has_two_definitions(names: list[Name]) -> None:

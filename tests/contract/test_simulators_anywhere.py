@@ -94,7 +94,7 @@ async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> 
     manifest["metadata"]["annotations"] = {"sandbox.argosy.dev/fail": "Exit"}
     await played.create(manifest)
     live = await becomes(
-        played, key_of(manifest), lambda job: (found := assess_builtin(job)) and found.health == "Degraded"
+        played, key_of(manifest), lambda job: (assessment := assess_builtin(job)) and assessment.health == "Degraded"
     )
     assert live["status"]["failed"] == 1
 

@@ -69,7 +69,7 @@ def test_the_controller_of_the_example_does_its_work() -> None:
 
 class Step(NamedTuple):
     command: str
-    shown: str
+    output: str
 
 
 def steps_in(page: str) -> list[Step]:
@@ -80,7 +80,7 @@ def steps_in(page: str) -> list[Step]:
             if line.startswith("$ "):
                 steps.append(Step(line[2:], ""))
             else:
-                steps[-1] = Step(steps[-1].command, steps[-1].shown + line + "\n")
+                steps[-1] = Step(steps[-1].command, steps[-1].output + line + "\n")
     return steps
 
 

@@ -38,9 +38,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("scenarios", nargs="*")
     parser.add_argument("--kubeconfig", type=Path)
-    given = parser.parse_args()
-    if given.kubeconfig:
-        record(given.kubeconfig, given.scenarios)
+    args = parser.parse_args()
+    if args.kubeconfig:
+        record(args.kubeconfig, args.scenarios)
     else:
         with control_plane.real_cluster_with(control_plane.CONTROLLERS_OF_THE_SANDBOX) as started:
-            record(started.kubeconfig, given.scenarios)
+            record(started.kubeconfig, args.scenarios)

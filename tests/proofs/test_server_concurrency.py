@@ -48,7 +48,7 @@ class Write(NamedTuple):
 class Calls:
     """One clock for the starts and ends of all calls."""
 
-    wanted: int
+    write_goal: int
     clock: int = 0
     writes: list[Write] = field(default_factory=list)
     increments: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Calls:
         return self.clock
 
     def done(self) -> bool:
-        return len(self.writes) + self.conflicts >= self.wanted
+        return len(self.writes) + self.conflicts >= self.write_goal
 
     def wrote(self, started: int, manifest: Manifest) -> None:
         self.writes.append(Write(started, self.tick(), int(manifest["metadata"]["resourceVersion"])))

@@ -90,7 +90,7 @@ def deployment(name: str, **labels: str) -> Manifest:
 class Story:
     """What was said, and what the files were, at each of its turns."""
 
-    said: dict[str, Said] = field(default_factory=dict)
+    results: dict[str, Said] = field(default_factory=dict)
     files: dict[str, dict[str, str]] = field(default_factory=dict)
     listed: dict[str, dict[str, str]] = field(default_factory=dict)
     branch: str = ""
@@ -98,7 +98,7 @@ class Story:
     is_real: bool = False  # where no admission sets anything
 
     def data(self, turn: str = "json") -> dict[str, Any]:
-        report: dict[str, Any] = json.loads(self.said[turn].out)
+        report: dict[str, Any] = json.loads(self.results[turn].out)
         return report
 
     def app(self, name: str, turn: str = "json") -> dict[str, Any]:
@@ -229,7 +229,7 @@ async def _typed(desk: Scene) -> Story:
     repo = ("--repo", str(root))
 
     async def turn(name: str, *words: str) -> None:
-        story.said[name] = await desk.argosy("align", *words)
+        story.results[name] = await desk.argosy("align", *words)
         story.files[name] = _texts(root)
 
     await turn("json", *repo, "-o", "json")
@@ -333,8 +333,8 @@ def test_who_agrees_to_what_is_asked_about_has_it_done(story: Story) -> None:
     report = story.app("behind", "accepted")
     (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
     assert branch["done"] and report["files"] == ["apps/behind.yaml"] and report["afterSync"]["sync"] == "Synced"
-    assert "to agree: argosy align behind --accept" in story.said["text"].out
-    assert story.said["nobody"].code == 2 and "argosy align APP --accept" in story.said["nobody"].err
+    assert "to agree: argosy align behind --accept" in story.results["text"].out
+    assert story.results["nobody"].code == 2 and "argosy align APP --accept" in story.results["nobody"].err
 
 
 def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> None:
@@ -376,13 +376,13 @@ def test_what_must_be_made_anew_is_asked_for_and_the_proof_says_that_it_is_left(
     (anew,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Recreate")
     assert not anew["certain"] and not anew["done"]
     assert report["afterSync"]["sync"] == "OutOfSync" and "immutable" in report["refused"][0]
-    assert story.said["json"].code == 1
+    assert story.results["json"].code == 1
 
 
 def test_whoever_says_so_has_it_recreated_and_that_is_rehearsed_too(story: Story) -> None:
     report = story.app("moved", "recreate")
     assert report["afterSync"]["sync"] == "Synced" and report["files"] == ["moved/deployment.yaml"]
-    assert story.said["recreate"].code == 0
+    assert story.results["recreate"].code == 0
 
 
 def test_the_documented_rules_hide_the_selector_and_say_so(story: Story) -> None:
@@ -414,7 +414,7 @@ def test_the_figures_before_and_after_are_counted(story: Story) -> None:
     }  # fmt: skip
     assert (report["afterSync"]["synced"], report["afterSync"]["syncedPercent"]) == (9, 81.8)
     assert report["afterSync"]["errors"] == ["SyncError", "SyncError"]
-    assert "9/11 (81.8%)" in story.said["text"].out
+    assert "9/11 (81.8%)" in story.results["text"].out
 
 
 def test_the_parent_reads_the_changed_files_and_is_synced_first(story: Story) -> None:
@@ -433,7 +433,7 @@ def test_a_patch_is_what_git_apply_takes(story: Story, tmp_path: Path) -> None:
     for name, text in story.files["json"].items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    patch = story.said["patch"].out.encode()
+    patch = story.results["patch"].out.encode()
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch, check=True, env={**os.environ, "GIT_DIR": "none"})
     assert _texts(tmp_path) == story.files["write"]
 
@@ -444,8 +444,8 @@ def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
     assert "/status" not in text and "/metadata/generation" not in text
     assert read_yaml(text)["spec"]["syncPolicy"]["syncOptions"] == ["RespectIgnoreDifferences=true"]
     assert "targetRevision: main # followed" in story.files["write"]["apps/stale.yaml"]
-    assert "commit -m 'Align Applications with the live state' -- apps/crowded.yaml" in story.said["write"].err
-    assert "add -A" not in story.said["write"].err, "what else was changed there is nobody else's to commit"
+    assert "commit -m 'Align Applications with the live state' -- apps/crowded.yaml" in story.results["write"].err
+    assert "add -A" not in story.results["write"].err, "what else was changed there is nobody else's to commit"
     assert story.files["write"]["apps/good.yaml"] == story.files["json"]["apps/good.yaml"]
 
 
@@ -461,7 +461,7 @@ def test_an_application_that_is_written_twice_is_not_edited(story: Story) -> Non
 
 
 def test_without_a_working_tree_there_are_proposals_and_proof(story: Story) -> None:
-    assert story.said["nowhere"].code == 0 and story.app("good", "nowhere")["after"]["sync"] == "Synced"
+    assert story.results["nowhere"].code == 0 and story.app("good", "nowhere")["after"]["sync"] == "Synced"
 
 
 def test_the_proof_comes_true(story: Story) -> None:

@@ -63,7 +63,7 @@ class Deletion:
     engine: Cluster | None = None
     well: bool = True
     errors: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     @property
     def app(self) -> Application:
@@ -78,7 +78,7 @@ class Deletion:
             find_refusal=self.may_delete,
         )  # fmt: skip
         self.finalizers = answer.finalizers
-        self.said += [answer.message] if answer.message else []
+        self.messages += [answer.message] if answer.message else []
         self.errors += [answer.error] if answer.error else []
         return answer
 
@@ -89,7 +89,7 @@ class Deletion:
             await self.step()
             await finish_jobs(self.cluster, well=self.well)
             await asyncio.sleep(0)
-        raise AssertionError(f"still {self.finalizers}: {self.said}")
+        raise AssertionError(f"still {self.finalizers}: {self.messages}")
 
 
 async def standing(cluster: Cluster, kind: Any = CONFIGS) -> list[str]:
@@ -270,7 +270,7 @@ async def test_hooks_run_before_and_after_and_are_cleaned_up_by_policy(cluster: 
     assert (await deletion.step()).message == "waiting for completion of hook batch/Job/before"
     assert "a" in await standing(cluster)
     await deletion.finish()
-    assert deletion.said[-1] == "waiting for completion of hook batch/Job/after"
+    assert deletion.messages[-1] == "waiting for completion of hook batch/Job/after"
     assert "a" not in await standing(cluster) and await standing(cluster, JOBS) == ["after"]
     (left,) = [hook_job for hook_job in (await cluster.list(JOBS)).items if hook_job["metadata"]["name"] == "after"]
     assert not left["metadata"].get("finalizers")

@@ -108,8 +108,8 @@ async def test_specs_are_edited_and_what_is_refused_is_kept(desk: Scene, monkeyp
     monkeypatch.setenv("KUBE_EDITOR", "no-such-editor")
     assert (await desk.argosy("proj", "edit", "default")).code == 2
     monkeypatch.setenv("KUBE_EDITOR", "sed -i 1idescription:\\ all")
-    said = await desk.argosy("proj", "edit", "default")
-    assert said.code == 0, said.err
+    project_edit = await desk.argosy("proj", "edit", "default")
+    assert project_edit.code == 0, project_edit.err
     assert "Description:                 all" in (await desk.argosy("proj", "get", "default")).out
 
 

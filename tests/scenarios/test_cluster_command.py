@@ -300,8 +300,8 @@ def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both:
     assert both.secret() == {name: text for name, text in before.items() if name != "namespaces"} | {"name": "prod"}
     command_result = both.argosy("set", "prod")
     assert command_result.code == 2 and "pass --name" in command_result.err
-    said = both.argosy("set", "in-cluster", "--name", "x")
-    assert said.code == 2 and "has no Secret to change" in said.err
+    rename_result = both.argosy("set", "in-cluster", "--name", "x")
+    assert rename_result.code == 2 and "has no Secret to change" in rename_result.err
 
 
 @pytest.mark.tier("all")

@@ -120,7 +120,7 @@ async def test_rows_follow_every_change_of_an_application(room: Room, lookout: C
     assert row is not None and (row.sync, row.differing, row.objects) == ("Synced", 0, 1)
     assert lookout.list_rows() is lookout.list_rows()
     await room.change(a="other")
-    await until(lambda: (found := lookout.find_row(CONTROL, "models")) and found.sync == "OutOfSync", lookout)
+    await until(lambda: (row := lookout.find_row(CONTROL, "models")) and row.sync == "OutOfSync", lookout)
     assert [(application_row.name, application_row.differing) for application_row in lookout.list_rows()] == [
         ("models", 1)
     ]

@@ -96,5 +96,5 @@ async def test_a_notebook_opens_its_gate_only_when_it_succeeded_since_the_releas
     await site.ended("Succeeded", timedelta(seconds=1))
     assert "✔ notebook eval" in (await site.plan(code=0)).out
     site.shelf.pin("dev", "1.2")
-    said = await site.plan(code=1)
-    assert "web-dev does not run this release yet" in said.out, "what the notebook judged is not what would move"
+    late_plan = await site.plan(code=1)
+    assert "web-dev does not run this release yet" in late_plan.out, "what the notebook judged is not what would move"

@@ -72,7 +72,7 @@ class Case:
     written: Manifest
     own: Sequence[Manifest] = ()
     everywhere: Sequence[Manifest] = ()
-    given: Sequence[Manifest] = ()
+    existing: Sequence[Manifest] = ()
     verb: Verb = "create"
     groups: Sequence[str] = ("devs",)
     patch: Manifest = field(default_factory=dict)
@@ -119,7 +119,7 @@ async def ask(cluster: Cluster, case: Case) -> str:
         return json.loads(json.dumps(value).replace("$NS", namespace).replace("$USER", user))
 
     try:
-        for manifest in (*case.given, *_rights(case)):
+        for manifest in (*case.existing, *_rights(case)):
             created.append(await cluster.create(fill_in(manifest)))  # noqa: PERF401 - `finally` needs each at once
         limited = cluster.acting_as(User(user, tuple(case.groups)))
         await _wait_for_rights(limited, namespace)

@@ -84,10 +84,10 @@ class Counted:
     """A pool that keeps what it was asked."""
 
     pool: WorkerPool
-    asked: list[list[str]] = field(default_factory=list)
+    expression_lists: list[list[str]] = field(default_factory=list)
 
     async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: CallLimits | None = None) -> list[Any]:
-        self.asked += [payload["expressions"] for payload in payloads]
+        self.expression_lists += [payload["expressions"] for payload in payloads]
         return await self.pool.run_batch(function, payloads, limits=limits)
 
 
@@ -102,7 +102,7 @@ async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_al
     assert len(faults) == 1
     assert [document.get("x") for document in answers.values()] == [None] * 40, "the plain path holds in each"
     assert len(answers) == 40
-    assert sum(hostile in expressions for expressions in counted.asked) <= 10
+    assert sum(hostile in expressions for expressions in counted.expression_lists) <= 10
 
 
 @pytest.mark.anyio

@@ -51,7 +51,7 @@ FORBIDDEN = "1|Error from server (Forbidden): you may not"
 
 class Ended(NamedTuple):
     code: int
-    said: str
+    output: str
     seconds: int
     calls: list[str]
 
@@ -109,7 +109,7 @@ def test_the_wait_ends_well_when_the_tag_appears(run: Run) -> None:
 def test_the_wait_for_an_image_fails_when_time_is_up(run: Run) -> None:
     ended = run(image_wait(timeout=100), imagestreamtag="9999|0|", builds="0|0|build trainer-1 Running\\n")
     assert (ended.code, ended.seconds) == (1, 100)
-    assert "100 s" in ended.said
+    assert "100 s" in ended.output
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Error", "Cancelled"])
@@ -120,7 +120,7 @@ def test_a_build_that_failed_fails_the_wait_at_once(run: Run, phase: str) -> Non
         builds=f"0|0|build trainer-1 Running\\n\n60|0|build trainer-1 {phase}\\n",
     )
     assert (ended.code, ended.seconds) == (1, 60)
-    assert phase in ended.said
+    assert phase in ended.output
 
 
 def test_only_the_newest_build_counts(run: Run) -> None:
@@ -144,7 +144,7 @@ def test_a_waiter_that_may_not_read_tags_does_not_wait_for_an_hour(run: Run) -> 
     ended = run(image_wait(), imagestreamtag=f"0|{FORBIDDEN}", builds="0|0|")
     assert ended.code == 1
     assert ended.seconds < 600
-    assert "imagestreamtags" in ended.said
+    assert "imagestreamtags" in ended.output
 
 
 def test_the_chart_runs_the_same_script() -> None:
@@ -161,7 +161,7 @@ JOBS = "notebookvalidationjobs.mlops.mlops.dev"
 def test_a_notebook_that_succeeded_lets_the_sync_go_on(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: "0|0|1//ValidationRunning\n30|0|1//Succeeded"})
     assert (ended.code, ended.seconds) == (0, 30)
-    assert ended.said.splitlines() == [
+    assert ended.output.splitlines() == [
         "Waiting for notebook validation to complete...",
         *["Still running..."] * 3,
         "Notebook validation succeeded, proceeding with sync",
@@ -171,7 +171,7 @@ def test_a_notebook_that_succeeded_lets_the_sync_go_on(run: Run) -> None:
 def test_a_notebook_that_failed_fails_the_sync(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: "0|0|1//\n10|0|1//Failed"})
     assert (ended.code, ended.seconds) == (1, 10)
-    assert ended.said.splitlines()[-1] == "Notebook validation failed!"
+    assert ended.output.splitlines()[-1] == "Notebook validation failed!"
 
 
 def test_a_notebook_that_is_made_later_is_waited_for(run: Run) -> None:
@@ -181,7 +181,7 @@ def test_a_notebook_that_is_made_later_is_waited_for(run: Run) -> None:
 def test_the_wait_for_a_notebook_fails_when_time_is_up(run: Run) -> None:
     ended = run(notebook_wait(timeout=25), **{JOBS: "0|0|1//Running"})
     assert (ended.code, ended.seconds) == (2, 25)
-    assert "did not end within 25 s: its phase is Running" in ended.said
+    assert "did not end within 25 s: its phase is Running" in ended.output
 
 
 def test_the_end_of_an_earlier_run_is_not_taken_for_this_one(run: Run) -> None:
@@ -192,4 +192,4 @@ def test_the_end_of_an_earlier_run_is_not_taken_for_this_one(run: Run) -> None:
 def test_a_waiter_that_may_not_read_notebooks_does_not_wait_for_an_hour(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: f"0|{FORBIDDEN}"})
     assert (ended.code, ended.seconds) == (1, 20)
-    assert "may not get notebookvalidationjobs in ml" in ended.said
+    assert "may not get notebookvalidationjobs in ml" in ended.output

@@ -81,8 +81,8 @@ async def test_a_slow_cluster_is_told_and_does_not_end_the_controller_of_all_oth
     (reason,) = vitals.list_restartable_problems()
     assert reason.startswith(f"Application {CONTROL}/here has been reconciling for 6")
     admission.release("prod", far)
-    (told,) = vitals.list_restartable_problems()
-    assert told.startswith(f"Application {CONTROL}/far has been reconciling for 8")
+    (restart_problem,) = vitals.list_restartable_problems()
+    assert restart_problem.startswith(f"Application {CONTROL}/far has been reconciling for 8")
 
 
 async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) -> None:

@@ -47,13 +47,13 @@ async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: 
 
 async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    asked, answer = 0, b""
+    request_count, answer = 0, b""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
+        nonlocal request_count
         with contextlib.suppress(asyncio.IncompleteReadError):  # who is cancelled in the end hangs up
             await reader.readuntil(b"\r\n\r\n")
-            asked += 1
+            request_count += 1
             writer.write(answer)
         writer.close()
 
@@ -65,7 +65,7 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
             asyncio.create_task(Informer(cluster, KIND, InformerCache(), namespace=f"n{at}").run()) for at in range(5)
         ]
         async with asyncio.timeout(HANG_SECONDS):
-            while asked < 20:
+            while request_count < 20:
                 await asyncio.sleep(0.01)
             (away,) = list_log_messages(caplog)
             answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -313,8 +313,8 @@ def test_generated_names_are_paired_only_where_that_is_plain() -> None:
     two = [item(generated(after)), item(generated("settings-9tg5fk8b2k"))]
     object_changes, _ = compare_objects([item(generated(before))], two)
     assert sorted(str(change.change_type) for change in object_changes) == ["+", "+", "-"]
-    found, _ = compare_objects([item(generated("settings-a"))], [item(generated("settings-b"))])
-    assert sorted(str(change.change_type) for change in found) == ["+", "-"]
+    paired_changes, _ = compare_objects([item(generated("settings-a"))], [item(generated("settings-b"))])
+    assert sorted(str(change.change_type) for change in paired_changes) == ["+", "-"]
 
 
 @pytest.mark.parametrize(

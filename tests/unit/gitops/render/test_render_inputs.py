@@ -38,10 +38,10 @@ class CommitTree(TextTree):
     """A tree that knows the ids of its folders, and counts what it is asked."""
 
     id = "commit"
-    asked = 0
+    lookup_count = 0
 
     def find_entry(self, path: str) -> TreeEntry | None:
-        self.asked += 1
+        self.lookup_count += 1
         return super().find_entry(path)
 
 
@@ -121,7 +121,7 @@ def test_folders_that_are_the_same_are_not_looked_into() -> None:
     assert {path for _, path in inputs if path.endswith("//")} == {"over//", "base//"}
     tree = CommitTree({**FILES, "README.md": "new"})
     assert are_inputs_unchanged(inputs, {"": tree}, {})
-    assert tree.asked <= 4 < len(inputs)
+    assert tree.lookup_count <= 4 < len(inputs)
 
 
 PATHS = "argocd.argoproj.io/manifest-generate-paths"

@@ -140,8 +140,10 @@ async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluste
         manifest = deployment(3)
         manifest["spec"]["template"] = template(containers=containers, **TOLERATING)
         await cluster.create(manifest)
-        pods = await world.pods_become(lambda live_pods: sum(bool(it["spec"].get("nodeName")) for it in live_pods) == 2)
-        (waits,) = [each for each in pods if not each["spec"].get("nodeName")]
+        pods = await world.pods_become(
+            lambda live_pods: sum(bool(pod_manifest["spec"].get("nodeName")) for pod_manifest in live_pods) == 2
+        )
+        (waits,) = [pod_manifest for pod_manifest in pods if not pod_manifest["spec"].get("nodeName")]
         waiting_pod = await world.becomes(
             POD, lambda current_pod: condition(current_pod, "PodScheduled")["message"], waits["metadata"]["name"]
         )
@@ -153,7 +155,7 @@ async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluste
         )
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 2}})
         await world.becomes(DEPLOYMENT, lambda live_deployment: health(live_deployment)[0] == "Healthy")
-        runs = next(each for each in await world.pods() if each["spec"].get("nodeName"))
+        runs = next(pod_manifest for pod_manifest in await world.pods() if pod_manifest["spec"].get("nodeName"))
         await cluster.create(build_manifest("v1", "Pod", manifest["spec"]["template"]["spec"], "late"))
         await world.becomes(POD, lambda live_pod: condition(live_pod, "PodScheduled")["status"] == "False", "late")
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 1}})

@@ -15,7 +15,7 @@ from argosy.gitops.render.kustomize.binary import build_with_binary, choose_bina
 from support.file_trees import TextTree
 
 KUBECTL = next(
-    (found for name in (Path(sys.prefix) / "kubectl-1.32/kubectl", "kubectl") if (found := shutil.which(name))), None
+    (binary for name in (Path(sys.prefix) / "kubectl-1.32/kubectl", "kubectl") if (binary := shutil.which(name))), None
 )
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here")
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  k: v\n"

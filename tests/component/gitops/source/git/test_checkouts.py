@@ -406,14 +406,14 @@ async def test_many_who_ask_one_after_another_share_what_the_host_says(repositor
 
     all_refs = await asyncio.gather(*map(ask_later, range(40)))
     assert {refs.commits["refs/heads/main"] for refs in all_refs} == {revision}
-    assert len(counting.asked) < 20  # and not 40
+    assert len(counting.requests) < 20  # and not 40
 
 
 class CountingRemote(MirrorRemote):
-    asked: list[str] = []  # noqa: RUF012 - of this test alone
+    requests: list[str] = []  # noqa: RUF012 - of this test alone
 
     async def list_refs(self, scratch: Path) -> Refs:
-        self.asked.append("refs")
+        self.requests.append("refs")
         return await super().list_refs(scratch)
 
 
