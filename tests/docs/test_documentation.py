@@ -192,7 +192,7 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
 LIMIT = re.compile(r"^\| [^|]+ \| ([\d.,]+) ?(KiB|MiB|s|min|h|) ?[^|]*\|.*\| `([\w.]+):([\w.]+)` \|$", re.MULTILINE)
 
 
-@pytest.mark.parametrize(("page", "least"), [("reference/limits.md", 12), ("concepts/confine.md", 5)])
+@pytest.mark.parametrize(("page", "least"), [("reference/limits.md", 12), ("concepts/isolation.md", 5)])
 def test_every_limit_in_a_table_has_the_value_it_has_in_the_program(page: str, least: int) -> None:
     rows = LIMIT.findall((DOCS / page).read_text())
     assert len(rows) >= least

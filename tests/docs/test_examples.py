@@ -50,7 +50,7 @@ def test_the_example_of_the_embedded_cluster_runs() -> None:
 
 def test_the_controller_of_the_example_does_its_work() -> None:
     async def main() -> None:
-        example = await run_python(python_in("docs/concepts/runtime.md"))
+        example = await run_python(python_in("docs/concepts/controller-runtime.md"))
         metadata = {"name": "settings", "namespace": "default"}
         async with EmbeddedCluster.open() as cluster:
             config_map = await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})

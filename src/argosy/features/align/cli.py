@@ -34,7 +34,7 @@ Examples:
   argosy align stage00-minio --repo ~/src/private-ai-demo --write
   argosy align --all --patch align.patch
 
-See also: docs/reference/aligning.md, docs/reference/explaining.md
+See also: docs/reference/aligning.md, docs/reference/difference-causes.md
 """
 PROGRESS_INTERVAL_SECONDS = 2.0
 DEFAULT_COMMIT_MESSAGE = "Align Applications with the live state"

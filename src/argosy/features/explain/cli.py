@@ -16,7 +16,7 @@ Examples:
   argosy explain isvc/fraud .spec.predictor.minReplicas -n ml
   argosy explain AGY113
 
-See also: docs/reference/explaining.md, docs/reference/rules.md
+See also: docs/reference/difference-causes.md, docs/reference/rules.md
 """
 USAGE_HINT = "use KIND/NAME, such as deploy/web, or a rule, such as AGY113"
 

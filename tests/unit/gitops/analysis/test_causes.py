@@ -156,7 +156,7 @@ def test_elements_of_lists_are_found_by_their_names() -> None:
 
 
 def test_every_kind_of_cause_is_in_the_reference() -> None:
-    page = (ROOT / "docs" / "reference" / "explaining.md").read_text()
+    page = (ROOT / "docs" / "reference" / "difference-causes.md").read_text()
     assert [cause_kind.value for cause_kind in CauseKind if f"| `{cause_kind.value}` |" not in page] == []
     assert all(cause_kind.label for cause_kind in CauseKind)
 
