@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -355,14 +355,18 @@ async def test_whatever_fails_meanwhile_the_cache_becomes_what_the_cluster_has(
             with contextlib.suppress(ClusterError):
                 await cluster.delete(defined)
         await eventually(lambda: BOAT not in follower.all.watched_kinds)
-        for kind in follower.all.watched_kinds:
+
+        async def is_current(kind: GroupKind) -> bool:
+            """Lists again at each try: the deletion of the definition may still be under way."""
             listing = await cluster.list(kind)
-            final = sorted((key_of(manifest), manifest["metadata"]["resourceVersion"]) for manifest in listing.items)
-            await eventually(lambda kind=kind, final=final: _versions(follower.cache, kind) == final)
+            return _versions(follower.cache.list(kind)) == _versions(listing.items)
+
+        for kind in follower.all.watched_kinds:
+            await eventually(lambda kind=kind: is_current(kind))
 
 
-def _versions(cache: InformerCache, kind: GroupKind) -> list[tuple[ResourceKey, str]]:
-    return sorted((key_of(manifest), manifest["metadata"]["resourceVersion"]) for manifest in cache.list(kind))
+def _versions(manifests: Iterable[Manifest]) -> list[tuple[ResourceKey, str]]:
+    return sorted((key_of(manifest), manifest["metadata"]["resourceVersion"]) for manifest in manifests)
 
 
 async def _flip(cluster: Cluster, manifest: Manifest) -> None:
