@@ -248,6 +248,7 @@ def test_the_source_tree_keeps_the_rule(names: list[Name], rule: Callable[[Name]
 
 @pytest.mark.parametrize("folder", ["tests", "tools", "bench"])
 def test_local_variables_of_tests_say_what_they_hold(folder: str) -> None:
+    """Parameters and functions of tests are not checked: many are named after fixtures."""
     names = [name for name in list_names(ROOT / folder) if not name.is_parameter]
     assert names
     assert [str(name) for name in names if variables_say_what_they_hold(name)] == []

@@ -18,7 +18,7 @@ from argosy.errors import UserError
 TOKEN_LIFETIME_SECONDS: Final = 300
 
 
-def build_app_token(app_id: str, private_key: str, now: datetime) -> str:
+def build_app_jwt(app_id: str, private_key: str, now: datetime) -> str:
     """Build a JSON Web Token (RS256) that is valid for five minutes."""
     try:
         key = serialization.load_pem_private_key(private_key.encode(), password=None)

@@ -14,7 +14,7 @@ import time
 
 _SET_CHILD_SUBREAPER = 36
 _KILL_TIMEOUT_SECONDS = 5.0
-_UNCOUNTED_SOCKETS = 256  # not counted: the open-file limit of one process, see restrictions.py
+_UNCOUNTED_SOCKETS = 256  # not counted: the open-file limit of one process, see process_confinement.py
 
 
 def adopt_orphans() -> None:

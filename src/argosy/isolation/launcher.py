@@ -347,7 +347,7 @@ def _find_excess(order: dict[str, Any]) -> str:
     pids = descendants.list_descendants(os.getpid())
     uncounted_bytes = (
         descendants.measure_detached_ipc() if order["apart"] else 0
-    )  # as root it is disabled: see restrictions.py
+    )  # as root it is disabled: see process_confinement.py
     if not order["is_in_cgroup"]:
         uncounted_bytes += descendants.measure_socket_buffers(pids)
     if descendants.measure_memory(pids) + uncounted_bytes > order["needs"]["memory"]:

@@ -409,6 +409,6 @@ def test_a_parent_that_gets_sigkill_leaves_no_process():
     command = [sys.executable, "-c", PARENT.format(path=PATH)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         server = int(parent.stdout.readline())
-        family = [server, *wait_until(lambda: (children := running_children(server))[1:] and children, "two workers")]
+        family = [server, *wait_until(lambda: (workers := running_children(server))[1:] and workers, "two workers")]
         parent.kill()
     wait_until(lambda: not any(is_running(pid) for pid in family))

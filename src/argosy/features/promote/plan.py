@@ -35,8 +35,7 @@ from argosy.features.promote.promotion_pipeline import PromotionPipeline, normal
 from argosy.features.promote.release_choice import ReleaseFinder
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
 from argosy.gitops.status.rollback_detection import find_active_rollback
-from argosy.gitops.status.sync_hold_annotation import describe_hold as hold_told
-from argosy.gitops.status.sync_hold_annotation import read_hold
+from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
 from argosy.kube.objects import Manifest
 
 
@@ -248,7 +247,7 @@ class PromotionPlanner:
             runs and not is_past,
             deployed_revision,
             deployed,
-            hold_told(hold, environment.application) if hold else "",
+            describe_hold(hold, environment.application) if hold else "",
             f"its last sync {str(state.get('phase')).lower()}" if is_bad else "",
             is_past,
             runs is False and release is not None and self._is_release_unpushed(environment, release),

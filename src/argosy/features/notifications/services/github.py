@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from argosy.errors import UserError
 from argosy.features.notifications.services.message_http_requests import MessageDelivery, parse_json_field
-from argosy.http_client.github_app_jwt import build_app_token
+from argosy.http_client.github_app_jwt import build_app_jwt
 from argosy.languages.notification_functions import repository_full_name
 
 GITHUB_API_URL: Final = "https://api.github.com"
@@ -52,7 +52,7 @@ class _GitHubClient:
         app, installation = options.get_option("appID"), options.get_option("installationID")
         if not app or not installation.isdecimal():
             raise UserError("service.github needs appID, installationID and privateKey, or a token; set them")
-        signed = build_app_token(app, options.get_option("privateKey"), options.now)
+        signed = build_app_jwt(app, options.get_option("privateKey"), options.now)
         url = f"{self._root}/app/installations/{installation}/access_tokens"
         document = options.post_json(url, {}, _build_headers(signed), "GitHub").read_json()
         return str(document.get("token") if isinstance(document, dict) else "")
