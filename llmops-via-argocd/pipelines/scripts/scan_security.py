@@ -99,4 +99,5 @@ if __name__ == "__main__":
     for environment, manifests in environments.items():
         for manifest in manifests:
             findings += [f"{environment}: {name_of(manifest)}: {finding}" for finding in scan_manifest(manifest)]
-    conclude(findings, f"{len(files)} files and {len(environments)} environments: no credentials, no special permissions")
+    scanned = f"{len(files)} files and {len(environments)} environments"
+    conclude(findings, f"{scanned}: no credentials, no special permissions")
