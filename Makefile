@@ -49,14 +49,15 @@ help:  ## show this list
 install: $(STAMP)  ## create .venv, so that .venv/bin/argosy works
 
 # Only what a user needs, so that `make demo` does not wait for the tools of the tests.
+# An editable install does not compile argosy, so that is done while pip works. Of the libraries, Python compiles what it imports.
 $(PROGRAM): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argosy needs Python 3.11 or newer; try: make PYTHON=python3.12 install")'
 	@echo "make: installing argosy, the notebook libraries and kubectl into $(VENV); the first time takes about a minute"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -e '.[notebooks]' $(KUBECTL_NEWEST) 2> /dev/null || { $(PIP) install -e . \
+	@$(BIN)/python -m compileall -q src & $(PIP) install --no-compile -e '.[notebooks]' $(KUBECTL_NEWEST) 2> /dev/null || { $(PIP) install -e . \
 	  && { $(PIP) install -e '.[notebooks]' || echo "make: cannot install nbclient and ipykernel; notebooks do not run, everything else does"; } \
-	  && { $(PIP) install $(KUBECTL_NEWEST) || echo "make: cannot install $(KUBECTL_NEWEST); tests that need it are skipped"; }; }
-	@$(BIN)/python -m compileall -q src  # an editable install does not compile; the first start of each command would
+	  && { $(PIP) install $(KUBECTL_NEWEST) || echo "make: cannot install $(KUBECTL_NEWEST); tests that need it are skipped"; }; }; \
+	  status=$$?; wait; exit $$status
 	@touch $(PROGRAM)
 
 $(STAMP): $(PROGRAM) tools/unpack_kubectl.py tests/constraints.txt
