@@ -27,7 +27,7 @@ from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omi
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch import merge_patch
-from argosy.kube.patch.live_update_patch import describe_changes
+from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.resource_key import ResourceKey
 
 KIND_ORDER: Final = {group_kind.kind: index for index, group_kind in enumerate(EXPORTED_KINDS)}

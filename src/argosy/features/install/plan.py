@@ -15,7 +15,7 @@ from argosy.features.install.options import InstallOptions, has_registry
 from argosy.features.setup.delivery.plan import ChangeVerb
 from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, is_control_namespace, is_part_of_argosy
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.live_update_patch import describe_changes
+from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.merge_patch import diff
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

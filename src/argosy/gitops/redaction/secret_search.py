@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from argosy.gitops.redaction.application_secret_scope import SecretOrigin, unescape
+from argosy.gitops.redaction.application_secret_scope import SecretOrigin
+from argosy.gitops.redaction.guessable_values import unescape
 from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_text_extraction import LongValue, extract_secret_texts
 from argosy.gitops.redaction.substring_index import count_common_prefix, list_first_words, list_words, may_contain

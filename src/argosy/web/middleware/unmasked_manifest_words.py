@@ -19,7 +19,8 @@ from argosy.errors import ArgosyError
 from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import RenderResult
 from argosy.gitops.reconciler.render_cache import RenderCache, digest_source
-from argosy.gitops.redaction.application_secret_scope import PUBLIC_SOURCE_FIELDS, is_guessable_value
+from argosy.gitops.redaction.application_secret_scope import PUBLIC_SOURCE_FIELDS
+from argosy.gitops.redaction.guessable_values import is_guessable_value
 from argosy.gitops.redaction.secret_text_extraction import list_url_credentials
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.application_secret_scope import find_guessable_forms
+from argosy.gitops.redaction.guessable_values import find_guessable_forms
 from argosy.gitops.redaction.redaction import build_mask
 from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.web.middleware.per_application_redaction import ApplicationMasks

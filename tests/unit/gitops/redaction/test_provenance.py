@@ -14,13 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.application_secret_scope import (
-    GuessableForms,
-    SecretOrigin,
-    SecretScope,
-    build_scope,
-    is_guessable,
-)
+from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope, build_scope
+from argosy.gitops.redaction.guessable_values import GuessableForms, is_guessable
 from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.web.auth.caller import NOBODY

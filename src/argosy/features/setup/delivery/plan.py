@@ -20,7 +20,8 @@ from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.live_update_patch import build_update_patch, describe_changes
+from argosy.kube.patch.change_sentences import describe_changes
+from argosy.kube.patch.live_update_patch import build_update_patch
 from argosy.kube.resource_key import ResourceKey
 
 HIDDEN_VALUE: Final = "(hidden)"

@@ -48,8 +48,8 @@ def _convert_deprecated_chart(fields: Fields) -> Fields:
 
 
 def inflate_chart(level: KustomizationLevel, chart: Fields, where: str) -> list[KustomizeResource]:
-    name, inflate, permissions = chart.get("name"), level.build.inflate, level.build.permissions
-    if not permissions.is_helm_enabled or inflate is None:
+    name, inflate, settings = chart.get("name"), level.build.inflate, level.build.settings
+    if not settings.is_helm_enabled or inflate is None:
         message = "helmCharts need --enable-helm: add it to kustomize.buildOptions, or use a Helm source for the chart"
         raise RenderError(message, where=where)
     if not name:
@@ -66,8 +66,8 @@ def inflate_chart(level: KustomizationLevel, chart: Fields, where: str) -> list[
             include_crds=bool(chart.get("includeCRDs")),
             skip_hooks=bool(chart.get("skipHooks")),
             skip_tests=bool(chart.get("skipTests")),
-            kube_version=chart.get("kubeVersion") or permissions.kube_version,
-            api_versions=chart.get("apiVersions") or permissions.api_versions,
+            kube_version=chart.get("kubeVersion") or settings.kube_version,
+            api_versions=chart.get("apiVersions") or settings.api_versions,
         )
     except RenderError as error:
         if not folder.build_tree.url:

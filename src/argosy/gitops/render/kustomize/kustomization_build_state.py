@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from argosy.errors import RenderError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.build_metadata import TRANSFORMER_ANNOTATIONS, TransformationRecord
-from argosy.gitops.render.kustomize.build_permissions import NO_PERMISSIONS, BuildPermissions
 from argosy.gitops.render.kustomize.entry_cursor import EntryCursor
 from argosy.gitops.render.kustomize.field_spec_config import EMPTY_CONFIG, TransformerConfig
 from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
+from argosy.gitops.render.kustomize.kustomize_settings import RESTRICTED_SETTINGS, KustomizeSettings
 from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas, find_builtin_schema
 from argosy.gitops.render.kustomize.patches import FindSchema
 from argosy.gitops.render.kustomize.remote_bases import is_local_path, looks_remote
@@ -76,13 +76,13 @@ class AccumulatedResources:
 
 
 class KustomizeBuild:
-    """One build: its trees, its permissions, and counters for its limits."""
+    """One build: its trees, its settings, and counters for its limits."""
 
     def __init__(
-        self, trees: BuildTrees, permissions: BuildPermissions = NO_PERMISSIONS, inflate: InflateChart | None = None
+        self, trees: BuildTrees, settings: KustomizeSettings = RESTRICTED_SETTINGS, inflate: InflateChart | None = None
     ) -> None:
         self.trees = trees
-        self.permissions = permissions
+        self.settings = settings
         self.inflate = inflate
         self.folder_count = 0
         self.openapi: OpenApiSchemas | None = None
@@ -172,7 +172,7 @@ class KustomizationLevel(EntryCursor):
 
     def check_readable(self, location: TreeLocation, path: str = "") -> TreeLocation:
         # k8s: a remote base never reads outside its folders, whatever is permitted here.
-        can_read_anywhere = self.build.permissions.can_read_outside_folder and not location.build_tree.url
+        can_read_anywhere = self.build.settings.can_read_outside_folder and not location.build_tree.url
         if (
             location.build_tree is self.location.build_tree
             and not can_read_anywhere

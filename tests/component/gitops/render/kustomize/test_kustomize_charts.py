@@ -17,7 +17,7 @@ from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.helm import inflate
 from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.build_permissions import FixedPermissions
+from argosy.gitops.render.kustomize.kustomize_settings import FixedKustomizeSettings
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 from support.paths import VENV
@@ -60,7 +60,7 @@ FILES = {
         "skipHooks: true\nunknown: field\nvaluesInline: {z: 1}\n"
     ),
 }
-HELM_ON = FixedPermissions(is_helm_enabled=True)
+HELM_ON = FixedKustomizeSettings(is_helm_enabled=True)
 
 
 class Inflated:
@@ -117,7 +117,7 @@ def written(files: Mapping[str, str], folder: Path) -> Path:
     return folder
 
 
-def refusal(kustomization: str, settings: FixedPermissions = HELM_ON) -> str:
+def refusal(kustomization: str, settings: FixedKustomizeSettings = HELM_ON) -> str:
     tree = TextTree({**FILES, "kustomization.yaml": kustomization})
     with pytest.raises(RenderError) as caught:
         build(tree, "", settings=settings, inflate=Inflated())
@@ -226,7 +226,7 @@ def test_a_chart_that_cannot_be_inflated_is_refused_with_what_to_do(kustomizatio
 
 @pytest.mark.parametrize("kustomization", ["helmCharts: [{name: web}]\n", "generators: [generator.yaml]\n"])
 def test_charts_need_the_build_option(kustomization: str) -> None:
-    assert "need --enable-helm" in refusal(kustomization, FixedPermissions())
+    assert "need --enable-helm" in refusal(kustomization, FixedKustomizeSettings())
 
 
 def test_values_outside_of_the_folder_need_the_other_build_option() -> None:
@@ -234,7 +234,7 @@ def test_values_outside_of_the_folder_need_the_other_build_option() -> None:
     tree = TextTree({**FILES, "app/kustomization.yaml": chart})
     with pytest.raises(RenderError, match="outside the kustomization's folder"):
         build(tree, "app", settings=HELM_ON, inflate=Inflated())
-    anywhere = FixedPermissions(is_helm_enabled=True, can_read_outside_folder=True)
+    anywhere = FixedKustomizeSettings(is_helm_enabled=True, can_read_outside_folder=True)
     inflate = Inflated()
     assert build(tree, "app", settings=anywhere, inflate=inflate)
     assert inflate.asked[0]["values"] == ["charts/web/values.yaml"]
@@ -249,7 +249,7 @@ def test_a_chart_beside_a_version_is_taken_where_it_is_of_that_version() -> None
 
 
 def test_the_cluster_is_that_of_the_chart_then_of_the_application_then_of_the_settings() -> None:
-    settings = FixedPermissions(is_helm_enabled=True, kube_version="1.30.0", api_versions=("a/v1",))
+    settings = FixedKustomizeSettings(is_helm_enabled=True, kube_version="1.30.0", api_versions=("a/v1",))
     charts = "helmCharts: [{name: web, releaseName: r}, {name: web, releaseName: s, kubeVersion: '1.20'}]\n"
     tree = TextTree({**FILES, "kustomization.yaml": charts})
     inflate = Inflated()

@@ -9,14 +9,14 @@ import pytest
 
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.build_permissions import FixedPermissions
+from argosy.gitops.render.kustomize.kustomize_settings import FixedKustomizeSettings
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 from support.paths import VENV
 
 KUBECTL = VENV / "kubectl-1.32" / "kubectl"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
-ANYWHERE = FixedPermissions(can_read_outside_folder=True)
+ANYWHERE = FixedKustomizeSettings(can_read_outside_folder=True)
 FILES = {
     "app/kustomization.yaml": (
         "resources: [../a.yaml]\npatches: [{path: ../p.yaml}]\n"
@@ -32,14 +32,14 @@ FILES = {
 }
 
 
-def refusal(files: dict[str, str], settings: FixedPermissions = ANYWHERE) -> str:
+def refusal(files: dict[str, str], settings: FixedKustomizeSettings = ANYWHERE) -> str:
     with pytest.raises(RenderError) as caught:
         build(TextTree(files), "app", settings=settings)
     return str(caught.value)
 
 
 def test_files_beside_the_folder_are_read_only_where_that_is_allowed(tmp_path: Path) -> None:
-    assert "outside the kustomization's folder" in refusal(FILES, FixedPermissions())
+    assert "outside the kustomization's folder" in refusal(FILES, FixedKustomizeSettings())
     manifests = build(TextTree(FILES), "app", settings=ANYWHERE)
     assert manifests[0]["data"] == {"x": "1", "y": "2"}
     if not KUBECTL.is_file():

@@ -1,4 +1,4 @@
-"""What changes is told down to what differs: by its path, as YAML or JSON has it, and never clipped before it."""
+"""describe_changes: the path of each changed field, then the old and the new value, as YAML or JSON shows them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.patch.live_update_patch import describe_changes
+from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.merge_patch import diff
 
 LOOK = ["get", "list", "watch"]
