@@ -146,7 +146,7 @@ def test_who_has_only_a_keyboard_finds_what_is_wrong_sees_why_and_syncs_it(
     expect(page.locator("#palette-list [aria-selected=true]")).to_contain_text("llmops-staging")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{APP}")
-    expect(page.locator("main")).to_contain_text("1 your change")
+    expect(page.locator("main")).to_contain_text("1 changed in Git")
     page.keyboard.press("d")
     page.wait_for_url(f"**{APP}/diff*")
     expect(page.locator("main")).to_contain_text("limits.cpu")

@@ -139,7 +139,7 @@ def test_the_difference_says_who_and_where_and_what_is_deleted(page: Any) -> Non
     text = page.inner_text("main")
     assert "will be deleted" in page.inner_text(".prune-block")
     assert "data.threshold" in text
-    assert "your change" in text
+    assert "changed in Git" in text
     assert "fraud/settings.yaml:3" in text
     page.get_by_role("link", name="Side by side").click()
     page.wait_for_url("**format=yaml**")
@@ -148,7 +148,7 @@ def test_the_difference_says_who_and_where_and_what_is_deleted(page: Any) -> Non
     left, right = (page.locator(f".sides .changed .{side}").bounding_box()["width"] for side in ("was", "now"))
     assert abs(left - right) < 2
     page.goto("/apps?q=fraud")  # what was found by looking closely is known there, too
-    assert "1 field differs: 1 your change, 1 to prune" in page.inner_text("main")
+    assert "1 field differs: 1 changed in Git, 1 to prune" in page.inner_text("main")
 
 
 def _grow(page: Any, place: str) -> None:
@@ -166,7 +166,7 @@ def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
     first = site.do(_first)
     page.goto(f"/apps/argocd/fraud/diff?with={first}")
     text = page.inner_text(".diff")
-    assert "0.8" in text and "your change" not in text  # somebody compares; Git asks for nothing of it
+    assert "0.8" in text and "changed in Git" not in text  # somebody compares; Git asks for nothing of it
     assert page.locator(".diff thead th").all_inner_texts() == ["Field", "live", first[:7], "Why"]
     _grow(page, ".diff .now code")
     for width in (1280, 390):  # the reason is never what is cut

@@ -238,7 +238,7 @@ async def test_the_list_says_whose_doing_the_differences_are(desk: Scene) -> Non
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
     result = await desk.argosy("app", "list")
-    assert "2 fields differ: 1 by tuner, 1 your change" in result.out, result
+    assert "2 fields differ: 1 by tuner, 1 changed in Git" in result.out, result
 
 
 async def test_values_of_secrets_stay_hidden_in_causes(desk: Scene) -> None:

@@ -72,7 +72,8 @@ async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(de
     result = await desk.argosy("doctor")
     assert result.code == 0, result
     head, summary, score = result.out.splitlines()
-    for words in ("cluster reachable (1.32.", "argocd-cm in argocd is no operator's", "1 application readable"):
+    checks = ("cluster reachable (1.32.", "argocd-cm in argocd is not managed by an operator", "1 application readable")
+    for words in checks:
         assert words in head
     assert summary == "1 application: no problems found"
     assert score == "Score 100% synced (1 of 1), 1 of 1 healthy"
@@ -236,7 +237,7 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
         "differs  ConfigMap/settings data.a  drift: changed by scaler",
         "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
         "next     ignore the fields with the narrowest rule: argosy align models",
-        "helps    ignore ConfigMap: /data/a",
+        "fix      ignore ConfigMap: /data/a",
         "proof    OutOfSync/Healthy → Synced/Healthy after a sync",
     ):
         assert any(line.startswith(words) for line in lines), (words, result.out)

@@ -43,7 +43,7 @@ async def test_settings_that_nobody_made_are_defaults_where_no_argo_cd_is(desk: 
     result = await desk.argosy("doctor")
     head = result.out.splitlines()[0]
     assert result.code == 0, result
-    assert f"ok no argocd-cm in {CONTROL}, and no Argo CD: defaults hold" in head and "ok argosy delivers" in head
+    assert f"ok no argocd-cm in {CONTROL}, and no Argo CD: defaults apply" in head and "ok argosy delivers" in head
 
 
 async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
@@ -66,5 +66,5 @@ async def test_members_count_whatever_a_controller_that_worked_alone_has_left(de
     assert result.code == 0 and "ok argosy delivers" in result.out, result
     await desk.cluster.delete(ResourceKey(*LONE[:3], "argosy-member-one"))
     doctor_result = await desk.argosy("doctor")
-    expected = "argosy's controller gave its last sign 7m" if left else "nobody delivers: no argosy controller"
+    expected = "argosy's controller gave its last sign 7m" if left else "no engine delivers: no argosy controller"
     assert expected in doctor_result.out, doctor_result

@@ -91,7 +91,7 @@ async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk
     result = await desk.argosy("explain", "configmap/settings")
     lines = [line.strip() for line in result.out.splitlines()]
     assert '.data.a  live "one", Git "two"' in lines, result
-    assert "why      your change: changed in Git" in lines
+    assert "why      changed in Git" in lines
     assert f'written  app/settings.yaml:3, {commit[:7]} ann@example.com "Raise a"' in lines
     assert "next     argosy app sync models" in lines
 

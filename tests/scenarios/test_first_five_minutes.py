@@ -64,7 +64,7 @@ def list_applications(visitor: Visitor, look: Look) -> None:
 
 def understand(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type(f"argosy app diff {STAGING}"), code=1)
-    look.shows(text, r"your change: .*kustomization\.yaml:\d+, [0-9a-f]{7} \w+")
+    look.shows(text, r"changed in Git \(.*kustomization\.yaml:\d+, [0-9a-f]{7} \w+")
     assert text.count("no drift: set by") == 2 and len(text.splitlines()) < 12, text
 
 

@@ -98,7 +98,7 @@ def test_staging_waits_with_a_change_of_its_own_and_the_diff_says_where_it_is_wr
     assert diff.count("→") == 1
     [changed] = [line.split() for line in diff.splitlines() if "→" in line]
     assert changed[:4] == ["spec.predictor.model.resources.limits.cpu", '"3"', "→", '"5"']
-    assert "your change: " in diff and f"({overlay('staging')}:{number}, " in diff and '"staging: five CPUs")' in diff
+    assert f"changed in Git ({overlay('staging')}:{number}, " in diff and '"staging: five CPUs")' in diff
     [item] = json.loads(shown.argosy("app", "diff", "llmops-staging", "-o", "json", code=1))["items"]
     assert [field["writtenIn"] for field in item["fields"]] == [f"{overlay('staging')}:{number}"]
     shown.argosy("app", "sync", "llmops-staging")

@@ -43,7 +43,7 @@ def test_a_rule_that_there_is_not_leads_to_the_list_of_rules(capsys: pytest.Capt
     [
         (CauseKind.WEBHOOK, "1 field differs: 1 by a webhook"),
         (CauseKind.DEFAULTING, "1 field differs: 1 by a default"),
-        (CauseKind.YOUR_CHANGE, "1 field differs: 1 your change"),
+        (CauseKind.CHANGED_IN_GIT, "1 field differs: 1 changed in Git"),
     ],
 )
 def test_who_made_fields_differ_is_counted_in_words_that_read_on(kind: CauseKind, expected: str) -> None:

@@ -98,11 +98,11 @@ def _check_settings_owner(view: InstallationView, workloads: Sequence[Manifest])
         text = f"ArgoCD CR {view.namespace}/{view.owner} is the owner of {SETTINGS_CONFIG_MAP_NAME}"
         return InstallationCheck("owner", CheckState.OK, text)
     if view.data is not None:
-        owner_text = "argosy's own" if view.is_delivered_by_argosy else "no operator's"
+        owner_text = "argosy's own" if view.is_delivered_by_argosy else "not managed by an operator"
         return InstallationCheck(
             "owner",
             CheckState.OK,
-            f"{SETTINGS_CONFIG_MAP_NAME} in {view.namespace} is {owner_text}: settings go right into it",
+            f"{SETTINGS_CONFIG_MAP_NAME} in {view.namespace} is {owner_text}: change settings there",
         )
     if view.has_configmap:
         return InstallationCheck(
@@ -121,7 +121,7 @@ def _check_settings_owner(view: InstallationView, workloads: Sequence[Manifest])
             f"there is no {SETTINGS_CONFIG_MAP_NAME} in {view.namespace}: is there an Argo CD?",
         )
     return InstallationCheck(
-        "owner", CheckState.OK, f"no {SETTINGS_CONFIG_MAP_NAME} in {view.namespace}, and no Argo CD: defaults hold"
+        "owner", CheckState.OK, f"no {SETTINGS_CONFIG_MAP_NAME} in {view.namespace}, and no Argo CD: defaults apply"
     )
 
 
@@ -175,7 +175,7 @@ def _check_missing_controller(
         if has_stand_in
         else "no argosy controller and no Argo CD runs"
     )
-    return InstallationCheck("controllers", CheckState.BAD, f"nobody delivers: {reason}; {START_ADVICE}")
+    return InstallationCheck("controllers", CheckState.BAD, f"no engine delivers: {reason}; {START_ADVICE}")
 
 
 def _check_controller_activity(view: InstallationView, now: datetime, apps: Sequence[Application]) -> InstallationCheck:

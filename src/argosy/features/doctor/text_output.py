@@ -24,6 +24,7 @@ MARK_BY_STATE: Final = {
     "Warning": "Healthy",
 }
 MARK_BY_CHECK: Final = {"ok": "Healthy", "bad": "Degraded", "unknown": "Unknown"}
+TAG_LEGEND: Final = "[auto]: the fix needs no decision; [ask]: you decide"
 HEADINGS: Final = ("APP", "STATE", CAUSE_COLUMN, "FIX", "")
 
 
@@ -66,8 +67,8 @@ def _explain_line(line: DiagnosisLine) -> Iterator[str]:
     rule = f"{line.finding.rule.id} {line.severity}: " if line.finding else ""
     yield f"{line.app}: {rule}{drop_control_characters(line.cause)}"
     if line.finding:
-        yield f"  sure     {line.finding.rule.certainty}"
-    yield f"  do       {drop_control_characters(line.fix)}"
+        yield f"  evidence {line.finding.rule.certainty}"
+    yield f"  fix      {drop_control_characters(line.fix)}"
 
 
 def _render_totals(report: DoctorReport) -> Iterator[str]:
@@ -113,6 +114,8 @@ def render_closing(
         commands += [_choose_next_command(report, is_explained=is_explained)]
         if any(commands):
             yield f"next: {';  '.join(filter(None, commands))}"
+    if any(line.remedy.tag for line in report.lines):
+        yield TAG_LEGEND
     if not is_fixing:
         yield "nothing was changed"
 

@@ -105,7 +105,7 @@ def _render_report(report: DoctorReport, screen: TerminalOutput) -> Iterator[str
         yield f"  waits    {drop_control_characters(wait.text)}"
     yield from _render_fields(report)
     for line in app.blockers:
-        yield f"  unwell   {drop_control_characters(line)}"
+        yield f"  health   {drop_control_characters(line)}"
     for report_line in report.lines:
         if report_line.finding:
             yield f"  why      {report_line.finding.rule.id}: {drop_control_characters(report_line.cause)}"
@@ -121,11 +121,9 @@ def _render_fields(report: DoctorReport) -> Iterator[str]:
     (app,) = report.examination.chosen
     differing_fields = app.differing_fields or ()
     for differing_field in differing_fields[:MAX_FIELDS]:
-        cause = f"{differing_field.cause.kind.label}: {differing_field.cause.text}"
-        yield (
-            f"  differs  {differing_field.key.kind}/{differing_field.key.name} "
-            f"{differing_field.display_path or '(whole object)'}  {drop_control_characters(cause)}"
-        )
+        subject = f"{differing_field.key.kind}/{differing_field.key.name}"
+        path = differing_field.display_path or "(whole object)"
+        yield f"  differs  {subject} {path}  {drop_control_characters(differing_field.cause.labeled_text)}"
     if len(differing_fields) > MAX_FIELDS:
         yield f"           … and {len(differing_fields) - MAX_FIELDS} more: argosy app diff {app.name}"
 
@@ -134,7 +132,7 @@ def _render_proposals(report: DoctorReport) -> Iterator[str]:
     for treatment in report.examination.treatments.values():
         for proposal in treatment.proposals:
             if proposal.kind.changes_git:
-                yield f"  helps    {drop_control_characters(proposal.text)} {proposal.decision_tag}"
+                yield f"  fix      {drop_control_characters(proposal.text)} {proposal.decision_tag}"
         if treatment.done:
             proof = treatment.proof
             yield f"  proof    {proof.before.render} → {proof.synced.render} after a sync (simulated, nothing applied)"

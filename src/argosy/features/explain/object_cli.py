@@ -79,8 +79,7 @@ def _render_field(field_explanation: ExplainedField) -> Iterator[str]:
 
 
 def _render_cause(cause: Cause, *, is_in_sync: bool = False) -> Iterator[str]:
-    prefix = "" if is_in_sync else f"{cause.kind.label}: "
-    yield f"  why      {drop_control_characters(prefix + cause.text)}"
+    yield f"  why      {drop_control_characters(cause.text if is_in_sync else cause.labeled_text)}"
     if cause.location:
         yield f"  written  {cause.location}{f', {cause.commit_summary}' if cause.commit_summary else ''}"
     if cause.next:

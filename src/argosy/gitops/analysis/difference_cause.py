@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 class CauseKind(enum.StrEnum):
-    YOUR_CHANGE = "YourChange"
+    CHANGED_IN_GIT = "YourChange"
     DEFAULTING = "Defaulting"
     WEBHOOK = "Webhook"
     OTHER_CONTROLLER = "OtherController"
@@ -37,7 +37,7 @@ class CauseKind(enum.StrEnum):
 
 
 _LABELS: Final = {
-    CauseKind.YOUR_CHANGE: "your change",
+    CauseKind.CHANGED_IN_GIT: "changed in Git",
     CauseKind.DEFAULTING: "a default",
     CauseKind.WEBHOOK: "a webhook",
     CauseKind.OTHER_CONTROLLER: "drift",
@@ -93,6 +93,11 @@ class Cause:
     manager: str = ""  # field manager that wrote the live value
     at: str = ""  # time of that write
     has_changed_in_git: bool = False  # Git changed the field since the last sync, so the new value is intended
+
+    @property
+    def labeled_text(self) -> str:
+        """The text after the label of its kind. Texts about a change in Git say so themselves."""
+        return self.text if self.kind is CauseKind.CHANGED_IN_GIT else f"{self.kind.label}: {self.text}"
 
     @property
     def location(self) -> str:

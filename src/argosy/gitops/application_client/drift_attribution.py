@@ -1,6 +1,6 @@
 """Attributes drift to its authors from status and managedFields, without rendering.
 
-In: an Application, its live objects. Out: a text such as `1 object differs: 1 your change`, or empty. Never: reports
+In: an Application, its live objects. Out: a text such as `1 object differs: 1 changed in Git`, or empty. Never: reports
 what is not certain; asks a cluster; renders.
 """
 
@@ -24,7 +24,7 @@ from argosy.kube.resource_key import ResourceKey
 GetLive = Callable[[ResourceKey], Manifest | None]
 DriftFingerprint = tuple[Any, ...]
 T = TypeVar("T")
-YOUR_CHANGE: Final = "your change"
+CHANGED_IN_GIT: Final = "changed in Git"
 CREATE, PRUNE, DELETED = "to create", "to prune", "deleted in the cluster"
 MAX_OBJECTS: Final = 500  # objects per Application; above it nothing is attributed
 MAX_CACHED_APPLICATIONS: Final = 10_000  # Applications
@@ -118,7 +118,7 @@ def _find_author(app: Application, resource: Mapping[str, Any], live: Manifest |
         return ""  # perhaps not readable
     managers = _list_managers_since(live, app.state.finished or app.state.started if app.state else "")
     if is_new_commit:
-        return YOUR_CHANGE if not managers else ""
+        return CHANGED_IN_GIT if not managers else ""
     return f"by {managers[-1]}" if managers else ""
 
 

@@ -105,7 +105,7 @@ async def test_a_stand_in_of_argo_cd_delivers_nothing(cluster: Cluster) -> None:
     check = await controllers(cluster)
     assert check.mark is CheckState.BAD
     assert check.text == (
-        "nobody delivers: the Argo CD here is simulated, and no argosy controller runs; start argosy controller"
+        "no engine delivers: the Argo CD here is simulated, and no argosy controller runs; start argosy controller"
     )
 
 
@@ -113,7 +113,7 @@ async def test_a_controller_that_stopped_a_moment_ago_delivers_nothing(cluster: 
     await create_lease(cluster, "", 30)
     check = await controllers(cluster, application(40))
     assert check.mark is CheckState.BAD
-    assert check.text == "nobody delivers: no argosy controller and no Argo CD runs; start argosy controller"
+    assert check.text == "no engine delivers: no argosy controller and no Argo CD runs; start argosy controller"
 
 
 async def test_a_cluster_where_neither_is_installed_delivers_nothing(cluster: Cluster) -> None:

@@ -47,10 +47,10 @@ def kind(facts: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
     "facts, difference, expected",
     [
         (evidence({"size": 1}), SIZE, CauseKind.OTHER_CONTROLLER),
-        (evidence({"size": 2}), OURS, CauseKind.YOUR_CHANGE),
-        (evidence({"size": 3}), SIZE, CauseKind.YOUR_CHANGE),  # both have moved: a sync brings the new value
-        (evidence({}), OURS, CauseKind.YOUR_CHANGE),
-        (evidence(), OURS, CauseKind.YOUR_CHANGE),
+        (evidence({"size": 2}), OURS, CauseKind.CHANGED_IN_GIT),
+        (evidence({"size": 3}), SIZE, CauseKind.CHANGED_IN_GIT),  # both have moved: a sync brings the new value
+        (evidence({}), OURS, CauseKind.CHANGED_IN_GIT),
+        (evidence(), OURS, CauseKind.CHANGED_IN_GIT),
         (evidence(), SIZE, CauseKind.OTHER_CONTROLLER),
         (evidence(), SIZE._replace(manager="", since=""), CauseKind.UNKNOWN),
         (evidence({"size": 1}), OURS, CauseKind.UNKNOWN),
@@ -60,10 +60,14 @@ def kind(facts: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
         (evidence({"size": 1}, predicted=manifest(size=2), with_defaults=manifest(size=1)), OURS, CauseKind.WEBHOOK),
         (evidence(rejected_fields={"spec.size": "field is immutable"}), OURS, CauseKind.IMMUTABLE),
         (evidence(rejected_fields={"spec.size": "Invalid value: 1: too small"}), OURS, CauseKind.REFUSED),
-        (evidence(rejected_fields={"spec.other": "field is immutable"}), OURS, CauseKind.YOUR_CHANGE),
+        (evidence(rejected_fields={"spec.other": "field is immutable"}), OURS, CauseKind.CHANGED_IN_GIT),
         (evidence(on_default_branch=manifest(size=2), default_branch="main", ref="old"), OURS, CauseKind.STALE_BRANCH),
-        (evidence(on_default_branch=manifest(size=5), default_branch="main", ref="old"), OURS, CauseKind.YOUR_CHANGE),
-        (evidence(on_default_branch=manifest(size=2)), OURS, CauseKind.YOUR_CHANGE),  # it follows the default branch
+        (
+            evidence(on_default_branch=manifest(size=5), default_branch="main", ref="old"),
+            OURS,
+            CauseKind.CHANGED_IN_GIT,
+        ),
+        (evidence(on_default_branch=manifest(size=2)), OURS, CauseKind.CHANGED_IN_GIT),  # it follows the default branch
         # nobody asks for it, it is compared
         (evidence({"size": 2}, other_revision="v1"), OURS, CauseKind.OTHER_REVISION),
         (evidence({"size": 1}, other_revision="v1"), SIZE, CauseKind.OTHER_CONTROLLER),
@@ -87,7 +91,7 @@ def test_a_field_that_only_git_has_was_never_there_or_was_taken_away() -> None:
     dropped = Evidence("models", Pair(KEY, manifest(size=1), manifest({"size": 1}), differs=True), predicted=manifest())
     (cause,) = find_causes(gone, [absent])
     assert (cause.kind, cause.manager) == (CauseKind.OTHER_CONTROLLER, "tuner")
-    assert kind(new, absent) is CauseKind.YOUR_CHANGE
+    assert kind(new, absent) is CauseKind.CHANGED_IN_GIT
     assert kind(dropped, absent) is CauseKind.UNKNOWN_FIELD
 
 

@@ -113,7 +113,7 @@ def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try
     application = app(
         sync="OutOfSync",
         spec={"syncPolicy": {"automated": {}}},
-        differing_fields=(differs("ConfigMap", "/data/a", CauseKind.YOUR_CHANGE),),
+        differing_fields=(differs("ConfigMap", "/data/a", CauseKind.CHANGED_IN_GIT),),
         status={"operationState": state},
     )
     fix = advised("AGY515", view(application))
@@ -124,11 +124,11 @@ def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try
 def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_information() -> None:
     state = {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}
     severities = {}
-    for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.YOUR_CHANGE):
+    for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.CHANGED_IN_GIT):
         differing = (differs("ConfigMap", "/data/a", kind, "kubectl-edit"),)
         (finding,) = diagnose_installation(view(app(sync="OutOfSync", differing_fields=differing, status=state)))
         severities[kind] = finding.severity
-    assert severities == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.YOUR_CHANGE: Severity.INFO}
+    assert severities == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.CHANGED_IN_GIT: Severity.INFO}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _render_fields(differing_object: DifferingObject, screen: TerminalOutput) ->
     rows = []
     for field in differing_object.fields:
         cause = differing_object.causes.get(field.pointer)
-        description = f"{cause.kind.label}: {cause.text}{_render_location(cause)}" if cause else _render_author(field)
+        description = f"{cause.labeled_text}{_render_location(cause)}" if cause else _render_author(field)
         rows.append((_render_path(field.pointer), _render_change(field), description))
     rows += [
         (

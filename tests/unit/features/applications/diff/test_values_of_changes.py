@@ -25,13 +25,13 @@ def differing(name: str, live: str = "a: 1\n", desired: str = "a: 2\n", **causes
 
 def test_what_is_deleted_stands_first_and_is_called_so() -> None:
     changes = build_changes(
-        APP, [differing("b", a=CauseKind.YOUR_CHANGE), differing("z", desired=""), differing("c", live="")]
+        APP, [differing("b", a=CauseKind.CHANGED_IN_GIT), differing("z", desired=""), differing("c", live="")]
     )
     assert [(change.name, change.deed) for change in changes] == [("z", "prune"), ("b", "update"), ("c", "create")]
 
 
 def test_mine_and_the_clusters_are_told_apart() -> None:
-    one = differing("b", mine=CauseKind.YOUR_CHANGE, theirs=CauseKind.OTHER_CONTROLLER)
+    one = differing("b", mine=CauseKind.CHANGED_IN_GIT, theirs=CauseKind.OTHER_CONTROLLER)
     (our_change,), (cluster_change,) = build_changes(APP, [one], "mine"), build_changes(APP, [one], "cluster")
     assert [field.path for field in our_change.fields] == ["mine"]
     assert [field.path for field in cluster_change.fields] == ["theirs"]
