@@ -19,68 +19,70 @@ except ImportError:
 FOLDER = Path(__file__).resolve().parents[2]
 
 
-class Broken(Exception):
+class InvalidYaml(Exception):
     """Invalid YAML; the message contains the line."""
 
 
-class Loader(yaml.SafeLoader):
+class UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen:
+            if key.value in seen_keys:
                 raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
-            seen.add(key.value)
+            seen_keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
-def parse(text: str) -> list[Any]:
+def parse_documents(text: str) -> list[Any]:
     try:
-        return [document for document in yaml.load_all(text, Loader) if document is not None]
+        return [document for document in yaml.load_all(text, UniqueKeyLoader) if document is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        raise Broken(f"line {mark.line + 1}: {error.problem}" if mark else str(error.problem)) from None
+        raise InvalidYaml(f"line {mark.line + 1}: {error.problem}" if mark else str(error.problem)) from None
     except yaml.YAMLError as error:
-        raise Broken(" ".join(str(error).split())) from None
+        raise InvalidYaml(" ".join(str(error).split())) from None
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read_mappings(path: Path) -> list[dict[str, Any]]:
     """Return the mappings of a file. Exit on invalid YAML, which the linter reports."""
     try:
-        return [document for document in parse(path.read_text(encoding="utf-8")) if isinstance(document, dict)]
-    except (Broken, UnicodeDecodeError, OSError) as error:
-        sys.exit(f"{shown(path)}: {error}")
+        return [
+            document for document in parse_documents(path.read_text(encoding="utf-8")) if isinstance(document, dict)
+        ]
+    except (InvalidYaml, UnicodeDecodeError, OSError) as error:
+        sys.exit(f"{format_path(path)}: {error}")
 
 
-def rendered(folder: Path) -> dict[str, list[dict[str, Any]]]:
+def read_environments(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the manifests of each environment from the output of render.sh."""
-    found = {path.stem: read(path) for path in sorted(folder.glob("*.yaml"))}
-    return found or sys.exit(f"{folder}: nothing was rendered; run pipelines/scripts/render.sh first")
+    environments = {path.stem: read_mappings(path) for path in sorted(folder.glob("*.yaml"))}
+    return environments or sys.exit(f"{folder}: nothing was rendered; run pipelines/scripts/render.sh first")
 
 
-def shown(path: Path) -> str:
+def format_path(path: Path) -> str:
     return str(path.relative_to(FOLDER)) if path.is_relative_to(FOLDER) else str(path)
 
 
-def name_of(manifest: dict[str, Any]) -> str:
-    return f"{manifest.get('kind')}/{dig(manifest, 'metadata', 'name')}"
+def format_name(manifest: dict[str, Any]) -> str:
+    return f"{manifest.get('kind')}/{get_nested(manifest, 'metadata', 'name')}"
 
 
-def dig(value: Any, *path: str) -> Any:
+def get_nested(value: Any, *path: str) -> Any:
     """Return the value at the path, or None: a manifest under test may have any structure."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
-def walk(value: Any) -> Iterator[dict[str, Any]]:
+def iterate_mappings(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every mapping in a document."""
     if isinstance(value, dict):
         yield value
     for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from walk(child)
+        yield from iterate_mappings(child)
 
 
-def conclude(findings: list[str], checked: str) -> None:
+def report(findings: list[str], checked: str) -> None:
     for finding in findings:
         print(f"✗ {finding}")
     if findings:

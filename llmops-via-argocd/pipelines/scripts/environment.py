@@ -10,23 +10,26 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from documents import dig, name_of
+from documents import format_name, get_nested
 
 Manifest = dict[str, Any]
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 WAVE = "argocd.argoproj.io/sync-wave"
 
 
-def amount(quantity: Any) -> Decimal | None:
+def parse_quantity(quantity: Any) -> Decimal | None:
     """Convert a quantity to a number; None if it is not a quantity."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", str(quantity))
-    if not found or found[2] not in (*UNITS, "m"):
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", str(quantity))
+    if not match or match[2] not in (*UNITS, "m"):
         return None
-    return Decimal(found[1]) / 1000 if found[2] == "m" else Decimal(found[1]) * UNITS[found[2]]
+    return Decimal(match[1]) / 1000 if match[2] == "m" else Decimal(match[1]) * UNITS[match[2]]
 
 
-def check_environment(manifests: list[Manifest], expected: dict[str, Any], offered: list[str]) -> Iterator[str]:
-    runtimes = {dig(each, "metadata", "name") for each in of_kind("ServingRuntime", manifests)} | set(offered)
+def check_environment(
+    manifests: list[Manifest], expected: dict[str, Any], cluster_runtimes: list[str]
+) -> Iterator[str]:
+    runtimes = {get_nested(runtime, "metadata", "name") for runtime in select_kind("ServingRuntime", manifests)}
+    runtimes |= set(cluster_runtimes)
     for manifest in manifests:
         findings = list(check_names(manifest, expected))
         if manifest.get("kind") == "InferenceService":
@@ -35,71 +38,72 @@ def check_environment(manifests: list[Manifest], expected: dict[str, Any], offer
             findings += check_runtime(manifest, runtimes)
         if manifest.get("kind") == "ServingRuntime":
             findings += check_arguments(manifest)
-        yield from (f"{name_of(manifest)}: {finding}" for finding in findings)
-    if not of_kind("InferenceService", manifests):
+        yield from (f"{format_name(manifest)}: {finding}" for finding in findings)
+    if not select_kind("InferenceService", manifests):
         yield "there is no InferenceService"
     yield from check_waves(manifests)
 
 
-def of_kind(kind: str, manifests: list[Manifest]) -> list[Manifest]:
-    return [each for each in manifests if each.get("kind") == kind]
+def select_kind(kind: str, manifests: list[Manifest]) -> list[Manifest]:
+    return [manifest for manifest in manifests if manifest.get("kind") == kind]
 
 
 def check_names(manifest: Manifest, expected: dict[str, Any]) -> Iterator[str]:
-    if not str(dig(manifest, "metadata", "name")).startswith(expected["prefix"]):
+    if not str(get_nested(manifest, "metadata", "name")).startswith(expected["prefix"]):
         yield f"the name does not begin with {expected['prefix']}"
-    if (namespace := dig(manifest, "metadata", "namespace")) != expected["namespace"]:
+    if (namespace := get_nested(manifest, "metadata", "namespace")) != expected["namespace"]:
         yield f"the namespace is {namespace}, not {expected['namespace']}"
 
 
 def check_replicas(service: Manifest, expected: dict[str, int]) -> Iterator[str]:
-    least, most = (dig(service, "spec", "predictor", field) for field in ("minReplicas", "maxReplicas"))
-    if not isinstance(least, int) or not isinstance(most, int):
-        yield f"minReplicas {least!r} and maxReplicas {most!r} must be numbers"
-    elif not expected["least"] <= least <= most <= expected["most"]:
-        yield f"replicas {least} to {most} are not within {expected['least']} to {expected['most']}"
+    minimum, maximum = (get_nested(service, "spec", "predictor", field) for field in ("minReplicas", "maxReplicas"))
+    if not isinstance(minimum, int) or not isinstance(maximum, int):
+        yield f"minReplicas {minimum!r} and maxReplicas {maximum!r} must be numbers"
+    elif not expected["least"] <= minimum <= maximum <= expected["most"]:
+        yield f"replicas {minimum} to {maximum} are not within {expected['least']} to {expected['most']}"
 
 
 def check_resources(service: Manifest, expected: dict[str, Any]) -> Iterator[str]:
-    resources = dig(service, "spec", "predictor", "model", "resources")
-    for name, most in expected.items():
-        limit, request = dig(resources, "limits", name), dig(resources, "requests", name)
-        limited, requested, largest = amount(limit), amount(request), amount(most)
-        if limited is None or requested is None or largest is None:
+    resources = get_nested(service, "spec", "predictor", "model", "resources")
+    for name, maximum in expected.items():
+        limit, request = get_nested(resources, "limits", name), get_nested(resources, "requests", name)
+        limit_amount, request_amount, max_amount = map(parse_quantity, (limit, request, maximum))
+        if limit_amount is None or request_amount is None or max_amount is None:
             yield f"{name}: the request {request} or the limit {limit} is not a quantity"
-        elif not 0 < limited <= largest:
-            yield f"{name}: the limit {limit} is more than the {most} that expectations.yaml allows"
-        elif requested > limited:
+        elif not 0 < limit_amount <= max_amount:
+            yield f"{name}: the limit {limit} is more than the {maximum} that expectations.yaml allows"
+        elif request_amount > limit_amount:
             yield f"{name}: the request {request} is more than the limit {limit}"
 
 
 def check_runtime(service: Manifest, runtimes: set[str]) -> Iterator[str]:
-    if (runtime := dig(service, "spec", "predictor", "model", "runtime")) not in runtimes:
-        known = ", ".join(sorted(map(str, runtimes))) or "none"
-        yield f"the runtime {runtime} does not exist, only {known}; namePrefix does not change this field"
+    if (runtime := get_nested(service, "spec", "predictor", "model", "runtime")) not in runtimes:
+        known_runtimes = ", ".join(sorted(map(str, runtimes))) or "none"
+        yield f"the runtime {runtime} does not exist, only {known_runtimes}; namePrefix does not change this field"
 
 
 def check_arguments(runtime: Manifest) -> Iterator[str]:
     """A separate value belongs to the flag before it; a patch at the wrong position breaks this pair."""
-    for container in dig(runtime, "spec", "containers") or []:
-        arguments = [str(each) for each in dig(container, "args") or []]
-        for before, argument in zip(["", *arguments], arguments, strict=False):
-            if not argument.startswith("-") and not (before.startswith("--") and "=" not in before):
-                yield f"the argument {argument} follows {before or 'nothing'}, which takes no value"
+    for container in get_nested(runtime, "spec", "containers") or []:
+        arguments = [str(argument) for argument in get_nested(container, "args") or []]
+        for previous, argument in zip(["", *arguments], arguments, strict=False):
+            if not argument.startswith("-") and not (previous.startswith("--") and "=" not in previous):
+                yield f"the argument {argument} follows {previous or 'nothing'}, which takes no value"
         for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
             if flag == "--max-model-len" and not value.isdigit():
                 yield f"--max-model-len is followed by {value or 'nothing'}, not by a number"
 
 
-def wave_of(manifest: Manifest) -> int:
-    text = str((dig(manifest, "metadata", "annotations") or {}).get(WAVE, "0"))
+def read_wave(manifest: Manifest) -> int:
+    text = str((get_nested(manifest, "metadata", "annotations") or {}).get(WAVE, "0"))
     return int(text) if re.fullmatch(r"-?\d+", text) else 0
 
 
 def check_waves(manifests: list[Manifest]) -> Iterator[str]:
     """The dependencies of a model must be in an earlier wave: Argo CD waits between waves, not within a wave."""
-    services = of_kind("InferenceService", manifests)
-    first = min(map(wave_of, services), default=0)
+    services = select_kind("InferenceService", manifests)
+    first = min(map(read_wave, services), default=0)
     for manifest in manifests:
-        if services and manifest.get("kind") != "InferenceService" and wave_of(manifest) >= first:
-            yield f"{name_of(manifest)}: wave {wave_of(manifest)} is not before the InferenceService's wave {first}"
+        wave = read_wave(manifest)
+        if services and manifest.get("kind") != "InferenceService" and wave >= first:
+            yield f"{format_name(manifest)}: wave {wave} is not before the InferenceService's wave {first}"

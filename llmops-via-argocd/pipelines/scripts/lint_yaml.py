@@ -9,22 +9,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from documents import FOLDER, Broken, conclude, parse, shown
+from documents import FOLDER, InvalidYaml, format_path, parse_documents, report
 
 NEEDS_VALUE = ("add", "replace", "test")
 NEEDS_FROM = ("move", "copy")
 
 
 def lint_text(text: str) -> list[str]:
-    found = []
+    findings = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.endswith("\r"):
-            found.append(f"line {number}: Windows line ending; use LF")
+            findings.append(f"line {number}: Windows line ending; use LF")
         elif line != line.rstrip():
-            found.append(f"line {number}: spaces at the end")
+            findings.append(f"line {number}: spaces at the end")
         if "\t" in line[: len(line) - len(line.lstrip())]:
-            found.append(f"line {number}: a tab in the indentation")
-    return found if text.endswith("\n") else [*found, "no line break at the end"]
+            findings.append(f"line {number}: a tab in the indentation")
+    return findings if text.endswith("\n") else [*findings, "no line break at the end"]
 
 
 def lint_operation(operation: Any) -> str:
@@ -46,14 +46,14 @@ def lint_patch(patch: Any) -> list[str]:
     if "patch" not in patch:
         return [] if "path" in patch else ["neither patch nor path; is it indented like the target?"]
     try:
-        documents = parse(str(patch["patch"]))
-    except Broken as error:
+        documents = parse_documents(str(patch["patch"]))
+    except InvalidYaml as error:
         return [f"{error}; is everything indented correctly?"]
     if len(documents) == 1 and isinstance(documents[0], list):
         if "target" not in patch:
             return ["a list of operations needs a target"]
-        return [finding for each in documents[0] if (finding := lint_operation(each))]
-    is_manifest = documents and all(isinstance(each, dict) for each in documents)
+        return [finding for operation in documents[0] if (finding := lint_operation(operation))]
+    is_manifest = documents and all(isinstance(document, dict) for document in documents)
     return [] if is_manifest else ["neither operations nor a manifest"]
 
 
@@ -63,20 +63,20 @@ def lint_document(document: Any) -> list[str]:
     if document.get("kind") not in ("Kustomization", "Component"):
         return []
     patches = document.get("patches") or []
-    return [f"patch {number}: {each}" for number, patch in enumerate(patches, 1) for each in lint_patch(patch)]
+    return [f"patch {number}: {finding}" for number, patch in enumerate(patches, 1) for finding in lint_patch(patch)]
 
 
 def lint(path: Path) -> list[str]:
     text = path.read_bytes().decode("utf-8", "replace")
-    found = lint_text(text)
+    findings = lint_text(text)
     try:
-        for document in parse(text):
-            found += lint_document(document)
-    except Broken as error:
-        found.append(str(error))
-    return [f"{shown(path)}: {each}" for each in found]
+        for document in parse_documents(text):
+            findings += lint_document(document)
+    except InvalidYaml as error:
+        findings.append(str(error))
+    return [f"{format_path(path)}: {finding}" for finding in findings]
 
 
 if __name__ == "__main__":
     files = sorted(path for pattern in ("*.yaml", "*.yml") for path in FOLDER.rglob(pattern))
-    conclude([finding for path in files for finding in lint(path)], f"{len(files)} YAML files are well formed")
+    report([finding for path in files for finding in lint(path)], f"{len(files)} YAML files are well formed")

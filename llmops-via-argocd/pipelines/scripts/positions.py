@@ -10,38 +10,40 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from documents import Broken, dig, parse, read
+from documents import InvalidYaml, get_nested, parse_documents, read_mappings
 
 POSITION = re.compile(r"(/spec/containers/(\d+)/args)/(\d+)")
 
 
-def check_positions(overlay: Path, originals: list[dict[str, Any]]) -> Iterator[str]:
-    for patch in read(overlay / "kustomization.yaml")[0].get("patches") or []:
-        operations = operations_of(patch)
-        tested = {str(each.get("path")).rpartition("/")[0] for each in operations if each.get("op") == "test"}
+def check_positions(overlay: Path, base_manifests: list[dict[str, Any]]) -> Iterator[str]:
+    for patch in read_mappings(overlay / "kustomization.yaml")[0].get("patches") or []:
+        operations = read_operations(patch)
+        tested_lists = {str(entry.get("path")).rpartition("/")[0] for entry in operations if entry.get("op") == "test"}
         for operation in operations:
-            found = POSITION.fullmatch(str(operation.get("path")))
-            if not found or operation.get("op") == "test":
+            match = POSITION.fullmatch(str(operation.get("path")))
+            if not match or operation.get("op") == "test":
                 continue
-            length = len(arguments_of(dig(patch, "target"), originals, int(found[2])))
-            index = int(found[3])
+            length = len(read_arguments(get_nested(patch, "target"), base_manifests, int(match[2])))
+            index = int(match[3])
             if index >= length + (operation.get("op") == "add"):
-                yield f"{found[0]}: base has {length} arguments, counted from 0"
-            elif found[1] not in tested:
-                yield f"{found[0]}: put a test of args/{max(index - 1, 0)} before it, to detect a changed order"
+                yield f"{match[0]}: base has {length} arguments, counted from 0"
+            elif match[1] not in tested_lists:
+                yield f"{match[0]}: put a test of args/{max(index - 1, 0)} before it, to detect a changed order"
 
 
-def operations_of(patch: Any) -> list[dict[str, Any]]:
+def read_operations(patch: Any) -> list[dict[str, Any]]:
     try:
-        documents = parse(str(dig(patch, "patch") or ""))
-    except Broken:
+        documents = parse_documents(str(get_nested(patch, "patch") or ""))
+    except InvalidYaml:
         return []
-    return [each for document in documents if isinstance(document, list) for each in document if isinstance(each, dict)]
+    lists = [document for document in documents if isinstance(document, list)]
+    return [operation for entries in lists for operation in entries if isinstance(operation, dict)]
 
 
-def arguments_of(target: Any, originals: list[dict[str, Any]], container: int) -> list[str]:
-    for original in originals:
-        if original.get("kind") == dig(target, "kind") and dig(original, "metadata", "name") == dig(target, "name"):
-            containers = dig(original, "spec", "containers") or []
-            return list(dig(containers[container], "args") or []) if container < len(containers) else []
+def read_arguments(target: Any, base_manifests: list[dict[str, Any]], container: int) -> list[str]:
+    for manifest in base_manifests:
+        has_name = get_nested(manifest, "metadata", "name") == get_nested(target, "name")
+        if has_name and manifest.get("kind") == get_nested(target, "kind"):
+            containers = get_nested(manifest, "spec", "containers") or []
+            return list(get_nested(containers[container], "args") or []) if container < len(containers) else []
     return []

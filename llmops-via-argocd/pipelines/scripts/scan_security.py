@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from documents import FOLDER, conclude, dig, name_of, rendered, shown, walk
+from documents import FOLDER, format_name, format_path, get_nested, iterate_mappings, read_environments, report
 
 CREDENTIALS = {
     "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
@@ -33,9 +33,10 @@ RIGHTS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 def scan_text(path: Path) -> Iterator[str]:
     text = path.read_bytes().decode("utf-8", "replace")
     for number, line in enumerate(text.splitlines(), 1):
-        for what, pattern in CREDENTIALS.items():
+        for credential, pattern in CREDENTIALS.items():
             if re.search(pattern, line):
-                yield f"{shown(path)}: line {number}: looks like {what}; remove it and replace the credential"
+                line_name = f"{format_path(path)}: line {number}"
+                yield f"{line_name}: looks like {credential}; remove it and replace the credential"
 
 
 def scan_secret(manifest: dict[str, Any]) -> Iterator[str]:
@@ -81,9 +82,9 @@ def scan_manifest(manifest: dict[str, Any]) -> Iterator[str]:
         yield "grants permissions; a model needs none, and setup_scripts grants those of Argo CD"
     if kind == "Secret":
         yield from scan_secret(manifest)
-    if kind == "SealedSecret" and "replace-me" in (dig(manifest, "spec", "encryptedData") or {}).values():
+    if kind == "SealedSecret" and "replace-me" in (get_nested(manifest, "spec", "encryptedData") or {}).values():
         yield "still has replace-me values"
-    for mapping in walk(manifest):
+    for mapping in iterate_mappings(manifest):
         if isinstance(mapping.get("containers"), list):
             yield from scan_pod(mapping)
         if str(mapping.get("storageUri", "")).startswith("oci://"):
@@ -93,11 +94,11 @@ def scan_manifest(manifest: dict[str, Any]) -> Iterator[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rendered", type=Path, help="output folder of render.sh")
-    environments = rendered(parser.parse_args().rendered)
+    environments = read_environments(parser.parse_args().rendered)
     files = [path for path in sorted(FOLDER.rglob("*")) if path.is_file() and not NOT_SCANNED & set(path.parts)]
     findings = [finding for path in files for finding in scan_text(path)]
     for environment, manifests in environments.items():
         for manifest in manifests:
-            findings += [f"{environment}: {name_of(manifest)}: {finding}" for finding in scan_manifest(manifest)]
+            findings += [f"{environment}: {format_name(manifest)}: {finding}" for finding in scan_manifest(manifest)]
     scanned = f"{len(files)} files and {len(environments)} environments"
-    conclude(findings, f"{scanned}: no credentials, no special permissions")
+    report(findings, f"{scanned}: no credentials, no special permissions")
