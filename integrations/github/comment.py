@@ -14,8 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-SECONDS = 30.0
-MOST_PAGES = 50
+TIMEOUT_SECONDS = 30.0
+MAX_PAGES = 50
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
         return 0
     try:
         issues = f"/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
-        print(f"{_told(issues, int(number), body)} the comment")
+        print(f"{_write_comment(issues, int(number), body)} the comment")
     except urllib.error.HTTPError as error:
         # The token of a pull request from a fork is read-only.
         print(f"::notice title=argosy::the comment was not written: GitHub answered {error.code}; "
@@ -36,29 +36,29 @@ def main() -> int:
     return 0
 
 
-def _told(issues: str, number: int, body: str) -> str:
-    mark = body.partition("\n")[0]
-    known = _known(f"{issues}/{number}/comments", mark)
-    if known is None:
-        _asked("POST", f"{issues}/{number}/comments", {"body": body})
+def _write_comment(issues: str, number: int, body: str) -> str:
+    marker = body.partition("\n")[0]
+    comment_id = _find_comment(f"{issues}/{number}/comments", marker)
+    if comment_id is None:
+        _request("POST", f"{issues}/{number}/comments", {"body": body})
         return "wrote"
-    _asked("PATCH", f"{issues}/comments/{known}", {"body": body})
-    return "renewed"
+    _request("PATCH", f"{issues}/comments/{comment_id}", {"body": body})
+    return "updated"
 
 
-def _known(comments: str, mark: str) -> int | None:
+def _find_comment(comments_path: str, marker: str) -> int | None:
     """Find the comment of an earlier run. Comments that quote it do not begin with the marker."""
-    for page in range(1, MOST_PAGES + 1):
-        found = _asked("GET", f"{comments}?per_page=100&page={page}")
-        for each in found:
-            if str(each.get("body") or "").startswith(mark) and each.get("user", {}).get("type") == "Bot":
-                return int(each["id"])
-        if len(found) < 100:
+    for page in range(1, MAX_PAGES + 1):
+        page_comments = _request("GET", f"{comments_path}?per_page=100&page={page}")
+        for comment in page_comments:
+            if str(comment.get("body") or "").startswith(marker) and comment.get("user", {}).get("type") == "Bot":
+                return int(comment["id"])
+        if len(page_comments) < 100:
             return None
     return None
 
 
-def _asked(verb: str, path: str, document: Any = None) -> Any:
+def _request(verb: str, path: str, document: Any = None) -> Any:
     request = urllib.request.Request(  # noqa: S310 - the address is the runner's own
         os.environ["GITHUB_API_URL"] + path,
         data=None if document is None else json.dumps(document).encode(),
@@ -70,8 +70,8 @@ def _asked(verb: str, path: str, document: Any = None) -> Any:
             "User-Agent": "argosy",
         },
     )
-    with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
-        return json.loads(answer.read())
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
+        return json.loads(response.read())
 
 
 if __name__ == "__main__":

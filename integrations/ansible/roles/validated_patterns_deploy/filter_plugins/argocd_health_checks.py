@@ -57,15 +57,15 @@ def patch(live: Any, wanted: list[Any]) -> dict[str, Any]:
     # The patch replaces the list. The test makes it fail if the list was changed after it was read. A test of the
     # resourceVersion would also fail after every change of the status.
     if entries is not None:
-        return _guarded(f"/spec/{FIELD}", entries, f"/spec/{FIELD}", result)
+        return _build_guarded_patch(f"/spec/{FIELD}", entries, f"/spec/{FIELD}", result)
     if spec is not None:
-        return _guarded("/spec", spec, f"/spec/{FIELD}", result)
+        return _build_guarded_patch("/spec", spec, f"/spec/{FIELD}", result)
     version = live["metadata"]["resourceVersion"]
-    return _guarded("/metadata/resourceVersion", version, "/spec", {FIELD: result})
+    return _build_guarded_patch("/metadata/resourceVersion", version, "/spec", {FIELD: result})
 
 
-def _guarded(tested: str, found: Any, path: str, value: Any) -> dict[str, Any]:
-    content = [{"op": "test", "path": tested, "value": found}, {"op": "add", "path": path, "value": value}]
+def _build_guarded_patch(tested_path: str, expected: Any, path: str, value: Any) -> dict[str, Any]:
+    content = [{"op": "test", "path": tested_path, "value": expected}, {"op": "add", "path": path, "value": value}]
     return {"type": "json", "content": content}
 
 
