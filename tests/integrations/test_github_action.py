@@ -195,7 +195,7 @@ def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, ho
     (first,) = host.previews()
     assert "llmops-dev" in first and "800m" in first and first in ran.summary
     ran = pull_request(runner, host, 'value: "500m"', 'value: "900m"').run(command="preview")
-    assert ran.failed == [] and "renewed the comment" in ran.printed["Comment on the pull request"]
+    assert ran.failed == [] and "updated the comment" in ran.printed["Comment on the pull request"]
     (second,) = host.previews()
     assert "900m" in second and "800m" not in second and len(host.comments) == 122
 
