@@ -1,4 +1,4 @@
-"""A resource that the tests of a folder share is open only while they run."""
+"""FolderResource: a resource that the tests of a folder share is open only while they run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = Path("/tests/browser")
 
 
 class Openings:
-    """Counts what is open, and fails to open on request."""
+    """Counts the open resources, and fails to open if `fails` is set."""
 
     def __init__(self) -> None:
         self.total = self.open = 0
@@ -50,7 +50,7 @@ def tear_down(resource: FolderResource[int], next_path: str | None, error: Excep
             steps.throw(error)  # type: ignore[attr-defined]
 
 
-def test_it_is_opened_once_for_all_tests_of_its_folder() -> None:
+def test_folder_resource_is_opened_once_for_all_tests_of_its_folder() -> None:
     openings = Openings()
     resource = FolderResource(FOLDER, openings.open_resource)
     assert resource.get() == 1
@@ -59,7 +59,7 @@ def test_it_is_opened_once_for_all_tests_of_its_folder() -> None:
 
 
 @pytest.mark.parametrize("next_path", [None, "/tests/contract/test_get.py"])
-def test_it_is_closed_before_a_test_of_another_folder_and_at_the_end(next_path: str | None) -> None:
+def test_folder_resource_is_closed_before_another_folder_and_at_session_end(next_path: str | None) -> None:
     openings = Openings()
     resource = FolderResource(FOLDER, openings.open_resource)
     resource.get()
@@ -71,7 +71,7 @@ def test_it_is_closed_before_a_test_of_another_folder_and_at_the_end(next_path: 
     assert openings.open == 0
 
 
-def test_a_failure_to_open_leaves_nothing_open_and_the_next_test_tries_again() -> None:
+def test_failed_open_leaves_nothing_open_and_is_retried_by_the_next_test() -> None:
     openings = Openings()
     openings.fails = True
     resource = FolderResource(FOLDER, openings.open_resource)

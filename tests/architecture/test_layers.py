@@ -1,7 +1,7 @@
-"""Layers, pure packages, owners of libraries, names and sizes, as ARCHITECTURE.md draws them.
+"""Check the source tree against ARCHITECTURE.md: layers, pure packages, library owners, names and sizes.
 
-Each rule is a function from a module to sentences. The second half of this file shows each rule a small source tree
-that breaks it.
+Each rule is a function from a module to messages. The second half of this file tests each rule with a small source
+tree that breaks it.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ OWNERS = {
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager"}
 FORBIDDEN_ENDINGS = ("Manager", "Helper", "Impl", "Base")
 ALLOWED_CLASSES = {
-    "Manager",  # k8s: who owns a field is called so on the wire
+    "Manager",  # k8s: the wire name of the owner of a field
     "RemoteBase",  # kustomize: a base in another repository
     "_SingleKernelSpecManager",  # Jupyter's own name for the class that it extends
     "_UninterruptedKernelManager",  # as above
@@ -154,9 +154,9 @@ class Module:
     name: str
     lines: int
     has_docstring: bool
-    imports: tuple[str, ...]  # wherever the import stands: in functions, for types only, or by name
+    imports: tuple[str, ...]  # including those in functions, for types only, and by name
     classes: tuple[str, ...]
-    functions: tuple[tuple[str, int], ...]  # each with its lines
+    functions: tuple[tuple[str, int], ...]  # name and number of lines
 
     @property
     def top(self) -> str:
@@ -175,7 +175,7 @@ class Module:
 
 
 def read_module(name: str, text: str, is_package: bool) -> Module:
-    """Its tree is walked once, for all rules, and not kept: the trees of all modules are large."""
+    """Walk the syntax tree once for all rules, and do not keep it: the trees of all modules are large."""
     tree = ast.parse(text)
     imports: list[str] = []
     classes: list[str] = []
@@ -201,7 +201,7 @@ def read_module(name: str, text: str, is_package: bool) -> Module:
 
 
 def statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """All statements, and no expressions, of which there are many more."""
+    """Yield all statements but no expressions, of which there are many more."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -239,7 +239,7 @@ def is_within(name: str, package: str) -> bool:
     return not package or name == package or name.startswith(f"{package}.")
 
 
-# -- the rules: a module in, sentences out -------------------------------------------------------------------------
+# -- the rules: each maps a module to messages ---------------------------------------------------------------------
 
 
 def imports_go_down_only(module: Module) -> Iterator[str]:
@@ -384,7 +384,7 @@ def find_circles(modules: list[Module]) -> list[list[str]]:
 
 
 def list_imported_modules(module: Module, names: set[str]) -> set[str]:
-    """With the packages around each: Python runs their `__init__` first, if the importing module is not inside."""
+    """Imported modules and their parent packages, whose `__init__` runs first if the importing module is outside."""
     imported_modules = set()
     for imported in module.imports:
         name = imported.removeprefix("argosy.")
@@ -401,24 +401,24 @@ def tree() -> list[Module]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_source_tree_keeps_the_rule(tree: list[Module], rule: Callable[[Module], Iterator[str]]) -> None:
+def test_source_tree_follows_the_rule(tree: list[Module], rule: Callable[[Module], Iterator[str]]) -> None:
     assert len(tree) > 50, "the source tree was not found"
     broken = [f"{module.name or '__init__'}: {sentence}" for module in tree for sentence in rule(module)]
     assert not broken, "\n" + "\n".join(broken)
 
 
-def test_the_lists_name_modules_that_exist(tree: list[Module]) -> None:
+def test_listed_modules_exist(tree: list[Module]) -> None:
     listed = {*PURE, *MAY_IMPORT_THE_SANDBOX, *(owner for owners in OWNERS.values() for owner in owners if owner)}
     assert [name for name in sorted(listed) if not any(is_within(module.name, name) for module in tree)] == []
 
 
-def test_no_modules_import_each_other_in_a_circle(tree: list[Module]) -> None:
+def test_source_tree_has_no_import_cycles(tree: list[Module]) -> None:
     circles = find_circles(tree)
     assert not circles, "\n".join(" → ".join(circle) for circle in circles)
 
 
-def test_addons_use_the_public_api(tree: list[Module]) -> None:
-    """Those of argosy import what a third-party add-on could: their own feature, and ADDONS_MAY_IMPORT."""
+def test_addons_import_only_the_public_api(tree: list[Module]) -> None:
+    """Built-in add-ons import only what a third-party add-on could: their own feature, and ADDONS_MAY_IMPORT."""
     assert find_private_imports(tree, ADDONS) == []
 
 
@@ -441,24 +441,24 @@ def find_private_imports(tree: list[Module], addons: tuple[str, ...]) -> list[st
     return sentences
 
 
-def test_the_tests_that_begin_first_exist() -> None:
+def test_longest_txt_names_existing_test_files() -> None:
     tests = Path(__file__).parents[1]
     names = (tests / "longest.txt").read_text().split()
     assert [name for name in names if not (tests / name).is_file()] == []
 
 
-def test_the_plan_draws_the_layers_that_are_kept() -> None:
+def test_architecture_md_draws_the_enforced_layers() -> None:
     drawn = re.findall(r"^\d+ +([a-z_. |]+)", PLAN.read_text(), re.MULTILINE)
     assert [frozenset(layer.replace("|", " ").split()) for layer in reversed(drawn)] == list(LAYERS)
 
 
-def test_the_plan_names_every_package() -> None:
+def test_architecture_md_names_every_package() -> None:
     plan = PLAN.read_text()
     packages = {package for package in LAYER_OF if package != "__main__"}
     assert {name for name in packages if f"`{name}`" not in plan and f"`{name}/`" not in plan} == set()
 
 
-# -- the rules themselves: each is shown a tree that breaks it, and one that does not ------------------------------
+# -- tests of the rules: each with a tree that breaks it, and one that does not ------------------------------------
 
 
 def apply_rule(tmp_path: Path, rule: Callable[[Module], Iterator[str]], files: dict[str, str]) -> list[str]:
@@ -532,7 +532,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("rule", "file", "text", "words"), BROKEN)
-def test_a_tree_that_breaks_a_rule_is_noticed(
+def test_rule_reports_a_violation(
     tmp_path: Path, rule: Callable[[Module], Iterator[str]], file: str, text: str, words: str
 ) -> None:
     (sentence,) = apply_rule(tmp_path, rule, {file: text})
@@ -557,11 +557,11 @@ SOUND = [
 
 
 @pytest.mark.parametrize(("file", "text"), SOUND)
-def test_a_sound_tree_is_left_alone(tmp_path: Path, file: str, text: str) -> None:
+def test_rules_report_nothing_for_a_valid_module(tmp_path: Path, file: str, text: str) -> None:
     assert [sentence for rule in RULES for sentence in apply_rule(tmp_path, rule, {file: text})] == []
 
 
-def test_an_addon_that_imports_the_engine_is_noticed(tmp_path: Path) -> None:
+def test_private_import_of_an_addon_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "features" / "mine"
     folder.mkdir(parents=True)
     (folder / "addon.py").write_text("from argosy.features.mine import deep\nfrom argosy.kube.controller import AddOn")
@@ -573,7 +573,7 @@ def test_an_addon_that_imports_the_engine_is_noticed(tmp_path: Path) -> None:
     assert "features.mine.deep imports gitops.diff.diff" in sentence
 
 
-def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:
+def test_import_cycle_is_found(tmp_path: Path) -> None:
     files = {"a.py": "import argosy.b", "b.py": "def f():\n    from argosy.c import d", "c.py": "import argosy.a"}
     files["d.py"] = "import argosy.a"
     for name, text in files.items():

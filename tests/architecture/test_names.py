@@ -1,7 +1,7 @@
-"""Names: words that the project does not use for them, and one class for each class name.
+"""Check names in the source tree: forbidden words, and one definition for each class name.
 
-A name is the word that a Kubernetes or Argo CD engineer would search for. Each rule is a function from a module to
-sentences; the second half of this file shows each rule a small source tree that breaks it.
+A name is the word that a Kubernetes or Argo CD engineer would search for. Each rule maps a name to a message, which is
+empty if the name is allowed; the second half of this file tests each rule with a name that breaks it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ FUNCTIONS = frozenset(
         "whose",
     ]
 )
-# A class is a noun of the field. These were pictures, or stood for several things.
+# A class is a noun of the field. These were metaphors, or stood for several things.
 CLASSES = frozenset(
     [
         "Asked",
@@ -122,7 +122,7 @@ CLASSES = frozenset(
 )
 # A constant says what it is and its unit: `MAX_HISTORY_ENTRIES`, `RELIST_INTERVAL_SECONDS`.
 CONSTANTS = frozenset(["LATER", "LONGEST", "MOST", "PATIENCE", "SOON", "USUAL"])
-# A module is a noun. These words of the field end in -ing.
+# A module is a noun. These technical terms end in -ing.
 NOUNS_IN_ING = frozenset(
     [
         "autoscaling",
@@ -147,7 +147,7 @@ NOUNS_IN_ING = frozenset(
         "tracking",
     ]
 )
-# Name → why it stays although a rule is against it.
+# Name → why it is exempt from the rules.
 EXCEPTIONS = {
     "done": "the word of client-go for the work queue",
     "here": "pages use it in templates",
@@ -190,7 +190,7 @@ def list_names(source: Path) -> list[Name]:
     return listed
 
 
-# -- the rules: a name in, a sentence out if it breaks one ---------------------------------------------------------
+# -- the rules: each maps a name to a message, or to "" if the name is allowed -------------------------------------
 
 
 def variables_say_what_they_hold(name: Name) -> str:
@@ -225,7 +225,7 @@ RULES: tuple[Callable[[Name], str], ...] = (
 
 
 def find_double_classes(names: list[Name]) -> list[str]:
-    """One class name, one definition. Private classes of one module are its own affair."""
+    """Find class names with more than one definition. Private classes are not checked."""
     modules: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
         if name.kind == "class" and not name.text.startswith("_"):
@@ -241,13 +241,13 @@ def names() -> list[Name]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_source_tree_keeps_the_rule(names: list[Name], rule: Callable[[Name], str]) -> None:
+def test_source_tree_follows_the_rule(names: list[Name], rule: Callable[[Name], str]) -> None:
     broken = [f"{name}: {sentence}" for name in names if (sentence := rule(name))]
     assert not broken, f"{len(broken)} names\n" + "\n".join(broken[:200])
 
 
 @pytest.mark.parametrize("folder", ["tests", "tools", "bench"])
-def test_local_variables_of_tests_say_what_they_hold(folder: str) -> None:
+def test_local_variables_of_tests_tools_and_benchmarks_follow_the_rule(folder: str) -> None:
     """Parameters and functions of tests are not checked: many are named after fixtures."""
     names = [name for name in list_names(ROOT / folder) if not name.is_parameter]
     assert names
@@ -259,7 +259,7 @@ def test_no_class_name_has_two_definitions(names: list[Name]) -> None:
     assert not double, f"{len(double)} names\n" + "\n".join(double)
 
 
-# -- the rules themselves: each is shown a name that breaks it, and names that do not ------------------------------
+# -- tests of the rules: each with a name that breaks it, and names that do not ------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -273,23 +273,23 @@ def test_no_class_name_has_two_definitions(names: list[Name]) -> None:
         ("MOST = 3", "a:1: constant MOST: say what it is, and its unit"),
     ],
 )
-def test_a_name_that_breaks_a_rule_is_noticed(text: str, sentence: str) -> None:
+def test_rule_reports_a_bad_name(text: str, sentence: str) -> None:
     assert [f"{name}: {words}" for name in read_names("a", text) for rule in RULES if (words := rule(name))] == [
         sentence
     ]
 
 
-def test_a_module_that_is_a_verb_is_noticed() -> None:
+def test_module_name_that_is_a_verb_is_reported() -> None:
     (name,) = read_names("gitops.sync.applying", "")
     assert modules_are_nouns(name) and not modules_are_nouns(name._replace(text="log_streaming"))
 
 
-def test_plain_names_are_left_alone() -> None:
+def test_rules_report_nothing_for_plain_names() -> None:
     text = "MAX_PODS = 3\nclass Reconciler:\n    def find_pods(self, key):\n        return [pod for pod in key]"
     assert [name for name in read_names("a", text) for rule in RULES if rule(name)] == []
 
 
-def test_a_class_name_with_two_definitions_is_noticed(tmp_path: Path) -> None:
+def test_class_name_with_two_definitions_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("class Pod: ...\nclass _Inner: ...")
     (tmp_path / "b.py").write_text("class Pod: ...\nclass _Inner: ...")
     assert find_double_classes(list_names(tmp_path)) == ["class Pod: a, b"]

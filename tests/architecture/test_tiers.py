@@ -1,4 +1,4 @@
-"""Every test belongs to a tier that a make target runs, and a failing test says how to look into it."""
+"""Test tiers: a make target runs each tier, and a failing test prints its logs and how to rerun it."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Run(NamedTuple):
 
 @pytest.fixture
 def pytest_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
-    """A run of pytest in this process: a process of its own would take longer to begin than to run."""
+    """Run pytest in this process: starting another process would take longer than the run."""
 
     def run(text: str, *arguments: str, **env: str) -> Run:
         out, err = io.StringIO(), io.StringIO()
         monkeypatch.chdir(write(tmp_path, text))
-        sys.modules.pop("test_some", None)  # of the run before
-        # The process has one faulthandler, and the run around this one uses it.
+        sys.modules.pop("test_some", None)  # from the previous run
+        # A process has only one faulthandler, and the outer pytest run uses it.
         words = [*PYTEST, "-p", "no:faulthandler", "--import-mode=importlib", *arguments]
         with patch.dict(os.environ, env), redirect_stdout(out), redirect_stderr(err):
             return Run(int(pytest.main(words)), out.getvalue(), err.getvalue())
@@ -75,7 +75,7 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_every_tier_is_run_by_a_make_target_of_its_name_and_ci_runs_make_test() -> None:
+def test_every_tier_has_a_make_target_and_ci_runs_make_test() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = re.split(r"^(?=[a-z-]+:)", makefile, flags=re.M)
     runs = {target.partition(":")[0]: set(re.findall(r"--tier (\w+)", target)) for target in targets}
@@ -87,7 +87,7 @@ def test_every_tier_is_run_by_a_make_target_of_its_name_and_ci_runs_make_test() 
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_tier_runs_the_tests_that_are_marked_for_it(pytest_here: Callable[..., Run], tier: str) -> None:
+def test_tier_runs_exactly_the_tests_marked_for_it(pytest_here: Callable[..., Run], tier: str) -> None:
     done = pytest_here(MARKED, "--collect-only", "--tier", tier)
     assert set(re.findall(r"::test_(\S+)", done.out)) == EXPECTED[tier]
 
@@ -95,7 +95,7 @@ def test_a_tier_runs_the_tests_that_are_marked_for_it(pytest_here: Callable[...,
 @pytest.mark.parametrize(
     "marker", ["tier('nightly')", "tier()", in_test_all("tier('test', 'nightly')"), in_test_all("tier(name='all')")]
 )
-def test_a_tier_that_nobody_runs_is_refused(pytest_here: Callable[..., Run], marker: str) -> None:
+def test_unknown_tier_marker_is_a_collection_error(pytest_here: Callable[..., Run], marker: str) -> None:
     done = pytest_here(f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n", "--tier", "test")
     assert done.code == pytest.ExitCode.INTERRUPTED
     assert f"test_some.py::test_it: no make target runs {marker}; use test, all, prove or realcluster" in done.out
@@ -109,13 +109,13 @@ def test_a_tier_that_nobody_runs_is_refused(pytest_here: Callable[..., Run], mar
         ("@pytest.mark.tier('all')\ndef test_it(): pass", "no test here is in tier 'test'; choose --tier all"),
     ],
 )
-def test_a_run_without_tests_says_why(tmp_path: Path, text: str, said: str, processes: str) -> None:
+def test_run_without_tests_prints_the_reason(tmp_path: Path, text: str, said: str, processes: str) -> None:
     command = [sys.executable, "-m", "pytest", *PYTEST, "-p", "xdist.plugin", "-n", processes, "--tier", "test"]
     env = {**os.environ, "PYTHONPATH": str(TESTS)}
     assert said in read_stdout(command, cwd=write(tmp_path, f"import pytest\n{text}\n"), env=env)
 
 
-def test_a_path_that_does_not_exist_is_named() -> None:
+def test_missing_path_is_named_in_the_error() -> None:
     command = [sys.executable, "-m", "pytest", "-n", "1", "tests/unit/no_such_folder"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
@@ -134,7 +134,7 @@ def test_the_page_has_a_title(tmp_path, request):
 
 
 @pytest.mark.parametrize("ci", ["", "true"])
-def test_a_failing_test_prints_its_story_its_logs_and_how_to_run_it_again(
+def test_failing_test_prints_its_title_logs_and_rerun_command(
     tmp_path: Path, pytest_here: Callable[..., Run], ci: str
 ) -> None:
     printed = pytest_here(FAILING, f"--basetemp={tmp_path / 'work'}", CI=ci).out
@@ -145,7 +145,7 @@ def test_a_failing_test_prints_its_story_its_logs_and_how_to_run_it_again(
     assert logs == (["could not read the title"] if ci else [])
 
 
-def test_proofs_print_the_seeds_of_tests_that_pass(tmp_path: Path, pytest_here: Callable[..., Run]) -> None:
+def test_prove_tier_prints_seeds_of_passing_tests(tmp_path: Path, pytest_here: Callable[..., Run]) -> None:
     passing = FAILING.replace("assert False", "")
     marked = passing.replace("def test", "import pytest\n\n@pytest.mark.tier('test', 'prove')\ndef test")
     for tier, is_printed in (("test", False), ("prove", True)):
@@ -170,7 +170,7 @@ def test_nothing_outside(): pass
 """
 
 
-def test_a_unit_test_that_uses_a_process_or_a_socket_is_refused(tmp_path: Path) -> None:
+def test_unit_tests_that_use_processes_or_sockets_fail(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((TESTS / "unit" / "conftest.py").read_text())
     (tmp_path / "test_import.py").write_text("import os\nos.system('true')\ndef test_after_it(): pass\n")
     options = "-rA", "--tb=line", "-p", "no:cacheprovider", "--continue-on-collection-errors"
@@ -184,7 +184,7 @@ def test_a_unit_test_that_uses_a_process_or_a_socket_is_refused(tmp_path: Path) 
     ]
 
 
-def test_the_limit_for_hangs_grows_with_patience() -> None:
+def test_hang_limit_scales_with_argosy_test_patience() -> None:
     command = [sys.executable, str(TESTS / "support" / "deadlines.py")]
     limit = read_stdout(command, cwd=TESTS, env={**os.environ, "ARGOSY_TEST_PATIENCE": f"{3 * PATIENCE_FACTOR}"})
     assert float(limit) == 3 * TEST_HANG_SECONDS

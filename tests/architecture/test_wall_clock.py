@@ -1,4 +1,4 @@
-"""The time of day is read where a date is needed. A wait, a timeout and an age use a clock that nobody sets."""
+"""Only modules that need a date read the wall clock. Waits, timeouts and ages use a monotonic clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WALL_CLOCK = {
     ("date", "today"), ("time", "gmtime"), ("time", "localtime"), ("time", "ctime"), ("time", "strftime"),
 }  # fmt: skip
 TIME_IMPORT = re.compile(r"^\s*(from|import)\b.*\b(time|datetime|date)\b", re.MULTILINE)
-# Which modules read it, and what for.
+# Module → why it reads the wall clock.
 READERS = {
     "features/notebooks/runner/written_file_digests.py": "compared with the times of files",
     "features/notebooks/runner/results.py": "written down",
@@ -54,7 +54,7 @@ READERS = {
 
 
 def reads_of_wall_clock(text: str) -> Iterator[int]:
-    """Yield the lines that name a function which reads the time of day."""
+    """Yield the line numbers of references to functions that read the wall clock."""
     tree = ast.parse(text)
     aliases = list_aliases(tree)
     for node in ast.walk(tree):
@@ -67,7 +67,7 @@ def reads_of_wall_clock(text: str) -> Iterator[int]:
 
 
 def list_aliases(tree: ast.AST) -> dict[str, str]:
-    """What modules and classes of time are called in a file → their own names."""
+    """Map the import aliases of a file to the original names."""
     aliases = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -75,7 +75,7 @@ def list_aliases(tree: ast.AST) -> dict[str, str]:
     return aliases
 
 
-def test_only_modules_that_need_a_date_read_the_time_of_day() -> None:
+def test_only_listed_modules_read_the_wall_clock() -> None:
     texts = {str(path.relative_to(SOURCE)): path.read_text() for path in SOURCE.rglob("*.py")}
     readers = {path for path, text in texts.items() if TIME_IMPORT.search(text) and any(reads_of_wall_clock(text))}
     assert readers - READERS.keys() == set(), "use time.monotonic(), asyncio.timeout() or a Clock; or say why not here"
@@ -96,6 +96,6 @@ READS = [
 
 
 @pytest.mark.parametrize("text", READS)
-def test_a_read_of_the_time_of_day_is_found(text: str) -> None:
+def test_wall_clock_read_is_found(text: str) -> None:
     assert list(reads_of_wall_clock(text)) == [1]
     assert list(reads_of_wall_clock("until = time.monotonic() + clock.now()")) == []

@@ -1,7 +1,7 @@
-"""A real browser for tests: one Chromium for all files of this folder that run one after the other, one context a test.
+"""Browser fixtures: one Chromium for consecutive test files of this folder, one browser context per test.
 
-In: Debian's Chromium and axe-core, where they are. Out: pages whose console must stay silent, and `axe`. Never: a test
-that is green because its browser was not there: it is skipped by name.
+In: Debian's Chromium and axe-core, if installed. Out: pages whose console must stay silent, and `axe`. Never: a test
+that passes because the browser is missing: it is skipped with a reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Axe = Callable[..., None]
 
 @contextlib.contextmanager
 def launch_chromium() -> Iterator[Any]:
-    """While a browser is open its event loop runs in this thread, and no test with a loop of its own can."""
+    """Launch Chromium. Its event loop occupies this thread, so tests with their own loop cannot run meanwhile."""
     executable = chromium_here()
     if executable is None:
         pytest.skip("no Chromium here; apt-get install chromium")
@@ -58,7 +58,7 @@ def chromium() -> Any:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Makes pages; what any of them writes to its console, or asks for in vain, fails the test at its end."""
+    """Factory of pages. Console errors, console warnings and failed requests fail the test at its end."""
     contexts: list[Any] = []
     noise: list[str] = []
 
@@ -67,7 +67,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         context.set_default_timeout(HANG_SECONDS * 1000)
         contexts.append(context)
         page = context.new_page()
-        page.expected = []  # parts of messages that a test expects
+        page.expected = []  # parts of console messages that a test expects
         page.on("console", lambda message: message.type in ("error", "warning") and _note(page, noise, message.text))
         page.on("pageerror", lambda error: _note(page, noise, f"error: {error}"))
         return page
@@ -85,24 +85,24 @@ def _note(page: Any, noise: list[str], text: str) -> None:
 
 @pytest.fixture
 def tab(open_page: Callable[..., Any]) -> Any:
-    """One page, in a wide window."""
+    """One page with the default wide viewport."""
     return open_page()
 
 
 @pytest.fixture(scope="session")
 def axe() -> Axe:
-    """`axe(page)`: no serious and no critical violation of WCAG 2.2 AA or of axe-core's own advice."""
+    """`axe(page)` asserts that axe-core finds no serious or critical violation (WCAG 2.2 AA and best practices)."""
     if not AXE.is_file():
         pytest.skip("no axe-core here; make install fetches it where there is npm")
     script = AXE.read_text()
 
     def check(page: Any, description: str = "", only: list[str] | None = None) -> None:
         if not page.evaluate("() => Boolean(window.axe)"):
-            page.evaluate(script)  # from the tester's side: the page's own policy stays as it is
+            page.evaluate(script)  # injected by the test: the page's content security policy stays in force
         options: dict[str, Any] = {
             "resultTypes": ["violations"],
             "iframes": False,
-        }  # outputs of notebooks have no origin
+        }  # notebook outputs are iframes without an origin
         options |= {"runOnly": only} if only else {"rules": {"target-size": {"enabled": True}}}
         report = page.evaluate("(asked) => axe.run(document, asked)", options)
         problems = [

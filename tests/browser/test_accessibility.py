@@ -1,4 +1,4 @@
-"""Everybody can use every page: axe-core in both themes, a window as wide as a phone, no script, no mouse."""
+"""Accessibility of every page: axe-core in both themes, phone width, no JavaScript, keyboard only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.demo import Demo, demo
 from support.full_site import World, world
 
 Opens = Callable[..., Any]
-pytestmark = pytest.mark.tier("all")  # test_gallery.py looks at one page with axe-core in every run
+pytestmark = pytest.mark.tier("all")  # test_gallery.py checks one page with axe-core in every run
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 APP = "/apps/openshift-gitops/llmops-staging"
@@ -76,7 +76,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture(scope="module")
 def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
-    """The cookies of who came by the printed address, and where the page is."""
+    """Base URL and cookies after signing in with the printed login URL."""
     url_match = re.search(r"(http://\S+)/enter\?code=\S+", staged.printed)
     assert url_match, staged.printed
     context = chromium.new_context()
@@ -90,8 +90,8 @@ def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_nobody_is_kept_out(open_page: Opens, signed_in: dict[str, Any], axe: Any, part: int) -> None:
-    """Many pages in one window: each window costs more than its pages."""
+def test_pages_are_accessible_at_any_width(open_page: Opens, signed_in: dict[str, Any], axe: Any, part: int) -> None:
+    """Load many pages in one window: opening a window costs more than loading a page."""
     page = open_page(**signed_in)
     page.expected += ["404 (Not Found)"]
     for path in PAGES[part::PARTS]:
@@ -102,12 +102,12 @@ def test_nobody_is_kept_out(open_page: Opens, signed_in: dict[str, Any], axe: An
         axe(page)
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
         axe(page, f"{path}, dark", only=["color-contrast"])
-        for width in (640, 320):  # a window of 1280 at 200 and at 400 per cent
+        for width in (640, 320):  # a window of 1280 px zoomed to 200 and 400 per cent
             page.set_viewport_size({"width": width, "height": 640})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{path}, {width}"
 
 
-def test_every_page_is_read_without_a_script(open_page: Opens, signed_in: dict[str, Any]) -> None:
+def test_every_page_is_readable_without_javascript(open_page: Opens, signed_in: dict[str, Any]) -> None:
     page = open_page(**signed_in, java_script_enabled=False)
     page.expected += ["404 (Not Found)"]
     for path in PAGES:
@@ -118,7 +118,7 @@ def test_every_page_is_read_without_a_script(open_page: Opens, signed_in: dict[s
         assert unseen == 0, f"{path}: a button that needs a script"
 
 
-def test_the_way_in_is_open_to_everybody(open_page: Opens, signed_in: dict[str, Any], axe: Any) -> None:
+def test_login_page_passes_axe_in_both_themes(open_page: Opens, signed_in: dict[str, Any], axe: Any) -> None:
     page = open_page(base_url=signed_in["base_url"])
     page.goto("/apps")
     assert "/login" in page.url
@@ -127,7 +127,7 @@ def test_the_way_in_is_open_to_everybody(open_page: Opens, signed_in: dict[str, 
     axe(page, "the way in, dark", only=["color-contrast"])
 
 
-def test_a_theme_is_kept(open_page: Opens, signed_in: dict[str, Any]) -> None:
+def test_choosing_a_theme_applies_it_and_stays_on_the_page(open_page: Opens, signed_in: dict[str, Any]) -> None:
     page = open_page(**signed_in)
     page.goto("/apps?view=tiles")
     page.click("[popovertarget=me]")
@@ -136,7 +136,7 @@ def test_a_theme_is_kept(open_page: Opens, signed_in: dict[str, Any]) -> None:
     assert page.url.endswith("/apps?view=tiles")
 
 
-def test_who_has_only_a_keyboard_finds_what_is_wrong_sees_why_and_syncs_it(
+def test_out_of_sync_application_is_found_diffed_and_synced_by_keyboard(
     open_page: Opens, signed_in: dict[str, Any]
 ) -> None:
     page = open_page(**signed_in)
@@ -159,7 +159,7 @@ def test_who_has_only_a_keyboard_finds_what_is_wrong_sees_why_and_syncs_it(
 
 
 def press_until(page: Any, word: str) -> None:
-    """Tab, as somebody does who looks for a button."""
+    """Press Tab until the button with this text has the focus."""
     for _ in range(150):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.innerText || ''").strip().upper() == word:
@@ -167,20 +167,20 @@ def press_until(page: Any, word: str) -> None:
     raise AssertionError(f"no way to {word} by the keyboard")
 
 
-# -- where there is nothing yet --
+# -- empty installation --
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     async def nothing(room: Any) -> None:
-        """An installation on its first day."""
+        """An empty installation."""
 
     with world(tmp_path_factory.mktemp("bare"), nothing) as opened_world:
         yield opened_world
 
 
 @pytest.mark.parametrize("path", ["/apps", "/apps?view=tiles", "/models", "/notebooks", "/environments"])
-def test_a_page_without_content_says_how_to_get_some(open_page: Opens, bare: World, axe: Any, path: str) -> None:
+def test_empty_page_says_how_to_add_content(open_page: Opens, bare: World, axe: Any, path: str) -> None:
     page = open_page()
     page.context.add_cookies(bare.cookies())
     assert page.goto(bare.url + path).status == 200
@@ -192,7 +192,7 @@ def test_a_page_without_content_says_how_to_get_some(open_page: Opens, bare: Wor
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
-def test_who_may_see_nothing_is_told_nothing(open_page: Opens, bare: World, axe: Any) -> None:
+def test_not_found_page_mentions_missing_permission_and_is_accessible(open_page: Opens, bare: World, axe: Any) -> None:
     page = open_page()
     page.expected += ["404 (Not Found)"]
     page.context.add_cookies(bare.cookies("bob"))

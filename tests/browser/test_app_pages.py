@@ -1,4 +1,4 @@
-"""Everything of one Application in a real browser: what it shows, what its buttons do, and how it changes by itself."""
+"""Pages of one Application in a real browser: content, actions and live updates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OBJECT_TABS = ("summary", "live", "desired", "last-applied", "diff", "events", "
 
 
 class Printing:
-    """What a node would tell of a container: two lines, and then whatever comes."""
+    """Fake container log: two lines, then the lines that a test adds."""
 
     def __init__(self) -> None:
         self.more: asyncio.Queue[str] = asyncio.Queue()
@@ -41,7 +41,7 @@ PRINTING = Printing()
 
 
 def shows(page: Any, path: str, place: str, word: str, *, is_there: bool = True) -> None:
-    """A page of what others must be asked for first, or hear of, shows it some time later."""
+    """Reload the page until the word appears (or disappears): its data arrives with a delay."""
     ends = time.monotonic() + HANG_SECONDS
     while (word in (text := _text(page, path, place))) is not is_there:
         assert time.monotonic() < ends, f"{path}: {word!r} {'never came' if is_there else 'stayed'}: {text}"
@@ -67,7 +67,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 async def deliver_claims(room: Room) -> None:
-    """An application that differs from Git, for the test that syncs it; and one for the test that deletes it."""
+    """Create an OutOfSync Application for the sync test, and one for the deletion test."""
     settings, extra = config_map("claims", threshold="0.8"), config_map("claims-extra", colour="blue")
     room.repository.push({"claims/settings.yaml": settings, "claims/extra.yaml": extra}, "Begin with claims")
     room.repository.push({"spare/settings.yaml": config_map("spare", a="b")})
@@ -100,20 +100,20 @@ def a_page(site: World, open_page: OpenPage, who: str = "ann", **options: Any) -
     return new_page
 
 
-# -- what it shows -------------------------------------------------------------------------------------------------
+# -- content -------------------------------------------------------------------------------------------------------
 
 
-def test_the_head_says_how_it_is_at_which_commit_and_why(page: Any) -> None:
+def test_header_shows_sync_status_commit_subject_and_reason(page: Any) -> None:
     page.goto("/apps/argocd/fraud")
     head = page.inner_text("#app-head")
     assert "OutOfSync" in head
-    assert "2 of 2 objects differ" in head or "1 to prune" in head  # by whether somebody has looked closely
-    page.wait_for_selector("#app-head:has-text('Raise the threshold of fraud')")  # told later where it took long
+    assert "2 of 2 objects differ" in head or "1 to prune" in head  # depends on whether a full diff was computed
+    page.wait_for_selector("#app-head:has-text('Raise the threshold of fraud')")  # arrives later if the lookup is slow
     assert page.title().startswith("▲ fraud")
 
 
 @pytest.mark.tier("all")
-def test_the_tree_shows_what_came_of_an_object_below_it(page: Any) -> None:
+def test_tree_nests_pods_below_their_deployment_and_links_both_ways(page: Any) -> None:
     page.goto(WEB)
     pod = page.locator("#r--Pod-ml-web-1")
     assert pod.is_visible()
@@ -126,7 +126,7 @@ def test_the_tree_shows_what_came_of_an_object_below_it(page: Any) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_tree_can_show_problems_only(page: Any) -> None:
+def test_tree_filter_shows_problems_only(page: Any) -> None:
     page.goto("/apps/argocd/ranker/tree?show=problems")
     names = page.locator("#tree .name").all_inner_texts()
     assert "ranker" in names
@@ -134,7 +134,7 @@ def test_the_tree_can_show_problems_only(page: Any) -> None:
     assert "No problems" in page.inner_text("main")
 
 
-def test_the_difference_says_who_and_where_and_what_is_deleted(page: Any) -> None:
+def test_diff_shows_cause_and_source_line_of_changes_and_pruned_objects(page: Any) -> None:
     page.goto("/apps/argocd/fraud/diff")
     text = page.inner_text("main")
     assert "will be deleted" in page.inner_text(".prune-block")
@@ -147,29 +147,29 @@ def test_the_difference_says_who_and_where_and_what_is_deleted(page: Any) -> Non
     _grow(page, ".sides .now code")
     left, right = (page.locator(f".sides .changed .{side}").bounding_box()["width"] for side in ("was", "now"))
     assert abs(left - right) < 2
-    page.goto("/apps?q=fraud")  # what was found by looking closely is known there, too
+    page.goto("/apps?q=fraud")  # the list shows the result of the full diff, too
     assert "1 field differs: 1 changed in Git, 1 to prune" in page.inner_text("main")
 
 
 def _grow(page: Any, place: str) -> None:
-    """An image with its digest is as long, and has no place to break at."""
+    """Fill cells with text as long as an image with its digest, which cannot be wrapped."""
     page.eval_on_selector_all(place, "found => found.forEach(it => it.textContent = 'a1b2c3d4'.repeat(30))")
 
 
 @pytest.mark.tier("all")
-def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
+def test_diff_with_another_revision_shows_it_and_fits_a_phone(page: Any, site: World) -> None:
     page.goto("/apps/argocd/fraud/diff")
     page.fill("#with", "main~1")
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**with=main**")
-    assert "The comparison failed" in page.inner_text("main")  # such a ref is nobody's branch
+    assert "The comparison failed" in page.inner_text("main")  # main~1 is neither a branch nor a tag
     first = site.do(_first)
     page.goto(f"/apps/argocd/fraud/diff?with={first}")
     text = page.inner_text(".diff")
-    assert "0.8" in text and "changed in Git" not in text  # somebody compares; Git asks for nothing of it
+    assert "0.8" in text and "changed in Git" not in text  # compared on request: not a pending change in Git
     assert page.locator(".diff thead th").all_inner_texts() == ["Field", "live", first[:7], "Why"]
     _grow(page, ".diff .now code")
-    for width in (1280, 390):  # the reason is never what is cut
+    for width in (1280, 390):  # the reason column is never cut off
         page.set_viewport_size({"width": width, "height": 900})
         why = page.locator(".diff .why").first.bounding_box()
         assert why["width"] > 200 and why["x"] + why["width"] <= width
@@ -182,13 +182,13 @@ async def _first(room: Room) -> str:
 
 
 @pytest.mark.tier("all")
-def test_a_ref_that_cannot_be_rendered_is_told_with_its_file(page: Any) -> None:
+def test_diff_names_the_file_of_a_render_error(page: Any) -> None:
     page.goto("/apps/argocd/broken/diff")
     assert "missing.yaml" in page.inner_text("main")
 
 
 @pytest.mark.tier("all")
-def test_the_operation_pins_what_it_waits_for_and_goes_on_before_the_eyes(site: World, open_page: OpenPage) -> None:
+def test_operation_page_shows_the_blocking_object_and_updates_live(site: World, open_page: OpenPage) -> None:
     one, other = a_page(site, open_page), a_page(site, open_page)
     for window in (one, other):
         window.goto("/apps/argocd/ranker/operation")
@@ -204,7 +204,7 @@ def test_the_operation_pins_what_it_waits_for_and_goes_on_before_the_eyes(site: 
 
 
 @pytest.mark.tier("all")
-def test_events_of_objects_and_syncs_are_one_story(page: Any, site: World) -> None:
+def test_events_page_merges_object_events_and_syncs(page: Any, site: World) -> None:
     page.goto(f"{WEB}/events")
     assert "OperationCompleted" in page.inner_text("#moments")
     assert "Deployed" in page.inner_text("#moments")
@@ -214,7 +214,7 @@ def test_events_of_objects_and_syncs_are_one_story(page: Any, site: World) -> No
 
 
 @pytest.mark.tier("all")
-def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
+def test_logs_are_filtered_and_escaped(page: Any) -> None:
     page.goto(f"{WEB}/logs?q=healthz&pod=web-1")
     assert page.locator("#log li").count() == 1
     assert "<b>GET</b> /healthz 200" in page.inner_text("#log")
@@ -222,7 +222,7 @@ def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_log_of_one_container_is_chosen_and_downloaded(page: Any) -> None:
+def test_log_of_one_container_is_selected_and_downloaded(page: Any) -> None:
     page.goto(f"{WEB}/logs")
     page.select_option("#pod", "web-1")
     page.wait_for_url("**pod=web-1**")
@@ -235,12 +235,12 @@ def test_the_log_of_one_container_is_chosen_and_downloaded(page: Any) -> None:
 
 def test_logs_are_followed_line_by_line(page: Any, site: World) -> None:
     page.goto(f"{WEB}/logs?follow=1")
-    page.wait_for_selector("#pulse[data-state=live]")  # its head follows, too
+    page.wait_for_selector("#pulse[data-state=live]")  # the header updates live, too
     site.do(lambda room: PRINTING.more.put("GET /predict 200"))
     page.wait_for_selector("#log:has-text('GET /predict 200')")
 
 
-def test_manifests_hide_what_is_secret(page: Any) -> None:
+def test_manifests_redact_secret_values(page: Any) -> None:
     for path in (f"{WEB}/manifest", f"{WEB}/manifest?side=live", f"{WEB}/r/-/Secret/ml/web?tab=live"):
         page.goto(path)
         text = page.content()
@@ -250,7 +250,7 @@ def test_manifests_hide_what_is_secret(page: Any) -> None:
 
 
 @pytest.mark.tier("all")
-def test_an_object_says_who_set_which_field_and_which_rule_judged_it(page: Any) -> None:
+def test_object_page_shows_field_managers_and_the_health_rule(page: Any) -> None:
     page.goto(f"{OBJECT}?tab=fields")
     line = page.locator("tr", has_text=".spec.replicas").first
     assert "argocd-controller" in line.inner_text() or "argosy" in line.inner_text()
@@ -260,7 +260,7 @@ def test_an_object_says_who_set_which_field_and_which_rule_judged_it(page: Any) 
 
 
 @pytest.mark.tier("all")
-def test_an_object_of_somebody_else_is_not_shown(page: Any) -> None:
+def test_object_outside_the_application_gives_404(page: Any) -> None:
     page.expected = ["404"]
     answer = page.goto(f"{WEB}/r/-/ConfigMap/argocd/argocd-cm")
     assert answer.status == 404
@@ -268,10 +268,10 @@ def test_an_object_of_somebody_else_is_not_shown(page: Any) -> None:
     assert absent.status == 404
 
 
-# -- what its buttons do -------------------------------------------------------------------------------------------
+# -- actions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_sync_of_some_resources_is_asked_for_by_the_panel(page: Any, site: World) -> None:
+def test_sync_panel_syncs_selected_resources(page: Any, site: World) -> None:
     page.goto("/apps/argocd/claims/sync")
     assert "Prune" in page.inner_text(".plan")
     page.locator("input[name=resource][value=':ConfigMap:ml/claims-extra']").uncheck()
@@ -295,7 +295,7 @@ def test_a_dry_run_changes_nothing(page: Any, site: World) -> None:
 
 
 @pytest.mark.tier("all")
-def test_replace_is_refused_without_its_word(page: Any) -> None:
+def test_replace_requires_the_confirmation_word(page: Any) -> None:
     page.expected = ["400"]
     page.goto("/apps/argocd/fraud/sync")
     page.get_by_role("checkbox", name="REPLACE").check()
@@ -304,7 +304,7 @@ def test_replace_is_refused_without_its_word(page: Any) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
+def test_rollback_shows_its_plan_restores_the_deployment_and_is_reported(page: Any, site: World) -> None:
     site.room.repository.push({"docs/settings.yaml": config_map("docs", theme="dark")}, "Go dark")
     page.goto("/apps/argocd/docs")
     page.get_by_role("button", name="Release").first.click()
@@ -329,7 +329,7 @@ def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
 
 
 def _two_clicks_from_the_list_to_the_button(page: Any) -> None:
-    """With the button itself, a rollback takes three clicks."""
+    """Reach the button in two clicks, so that a rollback takes three."""
     page.goto("/apps")
     row = page.locator("#a-argocd-docs")
     row.locator("summary").click()
@@ -339,7 +339,7 @@ def _two_clicks_from_the_list_to_the_button(page: Any) -> None:
 
 
 def _told_of_the_rollback(page: Any) -> None:
-    """Wherever somebody would otherwise be urged to bring it back."""
+    """Every page that would otherwise suggest a sync reports the rollback."""
     page.goto("/apps/argocd/docs/history")
     page.wait_for_selector("#app-banners:has-text('Rolled back to deployment 0 by ann: main still has')")
     assert page.locator("#history tbody tr").first.get_by_text("rolled back to 0").is_visible()
@@ -352,7 +352,7 @@ def _told_of_the_rollback(page: Any) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_policy_is_saved(page: Any, site: World) -> None:
+def test_sync_policy_is_saved(page: Any, site: World) -> None:
     page.goto("/apps/argocd/ranker/settings")
     page.get_by_role("checkbox", name="Automatic sync").check()
     page.get_by_role("button", name="Save").click()
@@ -361,7 +361,7 @@ def test_a_policy_is_saved(page: Any, site: World) -> None:
     assert app["spec"]["syncPolicy"]["automated"] == {"prune": False, "selfHeal": False}
 
 
-def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
+def test_restart_action_of_a_deployment_runs(page: Any, site: World) -> None:
     page.goto(OBJECT)
     page.get_by_role("button", name="restart").click()
     page.wait_for_url("**said=acted")
@@ -371,7 +371,7 @@ def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
 
 
 @pytest.mark.tier("all")
-def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
+def test_object_deletion_requires_typing_its_name(page: Any, site: World) -> None:
     page.expected = ["400"]
     page.goto(f"{WEB}/r/-/Pod/ml/web-old/delete")
     page.fill("#f-sure", "web-2")
@@ -384,7 +384,7 @@ def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
     site.do(lambda room: room.until_gone("Pod", "web-old"))
 
 
-def test_an_application_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
+def test_application_is_deleted_after_typing_its_name(page: Any, site: World) -> None:
     page.goto("/apps/argocd/spare")
     page.locator("summary[aria-label='More actions']").click()
     page.get_by_role("link", name="Delete…").click()
@@ -396,7 +396,7 @@ def test_an_application_is_deleted_by_its_name_alone(page: Any, site: World) -> 
 
 
 @pytest.mark.tier("all")
-def test_who_may_only_read_is_refused_what_changes(site: World, open_page: OpenPage) -> None:
+def test_read_only_user_gets_no_save_button_and_404_for_delete_pages(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, "rita")
     page.expected = ["404"]
     page.goto(f"{WEB}/settings")
@@ -405,11 +405,11 @@ def test_who_may_only_read_is_refused_what_changes(site: World, open_page: OpenP
     assert page.goto(f"{WEB}/r/apps/Deployment/ml/web/delete").status == 404
 
 
-# -- for everybody -------------------------------------------------------------------------------------------------
+# -- accessibility and navigation ----------------------------------------------------------------------------------
 
 
 @pytest.mark.tier("all")
-def test_every_page_is_read_without_a_script(site: World, open_page: OpenPage) -> None:
+def test_pages_work_without_javascript(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, java_script_enabled=False)
     for tab in OBJECT_TABS:
         assert page.goto(f"{OBJECT}?tab={tab}").ok, tab
@@ -423,7 +423,7 @@ def test_every_page_is_read_without_a_script(site: World, open_page: OpenPage) -
 
 
 @pytest.mark.tier("all")
-def test_what_a_demo_does_not_show_is_accessible_by_day(site: World, open_page: OpenPage, axe: Any) -> None:
+def test_pages_outside_the_demo_are_accessible_in_the_light_theme(site: World, open_page: OpenPage, axe: Any) -> None:
     page = a_page(site, open_page, color_scheme="light")
     tabs = [f"{OBJECT}?tab={tab}" for tab in ("desired", "last-applied", "logs")]
     for path in [f"{WEB}/logs", f"{WEB}/rollback?id=0", "/apps/argocd/fraud/diff", *tabs]:
@@ -432,7 +432,7 @@ def test_what_a_demo_does_not_show_is_accessible_by_day(site: World, open_page: 
 
 
 @pytest.mark.tier("all")
-def test_what_has_colours_of_its_own_is_accessible_by_night(site: World, open_page: OpenPage, axe: Any) -> None:
+def test_diff_logs_and_rollback_are_accessible_in_the_dark_theme(site: World, open_page: OpenPage, axe: Any) -> None:
     page = a_page(site, open_page, color_scheme="dark")
     diff, yaml = "/apps/argocd/fraud/diff", "/apps/argocd/fraud/diff?format=yaml"
     for path in (diff, yaml, f"{WEB}/logs", f"{WEB}/rollback?id=0"):
@@ -441,7 +441,7 @@ def test_what_has_colours_of_its_own_is_accessible_by_night(site: World, open_pa
 
 
 @pytest.mark.tier("all")
-def test_what_is_wide_fits_a_phone(site: World, open_page: OpenPage) -> None:
+def test_wide_pages_fit_a_phone(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, viewport={"width": 320, "height": 700})
     for path in (f"{WEB}/logs", "/apps/argocd/fraud/diff", f"{OBJECT}?tab=fields", f"{OBJECT}?tab=health"):
         page.goto(path)
@@ -449,7 +449,7 @@ def test_what_is_wide_fits_a_phone(site: World, open_page: OpenPage) -> None:
 
 
 @pytest.mark.tier("all")
-def test_keys_lead_through_an_application(page: Any) -> None:
+def test_keyboard_shortcuts_open_the_tabs_of_an_application(page: Any) -> None:
     page.goto(WEB)
     for key, path in (
         ("d", "diff"),
@@ -463,7 +463,7 @@ def test_keys_lead_through_an_application(page: Any) -> None:
         page.wait_for_url(f"**{WEB}/{path}")
 
 
-def test_who_is_signed_out_is_told_so_and_can_sign_in(page: Any, site: World) -> None:
+def test_signed_out_user_sees_a_notice_with_a_sign_in_link(page: Any, site: World) -> None:
     page.expected += ["404", "Failed to load resource", "MIME type", "EventSource"]
     page.goto(WEB)
     page.wait_for_selector("#pulse[data-state=live]")
@@ -476,7 +476,7 @@ def test_who_is_signed_out_is_told_so_and_can_sign_in(page: Any, site: World) ->
         site.people.gone.discard("ann")
 
 
-def test_argo_cds_addresses_lead_here(page: Any) -> None:
+def test_argocd_urls_redirect_to_the_matching_page(page: Any) -> None:
     page.goto("/applications/argocd/web")
     assert page.url.endswith(WEB)
     page.goto("/")
@@ -484,7 +484,7 @@ def test_argo_cds_addresses_lead_here(page: Any) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_head_says_who_delivers_beside_an_argo_cd(page: Any, site: World) -> None:
+def test_header_says_that_argosy_observes_while_argocd_runs(page: Any, site: World) -> None:
     site.do(_argocd_comes)
     shows(page, WEB, "#app-head", "argosy observes")
     site.do(_argocd_goes)
@@ -500,4 +500,4 @@ async def _argocd_goes(room: Room) -> None:
     async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.argocd_detection.is_removal_pending:
             await asyncio.sleep(0.01)
-    room.clock.leap(REMOVAL_GRACE_SECONDS)  # the engine waits before it takes one for gone
+    room.clock.leap(REMOVAL_GRACE_SECONDS)  # the engine waits this long before it considers Argo CD removed

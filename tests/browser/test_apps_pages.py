@@ -1,4 +1,4 @@
-"""The list of Applications in a real browser: what it says, how it is narrowed, and how it changes by itself."""
+"""The list of Applications in a real browser: content, filters, bulk actions and live updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.sample_applications import bulk, furnish
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 OpenPage = Callable[..., Any]
-pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
+pytestmark = pytest.mark.tier("all")  # except for tests that are marked otherwise below
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def names(page: Any) -> list[str]:
 
 
 @pytest.mark.tier("test")
-def test_each_row_says_how_it_is_and_why(page: Any) -> None:
+def test_rows_show_the_status_and_its_reason(page: Any) -> None:
     page.goto("/apps")
     assert names(page) == ["broken", "bulk-one", "bulk-two", "docs", "fraud", "ranker", "web"]
     assert "Healthy" in row(page, "web").inner_text()
@@ -57,7 +57,7 @@ def test_each_row_says_how_it_is_and_why(page: Any) -> None:
     assert "held" in row(page, "docs").inner_text()
 
 
-def test_a_row_opens_to_what_is_wrong_and_what_can_be_done(page: Any) -> None:
+def test_expanded_row_links_the_differing_object_and_the_diff(page: Any) -> None:
     page.goto("/apps")
     row(page, "fraud").locator("summary").click()
     opened = row(page, "fraud")
@@ -66,7 +66,7 @@ def test_a_row_opens_to_what_is_wrong_and_what_can_be_done(page: Any) -> None:
     page.wait_for_url("**/apps/argocd/fraud/diff")
 
 
-def test_a_row_is_refreshed_where_it_stands(page: Any) -> None:
+def test_row_is_refreshed_without_leaving_the_list(page: Any) -> None:
     page.goto("/apps")
     row(page, "docs").locator("summary").click()
     row(page, "docs").get_by_role("button", name="REFRESH").click()
@@ -74,7 +74,7 @@ def test_a_row_is_refreshed_where_it_stands(page: Any) -> None:
     assert "Refresh requested" in page.inner_text("#said")
 
 
-def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
+def test_filters_are_in_the_url_and_can_be_cleared(page: Any) -> None:
     page.goto("/apps")
     page.locator("#facet-health summary").click()
     page.locator("#facet-health").get_by_role("link", name="Progressing").click()
@@ -88,7 +88,7 @@ def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
     assert names(page) == ["ranker"]
 
 
-def test_a_search_is_found_by_its_reason_too(page: Any) -> None:
+def test_search_matches_the_reason_of_a_status(page: Any) -> None:
     page.goto("/apps")
     page.keyboard.press("/")
     page.keyboard.type("missing.yaml")
@@ -99,12 +99,12 @@ def test_a_search_is_found_by_its_reason_too(page: Any) -> None:
 
 def test_columns_sort_on_the_server(page: Any) -> None:
     page.goto("/apps?sort=health")
-    assert names(page)[0] == "bulk-one"  # what is missing goes before what nobody knows
+    assert names(page)[0] == "bulk-one"  # Missing sorts before Unknown
     page.goto("/apps?sort=-name")
     assert names(page)[0] == "web"
 
 
-def test_nothing_fits_is_said(page: Any) -> None:
+def test_search_without_matches_shows_a_message(page: Any) -> None:
     page.goto("/apps?q=nosuchthing")
     assert "No application matches these filters" in page.inner_text("main")
 
@@ -115,7 +115,7 @@ def test_tiles_show_the_same_applications(page: Any) -> None:
     assert "production" in row(page, "fraud").inner_text()
 
 
-def test_the_summary_names_what_needs_somebody_and_its_cells_lead_there(page: Any) -> None:
+def test_summary_lists_problem_applications_and_links_to_filtered_lists(page: Any) -> None:
     page.goto("/apps?view=summary")
     assert "broken" in page.locator(".needs-you").inner_text()
     assert "web" not in page.locator(".needs-you .name").all_inner_texts()
@@ -124,7 +124,7 @@ def test_the_summary_names_what_needs_somebody_and_its_cells_lead_there(page: An
     assert names(page) == ["ranker"]
 
 
-def test_favourites_are_this_browsers_own(page: Any, site: World, open_page: OpenPage) -> None:
+def test_favourites_are_stored_per_browser(page: Any, site: World, open_page: OpenPage) -> None:
     page.goto("/apps/argocd/docs")
     page.locator("summary[aria-label='More actions']").click()
     page.get_by_role("button", name="Favourite").click()
@@ -141,7 +141,7 @@ def test_favourites_are_this_browsers_own(page: Any, site: World, open_page: Ope
 
 
 @pytest.mark.tier("test")
-def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
+def test_bulk_sync_shows_a_plan_and_skips_running_operations(page: Any, site: World) -> None:
     page.goto("/apps")
     for name in ("bulk-one", "bulk-two", "ranker"):
         page.get_by_role("checkbox", name=f"Select {name}", exact=True).check()
@@ -155,8 +155,8 @@ def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
     page.wait_for_selector("#a-argocd-bulk-one:has-text('Synced')")
 
 
-def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -> None:
-    """Of docs, which is held: web would put back by itself what somebody changes."""
+def test_two_windows_show_drift_live(site: World, open_page: OpenPage) -> None:
+    """Changes docs, which is held: self-heal would revert a change of web."""
     site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "Synced", "docs"))
     one, other = a_page(site, open_page), a_page(site, open_page)
     for window in (one, other):
@@ -171,7 +171,7 @@ def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -
         window.wait_for_selector("#a-argocd-docs:not(:has-text('OutOfSync'))")
 
 
-def test_a_new_application_is_told_and_the_rows_stay_where_they_are(page: Any, site: World) -> None:
+def test_new_application_is_announced_and_shown_after_a_reload(page: Any, site: World) -> None:
     page.goto("/apps?q=late")
     page.wait_for_selector("#pulse[data-state=live]")
     site.do(lambda room: room.deliver("late-comer", "late"))
@@ -186,7 +186,7 @@ async def _gone(room: Room, name: str) -> None:
 
 
 @pytest.mark.tier("test")
-def test_the_list_is_read_and_narrowed_without_a_script(site: World, open_page: OpenPage) -> None:
+def test_list_is_readable_and_searchable_without_javascript(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, java_script_enabled=False)
     page.goto("/apps")
     assert "differ" in row(page, "fraud").inner_text()
@@ -195,7 +195,7 @@ def test_the_list_is_read_and_narrowed_without_a_script(site: World, open_page: 
     expect(page.locator("#rows .name")).to_have_text(["fraud"])
 
 
-def test_who_may_see_nothing_is_told_how_to_begin(site: World, open_page: OpenPage) -> None:
+def test_user_without_applications_sees_getting_started_commands(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, "bob")
     page.goto("/apps")
     assert "No applications yet" in page.inner_text("main")
@@ -203,7 +203,7 @@ def test_who_may_see_nothing_is_told_how_to_begin(site: World, open_page: OpenPa
 
 
 @pytest.mark.tier("test")
-def test_who_may_only_read_finds_no_button_to_sync(site: World, open_page: OpenPage) -> None:
+def test_read_only_user_has_no_sync_button(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, "rita")
     page.goto("/apps/argocd/fraud")
     assert page.get_by_role("link", name="APP DIFF").is_visible()
@@ -212,7 +212,7 @@ def test_who_may_only_read_finds_no_button_to_sync(site: World, open_page: OpenP
     assert "You may not sync this application" in page.inner_text("main")
 
 
-def test_a_list_of_all_states_is_accessible_and_fits_a_phone(page: Any, axe: Any) -> None:
+def test_list_with_all_states_is_accessible_and_fits_a_phone(page: Any, axe: Any) -> None:
     page.goto("/apps?sort=-sync")
     axe(page)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")

@@ -1,4 +1,4 @@
-"""Every component, in a real browser: readable by everybody, and live without getting in the way."""
+"""Page components in a real browser: accessibility, live patches, streams and keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def live(tab: Any, gallery_site: Gallery) -> Any:
 
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.tier("all"))])
 @pytest.mark.parametrize("width", [1280, pytest.param(320, marks=pytest.mark.tier("all"))])
-def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, theme: str, width: int) -> None:
+def test_gallery_is_accessible(open_page: Opens, gallery_site: Gallery, axe: Any, theme: str, width: int) -> None:
     page = open_page(viewport={"width": width, "height": 900})
     page.goto(f"{gallery_site.url}/gallery?theme={theme}")
     axe(page)
@@ -42,7 +42,7 @@ def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, t
 
 
 @pytest.mark.tier("all")
-def test_it_reads_without_a_script(open_page: Opens, gallery_site: Gallery) -> None:
+def test_gallery_is_readable_without_javascript(open_page: Opens, gallery_site: Gallery) -> None:
     page = open_page(java_script_enabled=False)
     page.goto(f"{gallery_site.url}/gallery")
     assert page.locator("h1").inner_text() == "Application fraud"
@@ -60,7 +60,7 @@ def test_a_patch_replaces_an_element_and_keeps_the_focus(live: Any, gallery_site
 
 
 @pytest.mark.tier("all")
-def test_a_patch_keeps_what_is_open(live: Any, gallery_site: Gallery) -> None:
+def test_patch_keeps_an_open_details_element_open(live: Any, gallery_site: Gallery) -> None:
     live.click("#fold-conditions summary")
     opened = "<details class='fold' id='fold-conditions'><summary>Conditions</summary><p>Three.</p></details>"
     gallery_site.patch({"fold-conditions": opened})
@@ -68,7 +68,7 @@ def test_a_patch_keeps_what_is_open(live: Any, gallery_site: Gallery) -> None:
     assert live.locator("#fold-conditions").get_attribute("open") is not None
 
 
-def test_a_form_that_is_being_written_is_left_alone(live: Any, gallery_site: Gallery) -> None:
+def test_patch_does_not_replace_a_form_being_edited(live: Any, gallery_site: Gallery) -> None:
     live.evaluate("document.getElementById('f-revision').closest('form').id = 'sync-form'")
     live.fill("#f-revision", "v1.5")
     gallery_site.patch({"sync-form": "<form id='sync-form'></form>"})
@@ -77,14 +77,14 @@ def test_a_form_that_is_being_written_is_left_alone(live: Any, gallery_site: Gal
 
 
 @pytest.mark.tier("all")
-def test_a_live_form_is_given_the_token_of_the_page(live: Any, gallery_site: Gallery) -> None:
+def test_patched_form_gets_the_csrf_token_of_the_page(live: Any, gallery_site: Gallery) -> None:
     gallery_site.patch({"chips": '<form id="chips" method="post" action="/x"><input type="hidden" name="csrf"></form>'})
     live.wait_for_selector("form#chips", state="attached")
     assert live.input_value("#chips input") == "token"
 
 
 @pytest.mark.tier("all")
-def test_the_title_and_the_favicon_follow_the_worst_state(live: Any, gallery_site: Gallery) -> None:
+def test_title_and_favicon_follow_the_page_state(live: Any, gallery_site: Gallery) -> None:
     assert live.title() == "✖ fraud · Degraded – argosy"
     assert "favicon-bad" in (live.get_attribute("#favicon", "href") or "")
     gallery_site.patch({"page-state": render_macro("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
@@ -92,7 +92,7 @@ def test_the_title_and_the_favicon_follow_the_worst_state(live: Any, gallery_sit
     assert "favicon-ok" in (live.get_attribute("#favicon", "href") or "")
 
 
-def test_a_lost_stream_is_said_and_found_again(live: Any, gallery_site: Gallery) -> None:
+def test_heartbeat_marks_the_page_stale_and_fresh_again(live: Any, gallery_site: Gallery) -> None:
     live.expected += ["Failed to load resource", "ERR_"]
     gallery_site.event("beat", {"at": "2026-11-15T12:05:00Z", "isUp": False})
     live.wait_for_selector("html.is-stale")
@@ -101,7 +101,7 @@ def test_a_lost_stream_is_said_and_found_again(live: Any, gallery_site: Gallery)
     live.wait_for_selector("html:not(.is-stale)")
 
 
-def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_site: Gallery) -> None:
+def test_silent_stream_is_replaced_by_a_new_connection(tab: Any, gallery_site: Gallery) -> None:
     gallery_site.drop()
     tab.clock.install()
     tab.goto(f"{gallery_site.url}/gallery?live=1")
@@ -113,7 +113,7 @@ def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_
     tab.wait_for_selector("#pulse[data-state=live]")
 
 
-def test_markup_in_a_patch_never_runs(live: Any, gallery_site: Gallery) -> None:
+def test_markup_in_a_patch_is_escaped(live: Any, gallery_site: Gallery) -> None:
     bad = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     gallery_site.patch({"a-argocd-fraud": row(why=bad)})
     live.wait_for_selector("#a-argocd-fraud :text('onerror')")
@@ -121,7 +121,7 @@ def test_markup_in_a_patch_never_runs(live: Any, gallery_site: Gallery) -> None:
 
 
 @pytest.mark.tier("all")
-def test_keys_are_shown_as_the_page_has_them(tab: Any, gallery_site: Gallery) -> None:
+def test_shortcut_help_lists_the_keys_of_the_page(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery")
     tab.keyboard.press("?")
     tab.wait_for_selector("dialog#keys[open]")
@@ -133,7 +133,7 @@ def test_keys_are_shown_as_the_page_has_them(tab: Any, gallery_site: Gallery) ->
 
 
 @pytest.mark.tier("all")
-def test_keys_can_be_switched_off(tab: Any, gallery_site: Gallery) -> None:
+def test_single_key_shortcuts_can_be_switched_off(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery?keys=off")
     tab.keyboard.press("?")
     assert tab.locator("dialog#keys").is_hidden()
@@ -142,7 +142,7 @@ def test_keys_can_be_switched_off(tab: Any, gallery_site: Gallery) -> None:
 
 
 @pytest.mark.tier("all")
-def test_rows_are_walked_with_j_and_k(tab: Any, gallery_site: Gallery) -> None:
+def test_j_and_k_move_between_rows(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery")
     for key in ("j", "j", "k", "j"):
         tab.keyboard.press(key)
@@ -150,7 +150,7 @@ def test_rows_are_walked_with_j_and_k(tab: Any, gallery_site: Gallery) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_tree_is_one_stop_and_walked_with_arrows(tab: Any, gallery_site: Gallery) -> None:
+def test_tree_is_one_tab_stop_and_navigated_with_arrow_keys(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery")
     assert tab.locator("[role=tree] [tabindex='0']").count() == 1
     tab.focus("[role=treeitem][tabindex='0']")
@@ -162,7 +162,7 @@ def test_a_tree_is_one_stop_and_walked_with_arrows(tab: Any, gallery_site: Galle
 
 
 @pytest.mark.tier("all")
-def test_the_palette_asks_the_server(tab: Any, gallery_site: Gallery) -> None:
+def test_palette_shows_search_results_of_the_server(tab: Any, gallery_site: Gallery) -> None:
     gallery_site.found = [
         {"kind": "application", "text": "fraud", "url": "/apps/argocd/fraud"},
         {"kind": "model", "text": "fraud model", "url": "/models/mlops/fraud"},
@@ -177,7 +177,7 @@ def test_the_palette_asks_the_server(tab: Any, gallery_site: Gallery) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_filter_is_sent_when_it_changes(tab: Any, gallery_site: Gallery) -> None:
+def test_search_is_submitted_on_enter(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery?env=production")
     tab.fill("#search-q", "churn")
     tab.keyboard.press("Enter")
@@ -185,7 +185,7 @@ def test_a_filter_is_sent_when_it_changes(tab: Any, gallery_site: Gallery) -> No
 
 
 @pytest.mark.tier("all")
-def test_the_log_follows_its_end_until_somebody_reads(tab: Any, gallery_site: Gallery) -> None:
+def test_log_follows_its_end_until_scrolled_up(tab: Any, gallery_site: Gallery) -> None:
     tab.set_viewport_size({"width": 1280, "height": 400})
     tab.goto(f"{gallery_site.url}/gallery")
     left = tab.evaluate("(log => log.scrollHeight - log.scrollTop - log.clientHeight)(document.getElementById('log'))")
@@ -195,7 +195,7 @@ def test_the_log_follows_its_end_until_somebody_reads(tab: Any, gallery_site: Ga
 
 
 @pytest.mark.tier("all")
-def test_a_closed_choice_takes_no_room_on_a_phone(open_page: Opens, gallery_site: Gallery) -> None:
+def test_clicked_facet_does_not_widen_the_page_on_a_phone(open_page: Opens, gallery_site: Gallery) -> None:
     page = open_page(viewport={"width": 320, "height": 700})
     page.goto(f"{gallery_site.url}/gallery")
     page.click("#facet-project summary")
@@ -203,8 +203,8 @@ def test_a_closed_choice_takes_no_room_on_a_phone(open_page: Opens, gallery_site
 
 
 @pytest.mark.tier("all")
-def test_of_many_pages_in_the_background_one_stays_live(open_page: Opens, gallery_site: Gallery) -> None:
-    """A browser has six connections to one place: the seventh page would wait for ever."""
+def test_many_background_pages_do_not_block_live_updates(open_page: Opens, gallery_site: Gallery) -> None:
+    """A browser opens at most six connections to one host: the stream of a seventh page would wait forever."""
     gallery_site.drop()
     first = open_page()
     pages = [first, *(first.context.new_page() for _ in range(7))]
@@ -229,7 +229,7 @@ SHOW = "() => { window.isBehind = false; document.dispatchEvent(new Event('visib
 
 
 @pytest.mark.tier("all")
-def test_a_server_that_refuses_is_said_to_be_away(tab: Any, gallery_site: Gallery) -> None:
+def test_page_is_stale_while_the_server_refuses_the_stream(tab: Any, gallery_site: Gallery) -> None:
     tab.expected += ["503", "Failed to load resource"]
     tab.clock.install()
     gallery_site.is_refusing = True

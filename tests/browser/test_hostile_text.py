@@ -1,6 +1,6 @@
-"""Texts that try to become part of a page, in every field that one shows: opened in a browser, none of them runs.
+"""Cross-site scripting: hostile text in every field that a page shows is escaped and never runs.
 
-The browser is told to ignore the content security policy: what is shown must be harmless by itself.
+The browser ignores the content security policy, so the pages must be harmless by themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MORE = (
 APPLICATION_KEY = ResourceKey("argoproj.io", "Application", CONTROL, APP)
 NO_PAGES = re.compile("/(static|live|enter|auth|stream|output|text)")
 IS_ALIKE = re.compile(r"/app-h/|\?tab=(?!live&)")  # another Application, another tab of an object
-# What a payload would make of a page, had it become a part of it.
+# Lists what an unescaped payload adds to a page: event handlers, script URLs and inline scripts.
 HARM = """html => {
   const found = [], page = new DOMParser().parseFromString(html, 'text/html');
   for (const each of page.querySelectorAll('*')) {
@@ -60,18 +60,18 @@ HARM = """html => {
 }"""
 
 
-# Words of addresses that are shown again.
+# Query parameters that pages show again.
 WORDS_SHOWN = {f"word-{name}" for name in ("q", "sort", "health", "label", "project", "revision", "tab", "pod", "with")}
-# Said by others only when they are asked.
+# Texts that are not planted in objects: they arrive with requests or from other servers.
 HEARD = {"audited", "hold-of-environment", "log", "git-message", "cluster-version", "cluster-message"}
-# What no page shows, and so cannot do harm on one.
+# Planted texts that no page shows, so that they can do no harm.
 UNSHOWN = {
-    "history-path", "history-repository",  # of a deployment its commit and what it followed are shown
-    "health-script",  # it is judged, and its faults are told
-    "info", "link", "link-title", "operation-info", "operation-info-value",  # argo's page lists them, this one does not
-    "operation-revision",  # what was synced is shown, not what was asked for
-    "resource-health",  # a page judges what lives itself
-    "role",  # of a role its groups and rules are shown
+    "history-path", "history-repository",  # pages show only the commit and the target revision of a deployment
+    "health-script",  # pages show only the errors of the script
+    "info", "link", "link-title", "operation-info", "operation-info-value",  # Argo CD's page lists them, ours does not
+    "operation-revision",  # pages show the synced revision, not the requested one
+    "resource-health",  # pages compute health from the live object
+    "role",  # pages show only the groups and rules of a role
 }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ class Served(NamedTuple):
         try:
             with urllib.request.urlopen(request, timeout=HANG_SECONDS) as response:
                 return bytes(response.read())
-        except urllib.error.HTTPError as refused:  # a page, too
+        except urllib.error.HTTPError as refused:  # an error page is checked, too
             return refused.read()
 
     def post(self, path: str, **form: str) -> int:
@@ -109,7 +109,7 @@ async def careless(request: RequestContext) -> PageResponse:
 
 
 class Printing:
-    """Of a container: whatever comes."""
+    """Fake container log: one hostile line, then the lines that a test adds."""
 
     def __init__(self) -> None:
         self.more: asyncio.Queue[str] = asyncio.Queue()
@@ -137,7 +137,7 @@ async def _served(folder: Path) -> AsyncIterator[Served]:
 
 @contextlib.asynccontextmanager
 async def _entered(world: World, repository: Path) -> AsyncIterator[Served]:
-    """As somebody whom an identity provider calls by hostile names."""
+    """Serve the pages to an SSO user with a hostile name, group and email address."""
     world.cluster.plane.subresources.pod_logs = PRINTING  # type: ignore[attr-defined]
     await world.cluster.create(_pod(await world.cluster.get(ResourceKey("", "ConfigMap", "team-a", "conf"))))
     identities = world.site.authenticator
@@ -172,7 +172,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 class Trap:
-    """A page of a browser, and whatever ran in it."""
+    """A browser page that records dialogs, requests for /ran and window.ran, which payloads would cause."""
 
     def __init__(self, chromium: Any, served: Served) -> None:
         headers = {"Authorization": served.token}
@@ -196,7 +196,7 @@ def trap(chromium: Any, served: Served) -> Iterator[Trap]:
 
 
 def plain_pages() -> list[str]:
-    """Each page once, of what is hostile."""
+    """List every page once, with addresses of the hostile objects."""
     paths = []
     for route in ROUTE_TABLE:
         if route.method != "GET" or route.is_api or NO_PAGES.search(route.path):
@@ -213,24 +213,24 @@ def plain_pages() -> list[str]:
 
 
 def asked_pages() -> list[str]:
-    """The same, with hostile words in the address."""
+    """List the same pages with hostile query parameters."""
     words = {name: f"{name}={quote(hostile('word-' + name))}" for name in WORDS}
     paths = []
     for path in plain_pages():
-        # an Application of another project than is asked for, and a deployment that is none, are not there
+        # pages of an Application answer 404 if the project or the deployment id is wrong
         query_words = [word for name, word in words.items() if "/apps/" not in path or name not in ("project", "id")]
         paths.append(f"{path}{'&' if '?' in path else '?'}{'&'.join(query_words)}")
     return paths
 
 
 @pytest.mark.tier("all")
-def test_a_careless_page_is_caught(trap: Trap) -> None:
+def test_unescaped_page_is_detected(trap: Trap) -> None:
     trap.page.goto("/careless")
     until(lambda: bool(trap.ran()), trap)
     assert trap.page.evaluate(HARM, trap.page.content())
 
 
-def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served) -> None:
+def test_pages_escape_all_hostile_text(trap: Trap, served: Served) -> None:
     trap.page.goto("/apps")
     harm, visible_words = {}, set()
     paths_with_words = [page_path for page_path in asked_pages() if not IS_ALIKE.search(page_path)]
@@ -246,7 +246,7 @@ def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served
 
 
 @pytest.mark.tier("all")
-def test_no_word_of_an_address_becomes_part_of_a_page_that_is_like_another(trap: Trap, served: Served) -> None:
+def test_similar_pages_escape_hostile_query_parameters(trap: Trap, served: Served) -> None:
     trap.page.goto("/apps")
     paths_with_words = [path for path in asked_pages() if IS_ALIKE.search(path)]
     assert len(paths_with_words) > 10
@@ -255,14 +255,14 @@ def test_no_word_of_an_address_becomes_part_of_a_page_that_is_like_another(trap:
 
 
 @pytest.mark.tier("all")
-def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
+def test_opened_pages_run_no_payload(trap: Trap) -> None:
     for path in [page_path for page_path in plain_pages() if "app-h" not in page_path]:
         trap.page.goto(path, wait_until="domcontentloaded")
         assert trap.ran() == [], path
 
 
 @pytest.mark.tier("all")
-def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served: Served) -> None:
+def test_model_answers_and_search_results_run_no_payload(trap: Trap, served: Served) -> None:
     for question, expected_text in (("[[1]]", "model-answer~"), ('{"instances": ["refuse"]}', "model-refusal~")):
         trap.page.goto("/models/team-a/thing-a")
         trap.page.get_by_label("Input").fill(question)
@@ -283,7 +283,7 @@ def until(holds: Callable[[], bool], trap: Trap) -> None:
 
 
 @pytest.mark.tier("all")
-def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:
+def test_live_updates_run_no_payload(trap: Trap, served: Served) -> None:
     before = served.do(served.cluster.get(APPLICATION_KEY))["status"]
     trap.page.goto(f"/apps/{CONTROL}/{APP}")
     changed = {"status": {"health": {"status": "Missing", "message": hostile("came-later")}}}
@@ -297,9 +297,9 @@ def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:
 
 
 @pytest.mark.tier("all")
-def test_lines_of_logs_run_as_little(trap: Trap, served: Served) -> None:
+def test_log_lines_run_no_payload(trap: Trap, served: Served) -> None:
     trap.page.goto(f"/apps/{CONTROL}/{APP}/logs?follow=1")
-    assert "log~" in (trap.page.text_content("#log") or "")  # what is below the fold has no inner text
+    assert "log~" in (trap.page.text_content("#log") or "")  # elements below the fold have no inner text
     _loop().call_soon_threadsafe(PRINTING.more.put_nowait, hostile("line-came-later"))
     until(lambda: "line-came-later~" in (trap.page.text_content("#log") or ""), trap)
     assert trap.ran() == []

@@ -1,4 +1,4 @@
-"""Models, notebooks, environments and activity, as somebody with a browser finds them."""
+"""Pages of models, notebooks, environments and activity in a real browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support import model_manifests
 from support.model_site import MachinesWorld, machines_world
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
-pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
+pytestmark = pytest.mark.tier("all")  # except for tests that are marked otherwise below
 PAGES = (
     "/models", "/models/ml/fraud", "/notebooks", "/notebooks/ml/train", "/notebooks/ml/train/runs/1", "/environments",
     "/environments/staging/promote", "/activity", "/activity?kind=sync&q=web", "/doctor",
@@ -40,7 +40,7 @@ def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., A
 # -- models --
 
 
-def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Callable[..., Any]) -> None:
+def test_models_list_shows_training_run_and_serving_state(visit: Callable[..., Any]) -> None:
     row = visit("/models").locator("#m-ml-fraud")
     text = row.inner_text()
     assert all(word in text for word in ("fraud", "Healthy", "sklearn", "pvc://models/fraud", "1/1", "train #2"))
@@ -49,7 +49,7 @@ def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Cal
 
 
 @pytest.mark.tier("test")
-def test_a_model_is_asked_and_answers_with_how_long_it_took(visit: Callable[..., Any]) -> None:
+def test_model_page_sends_input_and_shows_the_answer_with_latency(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_label("Input").fill("[[3, 4]]")
     page.get_by_role("button", name="Send").click()
@@ -59,7 +59,7 @@ def test_a_model_is_asked_and_answers_with_how_long_it_took(visit: Callable[...,
     expect(page.locator("main")).to_contain_text("curl -sS http://127.0.0.1", use_inner_text=True)
 
 
-def test_what_cannot_be_asked_is_told_beside_what_was_typed(visit: Callable[..., Any]) -> None:
+def test_invalid_model_input_shows_an_error_and_keeps_the_input(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_label("Input").fill('{"nothing": 1}')
     page.get_by_role("button", name="Send").click()
@@ -67,13 +67,13 @@ def test_what_cannot_be_asked_is_told_beside_what_was_typed(visit: Callable[...,
     assert page.get_by_label("Input").input_value() == '{"nothing": 1}'
 
 
-def test_a_probe_tells_what_each_health_path_said(visit: Callable[..., Any]) -> None:
+def test_probe_shows_the_status_of_a_health_path(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Probe").click()
     expect(page.locator("#probes")).to_contain_text("/v1/models/fraud 200")
 
 
-def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_restart_button_starts_a_rollout(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Restart").click()
     expect(page.locator("#said")).to_contain_text("Restart started")
@@ -81,13 +81,13 @@ def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWor
     assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
 
 
-def test_who_may_only_look_finds_a_command_in_place_of_buttons(visit: Callable[..., Any]) -> None:
+def test_read_only_user_sees_a_command_instead_of_buttons(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud", "rita")
     assert page.get_by_role("button", name="Send").count() == page.get_by_role("button", name="Restart").count() == 0
     assert "argosy model try fraud" in page.locator("main").inner_text()
 
 
-def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None:
+def test_models_are_hidden_from_users_without_permission(visit: Callable[..., Any]) -> None:
     page = visit("/models", "bob")
     assert "No models" in page.locator("main").inner_text()
     page.expected.append("404")
@@ -95,7 +95,7 @@ def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None
     assert "Not found" in page.title()
 
 
-def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_failing_model_updates_two_windows_live(visit: Callable[..., Any], site: MachinesWorld) -> None:
     one, other = visit("/models/ml/fraud"), visit("/models")
     for page in (one, other):
         page.locator('#pulse[data-state="live"]').wait_for()
@@ -115,7 +115,7 @@ def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[...,
 
 
 @pytest.mark.tier("test")
-def test_cells_have_sources_outputs_and_html_behind_bars(visit: Callable[..., Any]) -> None:
+def test_cells_show_sources_outputs_and_sandboxed_html(visit: Callable[..., Any]) -> None:
     page = visit("/notebooks/ml/train")
     text = page.locator("#nbcells").inner_text()
     assert "print(7)" in text and "seven" in text
@@ -128,7 +128,7 @@ def test_cells_have_sources_outputs_and_html_behind_bars(visit: Callable[..., An
     assert "model.pkl" in side and "InferenceService/fraud" in side and "alpha" in side
 
 
-def test_what_differs_from_the_golden_notebook_stands_beside_it(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_golden_notebook_diff_is_shown_side_by_side(visit: Callable[..., Any], site: MachinesWorld) -> None:
     diffs = [{"cellIndex": 1, "diffType": "output_mismatch", "severity": "major", "expected": "seven", "actual": "8"}]
     counts = {"totalCells": 2, "matchedCells": 1, "mismatchedCells": 1}
     compared = {"strategy": "normalized", "result": "failed", **counts, "diffs": diffs}
@@ -142,13 +142,13 @@ def test_what_differs_from_the_golden_notebook_stands_beside_it(visit: Callable[
     site.run(site.put({**job, "status": {**job["status"], "comparisonResult": None}}))
 
 
-def test_the_strip_leads_to_the_cell(visit: Callable[..., Any]) -> None:
+def test_cell_strip_links_to_the_cell(visit: Callable[..., Any]) -> None:
     page = visit("/notebooks/ml/train")
     page.locator("#cell-strip a").first.click()
     page.wait_for_url("**#cell-1")
 
 
-def test_another_run_can_be_asked_for(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_run_again_requests_a_new_run(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks/ml/train")
     page.get_by_role("button", name="Run again").click()
     expect(page.locator("#said")).to_contain_text("New run requested")
@@ -156,22 +156,22 @@ def test_another_run_can_be_asked_for(visit: Callable[..., Any], site: MachinesW
     assert live["metadata"]["annotations"]["mlops.dev/re-run"]
 
 
-def test_cells_appear_while_it_runs(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_cell_strip_shows_progress_of_a_running_notebook(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks/ml/train")
     page.locator('#pulse[data-state="live"]').wait_for()
     running = model_manifests.job(phase="ValidationRunning", message="Validating notebook: 3 of 6 cells done")
     site.run(site.put(running))
     page.locator("#cell-strip .is-busy").wait_for()
-    assert page.locator("#cell-strip li").count() == 5  # a text is no cell that runs
+    assert page.locator("#cell-strip li").count() == 5  # text cells do not run
     site.run(site.put(model_manifests.job()))
     page.locator("#job-state").get_by_text("Succeeded", exact=True).wait_for()
 
 
-def test_no_attack_of_a_notebook_a_model_or_a_message_runs(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_hostile_notebooks_and_models_run_no_payload(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks")
     page.expected += BEHIND_BARS
     response_urls: list[str] = []
-    page.on("response", lambda answer: response_urls.append(answer.url))  # what a policy stopped has none
+    page.on("response", lambda answer: response_urls.append(answer.url))  # a request that a policy blocks has none
     for path in ("/notebooks", "/notebooks/ml/hostile", "/models", "/models/ml/hostile", "/activity", "/doctor"):
         page.goto(site.url + path)
         page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
@@ -184,9 +184,7 @@ def test_no_attack_of_a_notebook_a_model_or_a_message_runs(visit: Callable[..., 
 
 
 @pytest.mark.tier("test")
-def test_html_of_an_output_has_no_origin_even_when_it_is_opened_alone(
-    visit: Callable[..., Any], site: MachinesWorld
-) -> None:
+def test_html_output_opened_directly_has_no_origin(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/models")
     page.expected += BEHIND_BARS
     for cell in (0, 3, 5, 8, 12, 21):
@@ -198,7 +196,7 @@ def test_html_of_an_output_has_no_origin_even_when_it_is_opened_alone(
 # -- environments --
 
 
-def test_a_release_goes_from_dev_to_production_with_an_approval(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_release_is_promoted_to_production_with_an_approval(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/environments", "ann@example.com")
     assert "web:1.1" in page.locator("#e-staging .moves").inner_text()
     page.locator("#e-staging").get_by_role("link", name="Promote…").click()
@@ -231,7 +229,7 @@ def test_an_environment_is_held_and_resumed(visit: Callable[..., Any]) -> None:
     page.locator("#e-production").get_by_role("button", name="Hold").wait_for()
 
 
-def test_an_environment_that_was_rolled_back_says_so_instead_of_urging_a_sync(
+def test_rolled_back_environment_says_so_instead_of_suggesting_a_sync(
     visit: Callable[..., Any], site: MachinesWorld
 ) -> None:
     before = site.run(site.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", "web-production")))
@@ -246,15 +244,15 @@ def test_an_environment_that_was_rolled_back_says_so_instead_of_urging_a_sync(
     site.run(site.put(before))
 
 
-def test_who_may_only_look_at_environments_has_no_buttons(visit: Callable[..., Any]) -> None:
+def test_read_only_user_has_no_buttons_on_environments(visit: Callable[..., Any]) -> None:
     page = visit("/environments", "rita")
     assert page.locator(".stage").count() == 3 and page.locator(".stage button.button").count() == 0
 
 
-# -- everywhere --
+# -- activity and all pages --
 
 
-def test_activity_is_filtered_by_its_address(visit: Callable[..., Any]) -> None:
+def test_activity_is_filtered_by_query_parameters(visit: Callable[..., Any]) -> None:
     page = visit("/activity?kind=sync")
     assert set(page.locator("#happenings .source .tag").all_inner_texts()) == {"sync"}
     page.get_by_label("Search activity").fill("web-dev")
@@ -263,7 +261,7 @@ def test_activity_is_filtered_by_its_address(visit: Callable[..., Any]) -> None:
     assert page.locator("#happenings li").count() == 1 and "kind=sync" in page.url
 
 
-def test_what_somebody_did_by_the_page_is_in_its_activity(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_activity_shows_page_actions_to_permitted_users_only(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Restart").click()
     page.goto(f"{site.url}/activity?kind=audit&q=restart")
@@ -281,7 +279,7 @@ def test_every_page_can_be_read_without_javascript(visit: Callable[..., Any], si
         assert page.locator("h1").count() == 1 and len(page.locator("main").inner_text()) > 40, path
 
 
-def test_what_is_denied_is_told_nowhere_though_all_else_is_allowed(
+def test_denied_objects_appear_on_no_page_if_all_others_are_allowed(
     visit: Callable[..., Any], site: MachinesWorld
 ) -> None:
     page = visit("/models", "dora")

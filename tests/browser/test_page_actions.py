@@ -1,4 +1,4 @@
-"""What else can be done on pages of Applications, many deeds in one world, and what two windows see of it."""
+"""Less common actions on Application pages in a real browser, and live updates in several windows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from support.full_site import World, world
 from support.sample_applications import CONTROL, bulk, event, furnish
 
 OpenPage = Callable[..., Any]
-pytestmark = pytest.mark.tier("all")  # what is done most is in test_app_pages.py and test_apps_pages.py
+pytestmark = pytest.mark.tier("all")  # test_app_pages.py and test_apps_pages.py test the common actions
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 SHUT = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
 MANY = 52
 
 
 async def many(room: Room) -> None:
-    """More than a page of them, which the engine leaves alone."""
+    """Create more Applications than fit on a page, all with skip-reconcile."""
     for number in range(MANY):
         metadata = {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
         await room.deliver(f"many-{number:02}", "docs", metadata=metadata)
@@ -62,9 +62,9 @@ def annotations(site: World, name: str) -> dict[str, str]:
 # -- the list ------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_is_turned_sorted_and_narrowed_by_clicks(page: Any) -> None:
+def test_list_is_paged_sorted_and_filtered_by_clicks(page: Any) -> None:
     page.goto("/apps")
-    assert page.title().startswith("✖ ")  # one of them is ill
+    assert page.title().startswith("✖ ")  # one of them is in a bad state
     assert len(listed(page)) == 50
     page.get_by_role("link", name="Next").click()
     page.wait_for_url("**page=2**")
@@ -90,7 +90,7 @@ def test_a_list_is_turned_sorted_and_narrowed_by_clicks(page: Any) -> None:
     assert "fraud" in listed(page) and "web" not in listed(page)
 
 
-def test_all_of_a_page_are_refreshed_and_what_a_window_forbids_is_left_out(page: Any, site: World) -> None:
+def test_bulk_refresh_covers_page_and_sync_skips_closed_windows(page: Any, site: World) -> None:
     page.goto("/apps?q=many-0")
     page.locator("thead input[type=checkbox]").check()
     page.locator("#bulk").get_by_role("button", name="REFRESH").click()
@@ -102,16 +102,16 @@ def test_all_of_a_page_are_refreshed_and_what_a_window_forbids_is_left_out(page:
     page.goto("/apps/plan?do=sync&app=argocd/night&app=argocd/bulk-one")
     assert "skipped" in page.inner_text("main") and "blocked by sync window" in page.inner_text("main")
     page.get_by_label("Dry run").check()
-    page.locator("input[name=app]").first.evaluate("box => box.value = 'argocd/night'")  # shut a moment ago
+    page.locator("input[name=app]").first.evaluate("box => box.value = 'argocd/night'")  # its window closed just now
     page.get_by_role("button", name="SYNC 1").click()
     expect(page.locator("main")).to_contain_text("0 of 1 were started")
     assert "blocked by sync window" in page.inner_text("main")
 
 
-# -- one of them ---------------------------------------------------------------------------------------------------
+# -- one Application -----------------------------------------------------------------------------------------------
 
 
-def test_a_window_that_is_shut_is_told_and_kept(page: Any, site: World) -> None:
+def test_closed_sync_window_is_shown_and_blocks_a_manual_sync(page: Any, site: World) -> None:
     page.expected = ["403"]
     page.goto("/apps/argocd/night")
     assert "Manual syncs are blocked, too" in page.inner_text("#app-banners")
@@ -121,7 +121,7 @@ def test_a_window_that_is_shut_is_told_and_kept(page: Any, site: World) -> None:
     assert "operation" not in site.do(lambda room: room.app("night"))
 
 
-def test_it_is_refreshed_hard_held_for_a_reason_and_released(page: Any, site: World) -> None:
+def test_application_is_held_with_a_reason_hard_refreshed_and_released(page: Any, site: World) -> None:
     page.goto("/apps/argocd/many-01/settings")
     page.fill("input[name=reason]", "a night off")
     page.get_by_role("button", name="Hold").last.click()
@@ -138,7 +138,7 @@ def test_it_is_refreshed_hard_held_for_a_reason_and_released(page: Any, site: Wo
     assert "argosy.dev/hold" not in annotations(site, "many-01")
 
 
-def test_a_sync_that_hangs_is_terminated(page: Any, site: World) -> None:
+def test_running_sync_is_terminated(page: Any, site: World) -> None:
     page.goto("/apps/argocd/ranker/operation")
     page.keyboard.press(".")
     page.get_by_role("button", name="Terminate operation").click()
@@ -147,7 +147,7 @@ def test_a_sync_that_hangs_is_terminated(page: Any, site: World) -> None:
     page.wait_for_selector("#operation:has-text('terminated')")
 
 
-def test_a_sync_with_prune_and_a_revision_does_both(page: Any, site: World) -> None:
+def test_sync_rejects_an_unknown_revision_and_prunes_on_request(page: Any, site: World) -> None:
     page.goto("/apps/argocd/fraud/diff?with=main")
     assert "not with the target revision" not in page.inner_text("main")
     page.get_by_role("link", name="Changes in the cluster").click()
@@ -176,7 +176,7 @@ def test_trees_and_resources_are_searched(page: Any) -> None:
     assert page.locator("main").inner_text().strip()
 
 
-def test_trees_and_resources_are_narrowed_to_a_kind_and_sorted(page: Any) -> None:
+def test_tree_is_filtered_by_kind_and_resources_are_sorted(page: Any) -> None:
     page.goto("/apps/argocd/web/tree")
     page.select_option("#pick-kind", "Service")
     page.wait_for_url("**kind=Service**")
@@ -188,7 +188,7 @@ def test_trees_and_resources_are_narrowed_to_a_kind_and_sorted(page: Any) -> Non
     assert rows.count() >= 3 and rows.first.inner_text() != rows.last.inner_text()
 
 
-def test_objects_of_nobody_are_shown_when_asked_for(page: Any, site: World) -> None:
+def test_orphaned_resources_are_shown_on_request(page: Any, site: World) -> None:
     stray = {**config_map("stray", a="b"), "metadata": {"name": "stray", "namespace": "ml"}}
     site.do(lambda room: room.cluster.create(stray))
     page.goto("/apps/argocd/night/tree")
@@ -198,7 +198,7 @@ def test_objects_of_nobody_are_shown_when_asked_for(page: Any, site: World) -> N
     expect(page.locator("#tree [role=treeitem]", has_text="stray")).to_contain_text("orphan")
 
 
-def test_what_asks_before_it_is_pruned_is_allowed(page: Any, site: World) -> None:
+def test_confirm_deletion_button_allows_a_prune_that_needs_confirmation(page: Any, site: World) -> None:
     asks = config_map("asks-first", a="b")
     asks["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=confirm"}
     site.room.repository.push({"asks/first.yaml": asks, "asks/other.yaml": config_map("asks-other", a="b")})
@@ -215,7 +215,7 @@ def test_what_asks_before_it_is_pruned_is_allowed(page: Any, site: World) -> Non
     assert site.do(lambda room: room.get("ConfigMap", "asks-other")) is not None
 
 
-def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) -> None:
+def test_sync_form_sets_force_apply_only_replace_and_retry(page: Any, site: World) -> None:
     page.goto("/apps/argocd/bulk-one/sync")
     for name in ("APPLY ONLY", "FORCE", "REPLACE"):
         page.get_by_role("checkbox", name=name).check()
@@ -231,14 +231,14 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
     assert operation["retry"]["limit"] == 2 and "Replace=true" in operation["sync"]["syncOptions"]
 
 
-def test_the_doctor_looks_closely(page: Any) -> None:
+def test_doctor_page_runs_a_deep_examination(page: Any) -> None:
     page.goto("/doctor")
     page.get_by_role("link", name="Deep examination").click()
     page.wait_for_url("**deep=true")
     assert page.get_by_role("link", name="Quick examination").count() == 1
 
 
-def test_it_is_deleted_with_what_it_made(page: Any, site: World) -> None:
+def test_application_is_deleted_with_background_propagation(page: Any, site: World) -> None:
     page.goto("/apps/argocd/bulk-two/delete")
     page.fill("#f-sure", "bulk-two")
     page.get_by_label("background").check()
@@ -247,7 +247,7 @@ def test_it_is_deleted_with_what_it_made(page: Any, site: World) -> None:
     site.do(lambda room: room.until_gone("argoproj.io/Application", "bulk-two", CONTROL))
 
 
-def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> None:
+def test_log_url_sets_since_and_wrap_and_keys_g_d_open_the_doctor(page: Any) -> None:
     page.goto("/apps/argocd/web/logs?since=900&wrap=no")
     assert page.locator("#since").input_value() == "900" and page.locator("#log.wraps").count() == 0
     page.keyboard.press("g")
@@ -258,8 +258,8 @@ def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> No
 # -- several windows ---------------------------------------------------------------------------------------------------
 
 
-def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: OpenPage) -> None:
-    """One change for all of them: a commit that web takes up by itself."""
+def test_every_kind_of_page_updates_live_in_several_windows(site: World, open_page: OpenPage) -> None:
+    """All windows show one change: a commit that web syncs automatically."""
     expectations = {
         "/apps/argocd/web/tree": ("#tree", "fresh"),
         "/apps/argocd/web/history": ("#history", "Bring something fresh"),

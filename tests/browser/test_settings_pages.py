@@ -1,4 +1,4 @@
-"""Settings and the doctor, as somebody with a browser finds them."""
+"""Pages of the settings and the doctor in a real browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.git_server import git_host
 from support.model_site import MachinesWorld, machines_world
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
-pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
+pytestmark = pytest.mark.tier("all")  # except for tests that are marked otherwise below
 PAGES = (
     "/settings", "/settings/projects", "/settings/projects/default", "/settings/repositories", "/settings/clusters",
     "/settings/health", "/settings/accounts", "/settings/appearance", "/doctor?deep=true",
@@ -43,7 +43,7 @@ def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., A
     return go
 
 
-def test_settings_lead_to_every_section(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_settings_page_links_to_every_section(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/settings")
     addresses = page.locator(".sections a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
     assert "/settings/health" in addresses and "/doctor" in addresses
@@ -51,7 +51,7 @@ def test_settings_lead_to_every_section(visit: Callable[..., Any], site: Machine
         assert page.goto(site.url + address).status == 200
 
 
-def test_a_project_tells_its_rules_and_when_its_windows_open(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_project_page_shows_its_rules_and_sync_windows(visit: Callable[..., Any], site: MachinesWorld) -> None:
     window = {"kind": "deny", "schedule": "0 3 * * *", "duration": "1h", "applications": ["*"]}
     spec = {"description": "<b>ML</b>", "sourceRepos": ["https://example.com/*"], "syncWindows": [window],
             "destinations": [{"server": "*", "namespace": "ml-*"}],
@@ -73,7 +73,7 @@ def test_a_project_tells_its_rules_and_when_its_windows_open(visit: Callable[...
 
 
 def _until(page: Any, address: str, title: str) -> None:
-    """The lookout hears of it a moment later."""
+    """Reload until the cluster view has received the object."""
     for _ in range(50):
         page.goto(address)
         if title in page.locator("h1").inner_text().replace("\n", " "):
@@ -81,7 +81,7 @@ def _until(page: Any, address: str, title: str) -> None:
     raise AssertionError(page.locator("main").inner_text())
 
 
-def test_a_manifest_is_judged_by_the_rule_in_force_or_by_a_script(visit: Callable[..., Any]) -> None:
+def test_manifest_health_is_judged_by_the_active_rule_or_a_lua_script(visit: Callable[..., Any]) -> None:
     page = visit("/settings/health")
     page.get_by_role("button", name="Judge").click()
     answer = page.locator(".answer").inner_text()
@@ -92,7 +92,7 @@ def test_a_manifest_is_judged_by_the_rule_in_force_or_by_a_script(visit: Callabl
     expect(page.locator(".answer")).to_contain_text("<i>no</i>")
 
 
-def test_a_script_that_never_ends_and_text_that_is_no_manifest_are_told(visit: Callable[..., Any]) -> None:
+def test_endless_lua_script_and_invalid_manifest_are_reported(visit: Callable[..., Any]) -> None:
     page = visit("/settings/health")
     page.get_by_label(LUA).fill(SLEEPER)
     page.get_by_role("button", name="Judge").click()
@@ -103,7 +103,7 @@ def test_a_script_that_never_ends_and_text_that_is_no_manifest_are_told(visit: C
     expect(page.locator("#try .note")).to_contain_text("manifest")
 
 
-def test_a_repository_that_cannot_be_reached_is_not_taken_and_its_credentials_are_never_shown(
+def test_unreachable_repository_is_rejected_without_showing_credentials(
     visit: Callable[..., Any], site: MachinesWorld
 ) -> None:
     page = visit("/settings/repositories")
@@ -117,7 +117,7 @@ def test_a_repository_that_cannot_be_reached_is_not_taken_and_its_credentials_ar
 
 
 @pytest.mark.tier("test")
-def test_a_repository_is_added_with_credentials_and_reached_by_them(
+def test_repository_is_added_with_credentials_and_connected(
     visit: Callable[..., Any], site: MachinesWorld, tmp_path: Path
 ) -> None:
     subprocess.run(["git", "init", "--quiet", "--bare", tmp_path / "own.git"], check=True)
@@ -147,7 +147,7 @@ def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld)
     assert "stored" in page.locator("tbody").inner_text() and CANARY not in page.content()
     page.get_by_role("button", name="Remove").click()
     expect(page.locator("#said")).to_contain_text("Removed")
-    left = site.run(site.cluster.get(ResourceKey("", "Secret", "argocd", "repo-1")))  # argo: somebody else's Secret
+    left = site.run(site.cluster.get(ResourceKey("", "Secret", "argocd", "repo-1")))  # argo: a foreign Secret stays
     assert "argocd.argoproj.io/secret-type" not in (left["metadata"].get("labels") or {})
 
 
@@ -170,7 +170,7 @@ async def _prepared(site: MachinesWorld) -> None:
     await AccountStore(site.cluster, "argocd").ensure_key_and_admin_password()
 
 
-def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_read_only_user_cannot_change_settings(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/settings/accounts", "rita")
     assert page.get_by_role("button", name="New token").count() == 0
     page.goto(site.url + "/settings/repositories")
@@ -180,13 +180,13 @@ def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., A
     page.get_by_label("Address").fill("https://example.com/x.git")
     page.get_by_role("button", name="Add").click()
     expect(page).to_have_title(re.compile("Not found"))
-    page.goto(site.url + "/no/such/page")  # who is signed in is not asked to sign in
+    page.goto(site.url + "/no/such/page")  # a signed-in user is not asked to sign in
     assert page.get_by_role("link", name="All applications").count() and not page.get_by_text("Sign in").count()
     labels = {"argocd.argoproj.io/secret-type": "repository"}
     assert site.site.cluster_view.cache.list(GroupKind("", "Secret"), labels=labels) == []
 
 
-def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site: MachinesWorld) -> None:
+def test_every_page_is_readable_without_javascript(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/settings", java_script_enabled=False)
     for path in PAGES:
         page.goto(site.url + path)
@@ -194,7 +194,7 @@ def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_of_settings_is_accessible_in_both_themes_and_fits_a_phone(
+def test_settings_page_is_accessible_in_both_themes_and_fits_a_phone(
     path: str, visit: Callable[..., Any], axe: Callable[..., None]
 ) -> None:
     page = visit(path)

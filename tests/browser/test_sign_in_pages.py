@@ -1,4 +1,4 @@
-"""Signing in and out in a real browser, with a script and without one, also from a link on another site's page."""
+"""Signing in and out in a real browser, with and without JavaScript, also from a link on another site."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def signed_in(page: Any, world: SignedInWorld, password: str = PASSWORD, path: s
 
 
 @pytest.mark.parametrize("has_script", [True, pytest.param(False, marks=pytest.mark.tier("all"))])
-def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
+def test_password_login_opens_the_requested_page_and_sign_out_ends_the_session(
     world: SignedInWorld, open_page: Callable[..., Any], has_script: bool
 ) -> None:
     page = open_page(java_script_enabled=has_script)
@@ -50,14 +50,12 @@ def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
 
 
 @pytest.mark.tier("all")
-def test_the_page_to_sign_in_has_no_grave_fault(world: SignedInWorld, tab: Any, axe: Callable[..., None]) -> None:
+def test_login_page_with_an_error_is_accessible(world: SignedInWorld, tab: Any, axe: Callable[..., None]) -> None:
     tab.goto(f"{world.url}/login?error=refused")
     axe(tab)
 
 
-def test_a_code_of_this_machine_opens_the_page_also_by_a_link_on_another_sites_page(
-    world: SignedInWorld, open_page: Callable[..., Any]
-) -> None:
+def test_login_code_works_from_a_link_on_another_site(world: SignedInWorld, open_page: Callable[..., Any]) -> None:
     page = open_page()
     with elsewhere(f"{world.url}/enter?code={world.codes.create_code()}") as address:
         page.goto(address)
@@ -69,10 +67,10 @@ def test_a_code_of_this_machine_opens_the_page_also_by_a_link_on_another_sites_p
 
 
 @pytest.mark.tier("all")
-def test_an_identity_provider_leads_in_to_the_page_that_was_wanted(
+def test_sso_login_opens_the_requested_page(
     world: SignedInWorld, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
-    page = open_page(ignore_https_errors=True)  # the provider's authority is its own
+    page = open_page(ignore_https_errors=True)  # the provider has its own certificate authority
     with identity_provider(tmp_path) as provider:
         world.run(world.provided(provider))
         page.goto(f"{world.url}/settings/appearance")
@@ -85,7 +83,7 @@ def test_an_identity_provider_leads_in_to_the_page_that_was_wanted(
 
 
 class elsewhere:
-    """Another site, by another name of this machine, with a link."""
+    """Another site with a link, under another host name of this machine."""
 
     def __init__(self, link: str) -> None:
         class Answer(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Two `argosy serve` on one cluster: a page that is open at one of them outlives its restart, and misses nothing."""
+"""Two `argosy serve` on one cluster: an open page survives a restart of its server and misses no change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AWAY = ["Failed to load resource", "ERR_"]
 
 
 class Plane:
-    """A cluster with one Application, in a loop of its own."""
+    """A cluster with one Application, in its own event loop."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ def plane(tmp_path: Path) -> Iterator[Plane]:
 
 @contextlib.contextmanager
 def serving(plane: Plane, port: int = 0) -> Iterator[str]:
-    """The address that lets its owner in."""
+    """Run `argosy serve` and yield the printed login URL."""
     words = ["serve", "--kubeconfig", str(plane.folder / "kubeconfig"), "--port", str(port), "--no-browser"]
     with record_log(plane.folder / "log").open("a") as log:
         process = start([*words, "-n", CONTROL], env=environment(plane.folder), stderr=log.fileno())
@@ -91,18 +91,18 @@ def serving(plane: Plane, port: int = 0) -> Iterator[str]:
         (entrance,) = re.findall(r"page +(http\S+)", printed)
         yield str(entrance)
     finally:
-        process.kill()  # without a word to anybody
+        process.kill()  # SIGKILL: no orderly shutdown
         process.wait()
         process.stdout.close()
 
 
 def _enter(page: Any, entrance: str) -> None:
     page.goto(entrance)
-    page.wait_for_url("**/apps")  # else where it leads to ends the next step
+    page.wait_for_url("**/apps")  # otherwise the redirect would abort the next navigation
 
 
 @pytest.mark.tier("all")
-def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
+def test_page_survives_a_server_restart_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
     page, other = open_page(), open_page()
     for window in (page, other):
         window.expected += AWAY
@@ -118,7 +118,7 @@ def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, 
             plane.say("Unknown")
             for window in (page, other):
                 window.wait_for_selector(head.format("Unknown"))
-        plane.say("Synced")  # nobody is there to tell the first page
+        plane.say("Synced")  # the server of the first page is down
         other.wait_for_selector(head.format("Synced"))
         page.wait_for_selector("html.is-stale")
         assert "Unknown" in page.inner_text("#app-head")

@@ -1,7 +1,7 @@
 """Every contract test runs in flavours.
 
 embedded: in this process · wire: KubeCluster → TLS on loopback → the embedded server · real: KubeCluster → a real
-kube-apiserver, where one was built and is asked for (make realcluster) or ARGOSY_TEST_KUBECONFIG names one.
+kube-apiserver, if one is built and requested (make realcluster) or ARGOSY_TEST_KUBECONFIG names one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def start_real_server() -> Iterator[RealServer]:
         yield RealServer(server.kubeconfig, server.compact)
 
 
-SERVER = FolderResource(HERE, start_real_server)  # while idle it takes time from other tests
+SERVER = FolderResource(HERE, start_real_server)  # while idle, it slows down other tests
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def real_server() -> RealServer:
-    """One for all tests; each works in a namespace of its own."""
+    """One server for all tests; each test uses its own namespace."""
     if kubeconfig := os.environ.get("ARGOSY_TEST_KUBECONFIG"):
         return RealServer(Path(kubeconfig), None)
     if control_plane.programs() is None:
@@ -64,7 +64,7 @@ def real_server() -> RealServer:
 
 @pytest.fixture
 def own_server(real_server: RealServer) -> RealServer:
-    """For tests that define kinds for all, and take them away again: in somebody's cluster that deletes theirs."""
+    """For tests that create CRDs and delete them: in a user's cluster, that would delete the user's CRDs."""
     if real_server.compact is None:
         pytest.skip("real: it defines kinds and deletes them, which is only for a server of our own (make realcluster)")
     return real_server
@@ -74,12 +74,12 @@ def own_server(real_server: RealServer) -> RealServer:
 class Flavour:
     name: str
     cluster: Cluster
-    compact: Callable[[], Any] | None  # forget the history so far; None: cannot be done from here
+    compact: Callable[[], Any] | None  # drops the history so far; None: not possible from here
 
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One event loop for all tests of a file: they share the server of `wire`."""
+    """One event loop for all tests of a file, because they share the server of `wire`."""
     return "asyncio"
 
 
@@ -97,7 +97,7 @@ async def embedded_flavour() -> AsyncIterator[Flavour]:
 
 @pytest.fixture(scope="module")
 async def wire_flavour(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Flavour]:
-    """One server for all tests of a file, as a real one is for all; each works in a namespace of its own."""
+    """One server for all tests of a file, like a real server; each test uses its own namespace."""
     certificates = ensure_certificates(tmp_path_factory.mktemp("wire"))
     async with open_plane() as plane, serve_https(plane, certificates) as url:
         connection = Connection(server=url, ca_file=str(certificates.authority), token=TOKEN)
@@ -130,7 +130,7 @@ def cluster(flavour: Flavour) -> Cluster:
 
 @pytest.fixture
 def own_cluster(request: pytest.FixtureRequest, flavour: Flavour) -> Cluster:
-    """As `own_server` is, in all flavours."""
+    """The cluster of the flavour, with the condition of `own_server` if it is real."""
     if flavour.name == "real":
         request.getfixturevalue("own_server")
     return flavour.cluster

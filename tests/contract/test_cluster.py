@@ -1,4 +1,4 @@
-"""What any Cluster must do, whatever is behind it: reading, writing, refusing."""
+"""What every Cluster implementation must do: discovery, reads, writes, deletion, and authorization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.contract_manifests import CONFIG_MAP, config, deployment, pod
 pytestmark = pytest.mark.anyio
 
 
-async def test_discovery_tells_version_plural_scope_and_subresources_of_a_kind(cluster: Cluster) -> None:
+async def test_discovery_returns_version_plural_scope_and_subresources(cluster: Cluster) -> None:
     kinds = await cluster.kinds()
     deployments = kinds[GroupKind("apps", "Deployment")]
     assert (deployments.version, deployments.plural, deployments.namespaced) == ("v1", "deployments", True)
@@ -24,7 +24,7 @@ async def test_discovery_tells_version_plural_scope_and_subresources_of_a_kind(c
     assert list(kinds[GroupKind("autoscaling", "HorizontalPodAutoscaler")].versions) == ["v2", "v1"]
 
 
-async def test_what_was_created_is_what_is_read(cluster: Cluster, namespace: str) -> None:
+async def test_created_object_is_read_back_unchanged(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace))
     assert (
         config_map["metadata"]["uid"]
@@ -35,12 +35,12 @@ async def test_what_was_created_is_what_is_read(cluster: Cluster, namespace: str
     assert (config_map["apiVersion"], config_map["kind"], config_map["data"]) == ("v1", "ConfigMap", {"x": "1"})
 
 
-async def test_a_missing_object_is_none_not_an_error(cluster: Cluster, namespace: str) -> None:
+async def test_get_returns_none_for_a_missing_object(cluster: Cluster, namespace: str) -> None:
     assert await cluster.get(ResourceKey("", "ConfigMap", namespace, "nope")) is None
     assert await cluster.get(ResourceKey("", "ConfigMap", "no-such-namespace", "nope")) is None
 
 
-async def test_a_kind_that_is_not_served_is_404(cluster: Cluster, namespace: str) -> None:
+async def test_unknown_kind_is_404(cluster: Cluster, namespace: str) -> None:
     for call in (
         cluster.get(ResourceKey("nowhere.example", "Nothing", namespace, "a")),
         cluster.list(GroupKind("nowhere.example", "Nothing")),
@@ -54,7 +54,7 @@ async def test_a_kind_that_is_not_served_is_404(cluster: Cluster, namespace: str
         assert caught.value.code == 404
 
 
-async def test_a_second_create_of_one_name_is_a_conflict(cluster: Cluster, namespace: str) -> None:
+async def test_create_of_an_existing_name_is_a_conflict(cluster: Cluster, namespace: str) -> None:
     await cluster.create(config(namespace))
     with pytest.raises(Conflict) as caught:
         await cluster.create(config(namespace))
@@ -63,21 +63,21 @@ async def test_a_second_create_of_one_name_is_a_conflict(cluster: Cluster, names
     assert caught.value.key == ResourceKey("", "ConfigMap", namespace, "a")
 
 
-async def test_generate_name_makes_names_that_differ(cluster: Cluster, namespace: str) -> None:
+async def test_generate_name_creates_different_names(cluster: Cluster, namespace: str) -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-", "namespace": namespace}}
     names = {(await cluster.create(manifest))["metadata"]["name"] for _ in range(3)}
     assert len(names) == 3
     assert all(name.startswith("made-") and len(name) == len("made-") + 5 for name in names)
 
 
-async def test_creating_in_a_namespace_that_is_not_there_is_404(cluster: Cluster) -> None:
+async def test_create_in_a_missing_namespace_is_404(cluster: Cluster) -> None:
     with pytest.raises(ClusterError) as caught:
         await cluster.create(config("no-such-namespace"))
     assert (caught.value.code, caught.value.reason) == (404, "NotFound")
     assert caught.value.message == 'namespaces "no-such-namespace" not found'
 
 
-async def test_a_broken_object_is_invalid_and_names_its_fields(cluster: Cluster, namespace: str) -> None:
+async def test_invalid_object_error_names_its_fields(cluster: Cluster, namespace: str) -> None:
     broken = deployment(namespace)
     del broken["spec"]["selector"]
     with pytest.raises(Invalid) as caught:
@@ -86,7 +86,7 @@ async def test_a_broken_object_is_invalid_and_names_its_fields(cluster: Cluster,
     assert "spec.selector" in {cause["field"] for cause in (caught.value.details or {})["causes"]}
 
 
-async def test_a_dry_run_answers_like_the_real_one_and_changes_nothing(cluster: Cluster, namespace: str) -> None:
+async def test_dry_run_returns_the_result_and_changes_nothing(cluster: Cluster, namespace: str) -> None:
     would = await cluster.create(config(namespace), dry_run=True)
     assert would["metadata"]["uid"]
     assert (await cluster.apply(config(namespace), manager="m", dry_run=True))["data"] == {"x": "1"}
@@ -96,7 +96,7 @@ async def test_a_dry_run_answers_like_the_real_one_and_changes_nothing(cluster: 
     assert await cluster.get(key_of(config_map)) == config_map
 
 
-async def test_replace_needs_the_version_that_was_read(cluster: Cluster, namespace: str) -> None:
+async def test_replace_with_a_stale_resource_version_is_a_conflict(cluster: Cluster, namespace: str) -> None:
     first = await cluster.create(config(namespace))
     second = await cluster.replace({**first, "data": {"x": "2"}})
     assert second["data"] == {"x": "2"}
@@ -106,7 +106,7 @@ async def test_replace_needs_the_version_that_was_read(cluster: Cluster, namespa
     assert "the object has been modified" in caught.value.message
 
 
-async def test_fields_belong_to_the_manager_that_a_write_names(cluster: Cluster, namespace: str) -> None:
+async def test_managed_fields_belong_to_the_manager_of_a_write(cluster: Cluster, namespace: str) -> None:
     def owners(manifest: Manifest) -> dict[str, set[str]]:
         entries = manifest["metadata"]["managedFields"]
         return {entry["manager"]: set(entry["fieldsV1"].get("f:data") or ()) - {"."} for entry in entries}
@@ -119,13 +119,13 @@ async def test_fields_belong_to_the_manager_that_a_write_names(cluster: Cluster,
     assert owners(replaced) == {"maker": {"f:x"}, "changer": {"f:y"}, "replacer": {"f:z"}}
 
 
-async def test_replacing_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
+async def test_replace_of_a_missing_object_is_404(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError) as caught:
         await cluster.replace(config(namespace, "nope"))
     assert caught.value.code == 404
 
 
-async def test_apply_creates_then_changes_then_leaves_alone(cluster: Cluster, namespace: str) -> None:
+async def test_apply_creates_then_updates_then_changes_nothing(cluster: Cluster, namespace: str) -> None:
     first = await cluster.apply(config(namespace, data={"x": "1"}), manager="m")
     second = await cluster.apply(config(namespace, data={"x": "2"}), manager="m")
     third = await cluster.apply(config(namespace, data={"x": "2"}), manager="m")
@@ -134,12 +134,12 @@ async def test_apply_creates_then_changes_then_leaves_alone(cluster: Cluster, na
     assert first["metadata"]["managedFields"][0]["manager"] == "m"
 
 
-async def test_apply_removes_what_its_manager_no_longer_asks_for(cluster: Cluster, namespace: str) -> None:
+async def test_apply_removes_fields_its_manager_no_longer_sets(cluster: Cluster, namespace: str) -> None:
     await cluster.apply(config(namespace, data={"x": "1", "y": "1"}), manager="m")
     assert (await cluster.apply(config(namespace, data={"y": "1"}), manager="m"))["data"] == {"y": "1"}
 
 
-async def test_apply_refuses_another_managers_field_unless_forced(cluster: Cluster, namespace: str) -> None:
+async def test_apply_of_a_field_of_another_manager_conflicts_unless_forced(cluster: Cluster, namespace: str) -> None:
     await cluster.apply(config(namespace, data={"x": "1"}), manager="one")
     with pytest.raises(Conflict) as caught:
         await cluster.apply(config(namespace, data={"x": "2"}), manager="two")
@@ -149,13 +149,13 @@ async def test_apply_refuses_another_managers_field_unless_forced(cluster: Clust
     assert forced["data"] == {"x": "2"}
 
 
-async def test_a_merge_patch_sets_and_removes_fields(cluster: Cluster, namespace: str) -> None:
+async def test_merge_patch_sets_and_removes_fields(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace, data={"x": "1", "y": "1"}))
     patched = await cluster.patch(key_of(config_map), {"data": {"x": None, "z": "3"}}, kind_of_patch=PatchKind.MERGE)
     assert patched["data"] == {"y": "1", "z": "3"}
 
 
-async def test_a_json_patch_tests_before_it_writes(cluster: Cluster, namespace: str) -> None:
+async def test_json_patch_with_a_failed_test_is_invalid(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace))
     patch = [{"op": "test", "path": "/data/x", "value": "1"}, {"op": "replace", "path": "/data/x", "value": "2"}]
     assert (await cluster.patch(key_of(config_map), patch, kind_of_patch=PatchKind.JSON))["data"] == {"x": "2"}
@@ -163,7 +163,7 @@ async def test_a_json_patch_tests_before_it_writes(cluster: Cluster, namespace: 
         await cluster.patch(key_of(config_map), patch, kind_of_patch=PatchKind.JSON)
 
 
-async def test_a_strategic_patch_merges_containers_by_name(cluster: Cluster, namespace: str) -> None:
+async def test_strategic_merge_patch_merges_containers_by_name(cluster: Cluster, namespace: str) -> None:
     created_deployment = await cluster.create(deployment(namespace))
     extra = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "example.invalid/side"}]}}}}
     patched = await cluster.patch(key_of(created_deployment), extra, kind_of_patch=PatchKind.STRATEGIC)
@@ -171,7 +171,7 @@ async def test_a_strategic_patch_merges_containers_by_name(cluster: Cluster, nam
     assert sorted(names) == ["main", "side"]
 
 
-async def test_a_patch_with_a_stale_version_is_a_conflict(cluster: Cluster, namespace: str) -> None:
+async def test_patch_with_a_stale_resource_version_is_a_conflict(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace))
     await cluster.patch(key_of(config_map), {"data": {"x": "2"}})
     with pytest.raises(Conflict):
@@ -179,13 +179,13 @@ async def test_a_patch_with_a_stale_version_is_a_conflict(cluster: Cluster, name
         await cluster.patch(key_of(config_map), stale)
 
 
-async def test_patching_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
+async def test_patch_of_a_missing_object_is_404(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError) as caught:
         await cluster.patch(ResourceKey("", "ConfigMap", namespace, "nope"), {"data": {"x": "1"}})
     assert caught.value.code == 404
 
 
-async def test_status_is_written_through_its_subresource_only(cluster: Cluster, namespace: str) -> None:
+async def test_status_is_written_only_through_its_subresource(cluster: Cluster, namespace: str) -> None:
     created_pod = await cluster.create(pod(namespace))
     key = key_of(created_pod)
     ignored = await cluster.patch(key, {"status": {"phase": "Running"}})
@@ -195,20 +195,20 @@ async def test_status_is_written_through_its_subresource_only(cluster: Cluster, 
     assert changed["metadata"].get("generation") == created_pod["metadata"].get("generation")
 
 
-async def test_generation_counts_changes_of_what_is_asked_for(cluster: Cluster, namespace: str) -> None:
+async def test_generation_counts_only_spec_changes(cluster: Cluster, namespace: str) -> None:
     created_deployment = await cluster.create(deployment(namespace))
     labelled = await cluster.patch(key_of(created_deployment), {"metadata": {"labels": {"a": "b"}}})
     scaled = await cluster.patch(key_of(created_deployment), {"spec": {"paused": True}})
     assert [manifest["metadata"]["generation"] for manifest in (created_deployment, labelled, scaled)] == [1, 1, 2]
 
 
-async def test_deleting_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
+async def test_delete_of_a_missing_object_is_404(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError) as caught:
         await cluster.delete(ResourceKey("", "ConfigMap", namespace, "nope"))
     assert (caught.value.code, caught.value.reason) == (404, "NotFound")
 
 
-async def test_delete_keeps_to_its_preconditions(cluster: Cluster, namespace: str) -> None:
+async def test_delete_checks_its_preconditions(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace))
     with pytest.raises(Conflict):
         await cluster.delete(key_of(config_map), uid="00000000-0000-0000-0000-000000000000")
@@ -221,7 +221,7 @@ async def test_delete_keeps_to_its_preconditions(cluster: Cluster, namespace: st
     assert await cluster.get(key_of(config_map)) is None
 
 
-async def test_a_finalizer_holds_an_object_until_it_is_removed(cluster: Cluster, namespace: str) -> None:
+async def test_finalizer_delays_deletion_until_it_is_removed(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace, finalizers=["argosy.dev/hold"]))
     await cluster.delete(key_of(config_map))
     held = await cluster.get(key_of(config_map))
@@ -230,13 +230,15 @@ async def test_a_finalizer_holds_an_object_until_it_is_removed(cluster: Cluster,
     assert await cluster.get(key_of(config_map)) is None
 
 
-async def test_grace_zero_ends_a_pod_at_once(cluster: Cluster, namespace: str) -> None:
+async def test_delete_with_zero_grace_removes_a_pod_at_once(cluster: Cluster, namespace: str) -> None:
     created_pod = await cluster.create(pod(namespace))
     await cluster.delete(key_of(created_pod), grace=0)
     assert await cluster.get(key_of(created_pod)) is None
 
 
-async def test_a_user_without_rights_is_forbidden_and_its_groups_count(cluster: Cluster, namespace: str) -> None:
+async def test_impersonated_user_is_forbidden_without_rights_and_groups_grant_them(
+    cluster: Cluster, namespace: str
+) -> None:
     await cluster.create(config(namespace))
     with pytest.raises(Forbidden) as caught:
         await cluster.acting_as(User("jane")).get(ResourceKey("", "ConfigMap", namespace, "a"))
@@ -246,13 +248,13 @@ async def test_a_user_without_rights_is_forbidden_and_its_groups_count(cluster: 
     assert await admin.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
 
 
-async def test_nobody_is_refused(cluster: Cluster, namespace: str) -> None:
+async def test_impersonation_without_a_user_name_is_refused(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError) as caught:
         await cluster.acting_as(User("", ("system:masters",))).list(CONFIG_MAP, namespace=namespace)
     assert caught.value.code in (401, 403)
 
 
-async def test_scale_answers_a_scale_and_changes_replicas_only(cluster: Cluster, namespace: str) -> None:
+async def test_scale_patch_returns_a_scale_and_ignores_other_fields(cluster: Cluster, namespace: str) -> None:
     created_deployment = await cluster.create(deployment(namespace, replicas=0))
     sent = {"spec": {"replicas": 0, "template": {"spec": {"hostNetwork": True}}}}
     scale = await cluster.patch(key_of(created_deployment), sent, subresource="scale")
@@ -261,7 +263,7 @@ async def test_scale_answers_a_scale_and_changes_replicas_only(cluster: Cluster,
     assert stored_deployment is not None and "hostNetwork" not in stored_deployment["spec"]["template"]["spec"]
 
 
-async def test_a_patch_names_the_fields_of_the_version_that_it_is_for(cluster: Cluster, namespace: str) -> None:
+async def test_patch_uses_the_fields_of_its_api_version(cluster: Cluster, namespace: str) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     spec = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 80}
     kind = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}

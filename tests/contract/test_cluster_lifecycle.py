@@ -1,4 +1,6 @@
-"""What any Cluster must do, continued: owners, namespaces, new kinds, and what is created to act on another object."""
+"""What every Cluster implementation must do, continued: garbage collection, namespaces, CRDs, created subresources,
+logs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ async def family(cluster: Cluster, namespace: str, **flags: bool) -> tuple[Manif
     return parent, child
 
 
-async def test_background_deletion_takes_the_owner_at_once_and_the_owned_later(
+async def test_background_deletion_removes_the_owner_first_and_dependents_later(
     cluster: Cluster, namespace: str
 ) -> None:
     parent, child = await family(cluster, namespace)
@@ -37,7 +39,9 @@ async def test_background_deletion_takes_the_owner_at_once_and_the_owned_later(
     await eventually(lambda: is_deleted(cluster, key_of(child)))
 
 
-async def test_foreground_deletion_keeps_the_owner_until_the_owned_are_gone(cluster: Cluster, namespace: str) -> None:
+async def test_foreground_deletion_keeps_the_owner_until_its_dependents_are_gone(
+    cluster: Cluster, namespace: str
+) -> None:
     parent = await cluster.create(config(namespace, "parent"))
     references = owned_by(parent, blockOwnerDeletion=True)
     child = await cluster.create(config(namespace, "child", ownerReferences=references, finalizers=["argosy.dev/hold"]))
@@ -55,7 +59,7 @@ async def test_foreground_deletion_keeps_the_owner_until_the_owned_are_gone(clus
     await eventually(lambda: is_deleted(cluster, key_of(parent)))
 
 
-async def test_orphan_deletion_leaves_the_owned_without_an_owner(cluster: Cluster, namespace: str) -> None:
+async def test_orphan_deletion_removes_owner_references_of_dependents(cluster: Cluster, namespace: str) -> None:
     parent, child = await family(cluster, namespace)
     await cluster.delete(key_of(parent), propagation=Propagation.ORPHAN)
     await eventually(lambda: is_deleted(cluster, key_of(parent)))
@@ -63,13 +67,13 @@ async def test_orphan_deletion_leaves_the_owned_without_an_owner(cluster: Cluste
     assert left is not None and "ownerReferences" not in left["metadata"]
 
 
-async def test_what_names_an_owner_that_never_was_is_collected(cluster: Cluster, namespace: str) -> None:
+async def test_object_with_a_nonexistent_owner_is_garbage_collected(cluster: Cluster, namespace: str) -> None:
     nobody = {**config(namespace, "never"), "metadata": {"name": "never", "uid": str(uuid.uuid4())}}
     child = await cluster.create(config(namespace, "child", ownerReferences=owned_by(nobody)))
     await eventually(lambda: is_deleted(cluster, key_of(child)))
 
 
-async def test_a_namespace_takes_its_content_with_it(cluster: Cluster) -> None:
+async def test_namespace_deletion_deletes_its_objects(cluster: Cluster) -> None:
     created_namespace = await cluster.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}}
     )
@@ -93,7 +97,7 @@ async def test_a_namespace_takes_its_content_with_it(cluster: Cluster) -> None:
 
 @pytest.fixture
 async def widgets(cluster: Cluster) -> Any:
-    """A kind of its own, established, and removed after the test."""
+    """The kind of a CRD of this test, established, and deleted after the test."""
     group = f"g{uuid.uuid4().hex[:8]}.example"
     created_definition = await cluster.create(definition(group))
 
@@ -117,7 +121,9 @@ def widget(kind: GroupKind, namespace: str, **spec: Any) -> Manifest:
     }
 
 
-async def test_a_new_kind_is_served_like_a_built_in_one(cluster: Cluster, namespace: str, widgets: GroupKind) -> None:
+async def test_custom_resource_is_served_like_a_built_in_kind(
+    cluster: Cluster, namespace: str, widgets: GroupKind
+) -> None:
     created_widget = await cluster.create(widget(widgets, namespace, size=3))
     assert created_widget["spec"] == {"size": 3, "colour": "blue"}
     assert (await cluster.list(widgets, namespace=namespace)).items == [created_widget]
@@ -130,7 +136,7 @@ async def test_a_new_kind_is_served_like_a_built_in_one(cluster: Cluster, namesp
         break
 
 
-async def test_a_new_kinds_schema_is_kept(cluster: Cluster, namespace: str, widgets: GroupKind) -> None:
+async def test_schema_of_a_crd_is_enforced(cluster: Cluster, namespace: str, widgets: GroupKind) -> None:
     with pytest.raises(Invalid) as caught:
         await cluster.create(widget(widgets, namespace, size=0))
     assert [cause["field"] for cause in (caught.value.details or {})["causes"]] == ["spec.size"]
@@ -138,9 +144,7 @@ async def test_a_new_kinds_schema_is_kept(cluster: Cluster, namespace: str, widg
     assert "unknown" not in created_widget["spec"]
 
 
-async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_told(
-    cluster: Cluster, namespace: str
-) -> None:
+async def test_crd_deletion_deletes_its_objects_and_notifies_watches(cluster: Cluster, namespace: str) -> None:
     group = f"g{uuid.uuid4().hex[:8]}.example"
     kind = GroupKind(group, "Widget")
     created_definition = await cluster.create(definition(group))
@@ -181,7 +185,7 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
     assert caught.value.code == 404
 
 
-async def test_eviction_ends_a_pod(cluster: Cluster, namespace: str) -> None:
+async def test_eviction_deletes_a_pod(cluster: Cluster, namespace: str) -> None:
     created_pod = await cluster.create(pod(namespace))
     eviction = {
         "apiVersion": "policy/v1",
@@ -193,7 +197,7 @@ async def test_eviction_ends_a_pod(cluster: Cluster, namespace: str) -> None:
     await eventually(lambda: is_deleted(cluster, key_of(created_pod)))
 
 
-async def test_a_token_is_given_for_an_account(cluster: Cluster, namespace: str) -> None:
+async def test_token_request_returns_a_valid_service_account_token(cluster: Cluster, namespace: str) -> None:
     account = await cluster.create(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": namespace}}
     )
@@ -210,7 +214,7 @@ async def test_a_token_is_given_for_an_account(cluster: Cluster, namespace: str)
     assert reviewed["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
 
 
-async def test_access_reviews_answer_for_oneself_and_for_others(cluster: Cluster, namespace: str) -> None:
+async def test_access_reviews_answer_for_the_caller_and_for_other_users(cluster: Cluster, namespace: str) -> None:
     attributes = {"namespace": namespace, "verb": "create", "resource": "configmaps"}
     self_review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -226,7 +230,7 @@ async def test_access_reviews_answer_for_oneself_and_for_others(cluster: Cluster
     assert (await cluster.create(other))["status"]["allowed"] is False
 
 
-async def test_a_kind_that_does_not_act_on_the_named_object_is_404(cluster: Cluster, namespace: str) -> None:
+async def test_create_of_a_subresource_that_the_object_lacks_is_404(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a", "namespace": namespace}}
     with pytest.raises(ClusterError) as caught:
@@ -234,7 +238,7 @@ async def test_a_kind_that_does_not_act_on_the_named_object_is_404(cluster: Clus
     assert caught.value.code == 404
 
 
-async def test_logs_of_a_pod_that_nothing_runs_are_refused_not_awaited(cluster: Cluster, namespace: str) -> None:
+async def test_logs_of_a_pod_on_a_missing_node_fail_without_waiting(cluster: Cluster, namespace: str) -> None:
     manifest = pod(namespace)
     manifest["spec"]["nodeName"] = "a-node-that-is-not-there"
     created_pod = await cluster.create(manifest)
@@ -245,7 +249,7 @@ async def test_logs_of_a_pod_that_nothing_runs_are_refused_not_awaited(cluster: 
     assert 400 <= caught.value.code < 600 and caught.value.message
 
 
-async def test_logs_of_a_container_that_the_pod_does_not_have_are_400(cluster: Cluster, namespace: str) -> None:
+async def test_logs_of_an_unknown_container_are_400(cluster: Cluster, namespace: str) -> None:
     created_pod = await cluster.create(pod(namespace))
     with pytest.raises(ClusterError) as caught:
         async for _ in cluster.logs(key_of(created_pod), container="other"):
@@ -253,7 +257,7 @@ async def test_logs_of_a_container_that_the_pod_does_not_have_are_400(cluster: C
     assert (caught.value.code, caught.value.message) == (400, "container other is not valid for pod p")
 
 
-async def test_logs_of_a_pod_that_is_not_there_are_404(cluster: Cluster, namespace: str) -> None:
+async def test_logs_of_a_missing_pod_are_404(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError) as caught:
         async for _ in cluster.logs(ResourceKey("", "Pod", namespace, "nope")):
             pass

@@ -1,4 +1,4 @@
-"""What any Cluster must do, continued: lists and watches."""
+"""What every Cluster implementation must do, continued: lists and watches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 def names(listing: Listing) -> list[str]:
-    """The cluster's own ConfigMap, which a controller may put into any namespace, aside."""
+    """Names without the cluster's own ConfigMap, which a controller may create in any namespace."""
     all_names = (manifest["metadata"]["name"] for manifest in listing.items)
     return sorted(name for name in all_names if name != "kube-root-ca.crt")
 
@@ -50,7 +50,7 @@ async def seen(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str,
     return changes
 
 
-async def test_a_list_holds_whole_manifests_of_one_namespace(cluster: Cluster, namespace: str) -> None:
+async def test_list_returns_complete_objects_of_a_namespace(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     assert config_map in listing.items
@@ -59,7 +59,7 @@ async def test_a_list_holds_whole_manifests_of_one_namespace(cluster: Cluster, n
     assert config_map in (await cluster.list(CONFIG_MAP)).items
 
 
-async def test_a_list_is_narrowed_by_labels_and_by_fields(cluster: Cluster, namespace: str) -> None:
+async def test_list_is_filtered_by_label_and_field_selectors(cluster: Cluster, namespace: str) -> None:
     for name, colour in (("a", "red"), ("b", "blue"), ("c", "blue")):
         await cluster.create(config(namespace, name, labels={"colour": colour}))
 
@@ -74,20 +74,20 @@ async def test_a_list_is_narrowed_by_labels_and_by_fields(cluster: Cluster, name
     assert await found(labels="colour=blue", fields="metadata.name!=b") == ["c"]
 
 
-async def test_a_selector_that_cannot_be_read_is_400(cluster: Cluster, namespace: str) -> None:
+async def test_invalid_selector_is_400(cluster: Cluster, namespace: str) -> None:
     for selectors in ({"labels": "a in b"}, {"fields": "spec.nothing=1"}):
         with pytest.raises(ClusterError) as caught:
             await cluster.list(CONFIG_MAP, namespace=namespace, **selectors)
         assert caught.value.code == 400
 
 
-async def test_a_list_of_metadata_has_nothing_else_and_keeps_its_kind(cluster: Cluster, namespace: str) -> None:
+async def test_metadata_only_list_returns_only_kind_and_metadata(cluster: Cluster, namespace: str) -> None:
     config_map = await cluster.create(config(namespace, labels={"a": "b"}))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace, labels="a=b", metadata_only=True)
     assert listing.items == [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]}]
 
 
-async def test_a_list_longer_than_a_page_is_whole(
+async def test_list_longer_than_a_page_is_complete(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("argosy.kube.client.list_pages.PAGE_SIZE", 10)
@@ -96,7 +96,7 @@ async def test_a_list_longer_than_a_page_is_whole(
     assert names(listing) == sorted(f"many-{number}" for number in range(25))
 
 
-async def test_a_watch_goes_on_where_the_list_ended(cluster: Cluster, namespace: str) -> None:
+async def test_watch_continues_from_the_list_version(cluster: Cluster, namespace: str) -> None:
     await cluster.create(config(namespace, "before"))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     await cluster.create(config(namespace, "after"))
@@ -106,18 +106,18 @@ async def test_a_watch_goes_on_where_the_list_ended(cluster: Cluster, namespace:
         assert await seen(events, 3) == [("ADDED", "after"), ("MODIFIED", "after"), ("DELETED", "before")]
 
 
-async def test_a_watch_delivers_what_happens_while_it_is_open(cluster: Cluster, namespace: str) -> None:
+async def test_open_watch_delivers_new_events(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     async with watching(cluster, listing.version, namespace) as events:
         await cluster.create(config(namespace, "first"))
-        assert await seen(events, 1) == [("ADDED", "first")]  # from here on it is surely open
+        assert await seen(events, 1) == [("ADDED", "first")]  # from here on, the watch is open
         waiting = asyncio.create_task(seen(events, 1))
         await turns()
         await cluster.create(config(namespace, "live"))
         assert await waiting == [("ADDED", "live")]
 
 
-async def test_a_watch_resumes_after_the_last_event_that_was_seen(cluster: Cluster, namespace: str) -> None:
+async def test_watch_resumes_after_the_given_version(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     config_maps = [await cluster.create(config(namespace, name)) for name in "abc"]
     async with watching(cluster, config_maps[0]["metadata"]["resourceVersion"], namespace) as events:
@@ -126,7 +126,7 @@ async def test_a_watch_resumes_after_the_last_event_that_was_seen(cluster: Clust
         assert await seen(events, 3) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
 
 
-async def test_an_object_enters_and_leaves_a_watch_with_its_labels(cluster: Cluster, namespace: str) -> None:
+async def test_object_enters_and_leaves_a_watch_when_its_labels_change(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     config_map = await cluster.create(config(namespace))
     for colour in ("red", "blue", "red"):
@@ -135,7 +135,7 @@ async def test_an_object_enters_and_leaves_a_watch_with_its_labels(cluster: Clus
         assert await seen(events, 3) == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
 
-async def test_a_watch_of_metadata_has_nothing_else(cluster: Cluster, namespace: str) -> None:
+async def test_metadata_only_watch_returns_only_kind_and_metadata(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     config_map = await cluster.create(config(namespace))
     async with watching(cluster, listing.version, namespace, metadata_only=True) as events:
@@ -145,7 +145,7 @@ async def test_a_watch_of_metadata_has_nothing_else(cluster: Cluster, namespace:
     assert change == ("ADDED", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]})
 
 
-async def test_an_event_of_a_megabyte_arrives_whole(cluster: Cluster, namespace: str) -> None:
+async def test_watch_event_of_a_megabyte_arrives_complete(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     text = "0123456789abcdef" * 60_000
     await cluster.create(config(namespace, "large", {"text": text}))
@@ -156,8 +156,8 @@ async def test_an_event_of_a_megabyte_arrives_whole(cluster: Cluster, namespace:
     assert change.manifest["data"]["text"] == text
 
 
-async def test_a_watch_from_before_the_history_is_gone(flavour: Any, namespace: str) -> None:
-    """Of Events, because a real server remembers other kinds' history in a cache of its own."""
+async def test_watch_from_before_a_compaction_raises_gone(flavour: Any, namespace: str) -> None:
+    """Uses Events, because a real server keeps the history of other kinds in a cache."""
     if flavour.compact is None:
         pytest.skip(f"{flavour.name}: its history cannot be cut from here")
     kind = GroupKind("", "Event")

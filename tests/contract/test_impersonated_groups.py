@@ -1,4 +1,4 @@
-"""Whoever is impersonated is in the groups that Kubernetes adds."""
+"""Impersonated users are in the groups that Kubernetes adds, and keep the requested uid and extra."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPERSONATED = [
 
 
 @pytest.mark.parametrize(("name", "groups", "expected"), IMPERSONATED)
-async def test_an_impersonated_user_has_these_groups(
+async def test_impersonated_user_has_requested_and_default_groups(
     cluster: Cluster, name: str, groups: tuple[str, ...], expected: list[str]
 ) -> None:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -33,7 +33,7 @@ async def test_an_impersonated_user_has_these_groups(
     assert result["status"]["userInfo"] == {"username": name, "groups": expected}
 
 
-async def test_an_impersonated_user_has_the_uid_and_extras_that_were_asked_for(cluster: Cluster) -> None:
+async def test_impersonated_user_has_requested_uid_and_extra(cluster: Cluster) -> None:
     extra = {"scopes": ["read", "write"], "example.com/team": ["ml"]}
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     result = await cluster.acting_as(User("jane", ("devs",), "u-1", extra)).create(review)

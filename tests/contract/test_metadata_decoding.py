@@ -1,4 +1,4 @@
-"""Nulls in metadata: built-in and custom kinds decode them as a real server does."""
+"""Null values in metadata: built-in and custom kinds decode them as a real API server does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUP = "decoding.contract.argosy.dev"
 
 @pytest.fixture
 async def kinds(own_cluster: Cluster) -> AsyncIterator[dict[str, str]]:
-    """The kinds to create, each with its apiVersion: one built in, one custom."""
+    """Maps each kind to create to its apiVersion: one built-in kind and one custom kind."""
     custom = definition(GROUP)
     await own_cluster.create(custom)
     kind = custom["spec"]["names"]["kind"]
@@ -41,7 +41,7 @@ REFUSED = [
 ]
 
 
-async def test_a_null_in_metadata_is_an_empty_value_of_its_type(
+async def test_null_in_metadata_decodes_to_the_empty_value_of_its_type(
     own_cluster: Cluster, namespace: str, kinds: dict[str, str]
 ) -> None:
     for kind, api_version in kinds.items():
@@ -54,7 +54,7 @@ async def test_a_null_in_metadata_is_an_empty_value_of_its_type(
 
 
 @pytest.mark.parametrize(("metadata", "complaint"), REFUSED)
-async def test_a_null_that_has_no_empty_value_is_refused(
+async def test_null_finalizer_or_owner_reference_is_rejected(
     own_cluster: Cluster, namespace: str, kinds: dict[str, str], metadata: dict[str, Any], complaint: str
 ) -> None:
     for kind, api_version in kinds.items():

@@ -1,4 +1,4 @@
-"""What a real server tells whoever writes a notebook job, by the policy that is shipped."""
+"""Admission warnings for notebook jobs on a real API server, from the shipped deploy/notebooks/warnings.yaml."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ spec:
 
 @pytest.mark.tier("realcluster")
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
-def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_server: RealServer) -> None:
+def test_real_server_admits_a_notebook_job_with_misplaced_volumes_and_warns(own_server: RealServer) -> None:
     config = own_server.kubeconfig
     kind = dump_yaml(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     assert kubectl(config, "apply", "--server-side", "--force-conflicts", "-f", "-", input=kind).code == 0
@@ -42,7 +42,7 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_se
         deadline, warnings = time.monotonic() + HANG_SECONDS, ""
         while (
             "spec.podConfig.volumes" not in warnings and time.monotonic() < deadline
-        ):  # policies are read after a while
+        ):  # a policy takes effect after a delay
             warnings = kubectl(config, "apply", "--dry-run=server", "-f", "-", input=JOB).err
         done = kubectl(config, "apply", "-f", "-", input=JOB)
         assert done.code == 0, done.err
@@ -52,4 +52,4 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_se
     finally:
         kubectl(config, "delete", "nvj", "warned", "-n", "default", "--ignore-not-found")
         kubectl(config, "delete", "-f", POLICY)
-        kubectl(config, "delete", "crd/notebookvalidationjobs.mlops.mlops.dev")  # others define it as well
+        kubectl(config, "delete", "crd/notebookvalidationjobs.mlops.mlops.dev")  # other tests define it as well

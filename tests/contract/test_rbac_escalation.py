@@ -1,4 +1,4 @@
-"""Nobody grants more than they hold: every server answers as kube-apiserver 1.32 did.
+"""RBAC escalation checks: every server answers as kube-apiserver 1.32 did.
 
 Its answers are in `tests/data/rbac/escalation.json`; the flavour `real` compares them with a real server again.
 """
@@ -34,9 +34,9 @@ TABLES = {
     "aggregation": AGGREGATION,
     "impersonation": IMPERSONATION,
 }
-# The embedded server refuses these too, but says so otherwise:
-# - the name of an object is generated before the check, so the refusal shows it;
-# - an old resourceVersion is refused first;
+# The embedded server rejects these too, with a different error:
+# - the name of an object is generated before the check, so the error contains it;
+# - an old resourceVersion is rejected first;
 # - a roleRef that no server can resolve is invalid, where kube-apiserver answers with 500 or without the field.
 NOT_RESOLVED = '422 Invalid: RoleBinding.rbac.authorization.k8s.io "binding" is invalid: '
 KINDS = 'supported values: "Role", "ClusterRole"'
@@ -61,7 +61,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("table", TABLES)
-async def test_a_limited_user_gets_the_recorded_answers(flavour: Flavour, table: str) -> None:
+async def test_limited_user_gets_the_answers_recorded_from_kube_apiserver(flavour: Flavour, table: str) -> None:
     expected = dict(RECORDED[table])
     if flavour.name != "real":
         expected.update({name: answer for name, answer in DIFFERENT.items() if name in expected})
@@ -76,7 +76,7 @@ async def ask_all(flavour: Flavour, cases: Sequence[Case]) -> dict[str, str]:
     return answers
 
 
-def test_every_case_is_recorded_once_and_every_difference_is_one() -> None:
+def test_every_escalation_case_is_recorded_once_and_listed_differences_are_real() -> None:
     named = {table: [case.name for case in cases] for table, cases in TABLES.items()}
     assert {table: list(answers) for table, answers in RECORDED.items()} == named
     answers = {name: answer for table in RECORDED.values() for name, answer in table.items()}

@@ -1,4 +1,4 @@
-"""The documents say what the program does: commands, flags, settings, limits, exit codes, make targets and links."""
+"""The docs match the program: commands, flags, settings, limits, exit codes, make targets and links."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def flags(parser: argparse.ArgumentParser) -> set[str]:
 
 @cache
 def sections(page: Path) -> dict[str, str]:
-    """What stands under each heading, up to the next one."""
+    """Maps each heading to the text below it, up to the next heading."""
     parts = re.split(r"^#+ `?(.+?)`?$|^#", page.read_text(), flags=re.MULTILINE)
     text_by_heading: dict[str, str] = {}
     for heading, text in zip(parts[1::2], parts[2::2]):
@@ -64,21 +64,21 @@ COMMANDS = dict(commands(build_parser()))
 
 
 @pytest.mark.parametrize("path", [path for path, parser in COMMANDS.items() if not subcommands(parser)])
-def test_every_command_and_flag_is_in_the_reference(path: str) -> None:
+def test_every_command_and_flag_is_in_the_cli_reference(path: str) -> None:
     text = sections(REFERENCE / "cli.md").get(path)
     assert text, f"docs/reference/cli.md has no section `{path}`"
     missing = {flag for flag in flags(COMMANDS[path]) - {"-h", "--help"} if f"`{flag}" not in text}
     assert not missing, f"{path}: {sorted(missing)} are not described"
 
 
-def test_the_reference_describes_no_command_that_does_not_exist() -> None:
+def test_cli_reference_describes_no_unknown_command() -> None:
     text = (REFERENCE / "cli.md").read_text()
     described = {heading.strip("`") for heading in HEADING.findall(text) if heading.startswith("`argosy")}
     assert described - COMMANDS.keys() == set()
 
 
 def shown_commands(page: Path) -> Iterator[str]:
-    """Every argosy command that a page shows in a shell block or between backticks."""
+    """Yield every argosy command that a page shows in a shell block or between backticks."""
     text = page.read_text()
     for language, block in FENCE.findall(text):
         if language in ("", "sh", "console", "text"):
@@ -92,7 +92,7 @@ def shown_commands(page: Path) -> Iterator[str]:
 
 
 def what_is_wrong(command: str) -> str:
-    """Why a shown command cannot be typed; empty if it can."""
+    """Returns why a documented command is invalid; empty if it is valid."""
     parser, path = COMMANDS["argosy"], "argosy"
     for word in shlex.split(re.split(r"\s[|>&#]|;", command)[0])[1:]:
         if word.startswith("-"):
@@ -108,11 +108,11 @@ def what_is_wrong(command: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_every_command_that_a_page_shows_exists(page: Path) -> None:
+def test_every_command_shown_on_a_page_exists(page: Path) -> None:
     assert [wrong for command in shown_commands(page) if (wrong := what_is_wrong(command))] == []
 
 
-def test_a_command_that_does_not_exist_is_noticed() -> None:
+def test_command_check_reports_unknown_commands_and_flags() -> None:
     assert what_is_wrong("argosy sandbox begin") == "argosy sandbox has no command begin"
     assert what_is_wrong("argosy sandbox start --prot 1") == "argosy sandbox start has no flag --prot"
     assert what_is_wrong("argosy sandbox user add alice --group devs > alice.kubeconfig") == ""
@@ -123,27 +123,27 @@ def make_targets() -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_every_make_target_that_a_page_shows_exists(page: Path) -> None:
+def test_every_make_target_shown_on_a_page_exists(page: Path) -> None:
     text = page.read_text()
     code = [*(block for _, block in FENCE.findall(text)), *INLINE.findall(FENCE.sub("", text))]
     targets = {word for code_block in code for word in re.findall(r"^(?:\$ )?make ([a-z-]+)", code_block, re.MULTILINE)}
     assert targets - make_targets() == set()
 
 
-def test_every_make_target_is_explained_to_contributors() -> None:
+def test_every_make_target_is_described_in_contributing() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     assert {target for target in make_targets() if f"`make {target}`" not in text} == set()
 
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """The names that headings get: lower case, words joined by dashes, other marks dropped."""
+    """The anchors of the headings: lower case, words joined by dashes, other punctuation dropped."""
     headings = HEADING.findall(FENCE.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+def test_every_relative_link_and_anchor_resolves(page: Path) -> None:
     broken = []
     for link in LINK.findall(FENCE.sub("", page.read_text())):
         if re.match(r"[a-z]+:", link):
@@ -156,7 +156,7 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.is_relative_to(DOCS)], ids=page_name)
-def test_every_page_starts_with_an_example(page: Path) -> None:
+def test_every_docs_page_has_an_example_before_its_first_section(page: Path) -> None:
     opening = page.read_text().partition("\n## ")[0]
     assert "```" in opening, "show it before explaining it"
 
@@ -165,7 +165,7 @@ NAME_OF_OURS = re.compile(r"(?:[a-z]+\.)?argosy\.dev/[a-z-]+|ARGOSY_[A-Z_]+")
 
 
 def settings_in_source() -> set[str]:
-    """Environment variables that the program reads, and names of its own in manifests."""
+    """Environment variables that the program reads, and argosy's own names in manifests."""
     names: set[str] = set()
     for text in (file.read_text() for file in SOURCE.rglob("*.py")):
         if "argosy.dev/" in text or "ARGOSY_" in text:
@@ -176,14 +176,14 @@ def settings_in_source() -> set[str]:
     return names
 
 
-def test_every_setting_is_in_the_reference() -> None:
+def test_every_setting_and_environment_variable_is_in_the_reference() -> None:
     text = "\n".join(page.read_text() for page in REFERENCE.glob("*.md"))
     read = settings_in_source()
     assert {name for name in read if f"`{name}`" not in text} == set()
     assert "XDG_STATE_HOME" in read, "the search for settings finds nothing"
 
 
-def test_the_exit_codes_are_those_of_the_program() -> None:
+def test_exit_codes_page_lists_every_exit_code_of_the_program() -> None:
     rows = re.findall(r"^\| (\d+) \|", (REFERENCE / "exit-codes.md").read_text(), re.MULTILINE)
     program_codes = {code for name, code in vars(exit_codes).items() if name.isupper()}
     assert len(program_codes) == 7 and {int(row) for row in rows} >= program_codes
@@ -193,7 +193,7 @@ LIMIT = re.compile(r"^\| [^|]+ \| ([\d.,]+) ?(KiB|MiB|s|min|h|) ?[^|]*\|.*\| `([
 
 
 @pytest.mark.parametrize(("page", "least"), [("reference/limits.md", 12), ("concepts/isolation.md", 5)])
-def test_every_limit_in_a_table_has_the_value_it_has_in_the_program(page: str, least: int) -> None:
+def test_documented_limits_equal_the_constants_in_the_code(page: str, least: int) -> None:
     rows = LIMIT.findall((DOCS / page).read_text())
     assert len(rows) >= least
     wrong = []
@@ -210,7 +210,7 @@ def test_every_limit_in_a_table_has_the_value_it_has_in_the_program(page: str, l
 SCENARIO = re.compile(r"^\| (\S+-\d\d) \| .+ \| \[`(\w+)`\]\(([^)]+)\) \|$", re.MULTILINE)
 
 
-def test_every_scenario_is_shown_by_a_test_that_exists() -> None:
+def test_every_scenario_links_to_an_existing_test() -> None:
     text = (REFERENCE / "scenarios.md").read_text()
     rows = SCENARIO.findall(text)
     assert len(rows) == len(re.findall(r"^\| [A-Z]+-\d\d ", text, re.MULTILINE)) >= 20
@@ -219,7 +219,7 @@ def test_every_scenario_is_shown_by_a_test_that_exists() -> None:
     assert [name for _, name, link in rows if f"def {name}(" not in files[link]] == []
 
 
-def test_the_readme_reaches_its_first_success_within_two_screens() -> None:
+def test_readme_shows_the_first_success_within_80_lines() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     success = next(number for number, line in enumerate(lines, 1) if re.match(r"NAME\s+STATUS\s+HEALTH", line))
     assert success <= 80

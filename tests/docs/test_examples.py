@@ -1,4 +1,4 @@
-"""What the pages show is run: their Python as it stands, and their shell sessions against a sandbox."""
+"""Runs the examples of the docs: the Python code as written, and the shell sessions against a sandbox."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOCS = ROOT / "docs"
 SESSION = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 KUBECTL = shutil.which("kubectl", path=str(ROOT / ".venv" / "bin"))
-ENDLESS = "…"  # the page leaves the rest out
+ENDLESS = "…"  # the page omits the rest
 
 
 def python_in(page: str) -> str:
@@ -43,12 +43,12 @@ async def run_python(text: str) -> dict[str, Any]:
     return module.__dict__
 
 
-def test_the_example_of_the_embedded_cluster_runs() -> None:
+def test_embedded_cluster_example_runs() -> None:
     variables = asyncio.run(run_python(python_in("docs/concepts/embedded-cluster.md")))
     assert variables["made"]["data"] == {"mode": "fast"}
 
 
-def test_the_controller_of_the_example_does_its_work() -> None:
+def test_controller_example_reconciles_a_config_map() -> None:
     async def main() -> None:
         example = await run_python(python_in("docs/concepts/controller-runtime.md"))
         metadata = {"name": "settings", "namespace": "default"}
@@ -85,7 +85,7 @@ def steps_in(page: str) -> list[Step]:
 
 
 def plain(text: str) -> list[str]:
-    """Without what differs from run to run: ages, random names, widths of columns, places of files."""
+    """Output without what differs between runs: ages, random names, column widths, file paths."""
     text = re.sub(r"(/[\w.\-]+)*/(kubeconfig|team-a|sandbox)\b", "PLACE", text)
     text = re.sub(r"\b\d+m?s\b", "AGE", text)
     text = re.sub(r"pid \d+", "pid N", text)
@@ -96,7 +96,7 @@ def plain(text: str) -> list[str]:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Any]:
-    """A folder with the files that the pages speak of, a running sandbox, and a way to type into it."""
+    """A folder with the files that the pages mention, a running sandbox, and a function that runs commands in it."""
     if not KUBECTL:
         pytest.skip("no kubectl in .venv/bin: make install")
     programs = tmp_path / "bin"
@@ -183,7 +183,7 @@ spec: {}
 
 
 def check(shell: Any, page: str, *, first: str, last: str) -> None:
-    """Runs the steps of a page from the one that begins with `first` to the last that ends in `last`, and compares."""
+    """Run the steps from the one that begins with `first` to the last that ends in `last`; compare their output."""
     steps = steps_in(page)
     begin = next(number for number, step in enumerate(steps) if step.command.startswith(first))
     end = max(number for number, step in enumerate(steps) if step.command.endswith(last))
@@ -198,34 +198,34 @@ def check(shell: Any, page: str, *, first: str, last: str) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_session_about_users_goes_as_shown(shell: Any) -> None:
+def test_users_and_rbac_session_prints_what_the_page_shows(shell: Any) -> None:
     shell.start("--rbac")
     check(shell, "guides/users-and-rbac.md", first="argosy sandbox user add", last="get configmaps")
 
 
-def test_the_session_about_ownership_goes_as_shown(shell: Any) -> None:
+def test_field_ownership_session_prints_what_the_page_shows(shell: Any) -> None:
     shell.start()
     check(shell, "guides/kubectl.md", first="kubectl apply --server-side", last="--force-conflicts -f settings.yaml")
 
 
 @pytest.mark.tier("all")
-def test_the_session_about_kinds_of_ones_own_goes_as_shown(shell: Any) -> None:
+def test_custom_resource_session_prints_what_the_page_shows(shell: Any) -> None:
     shell.start()
     check(shell, "guides/kubectl.md", first="kubectl apply -f definition.yaml", last=":-1}}'")
 
 
 @pytest.mark.tier("all")
-def test_the_session_about_loading_goes_as_shown(shell: Any) -> None:
+def test_sandbox_load_session_prints_what_the_page_shows(shell: Any) -> None:
     shell.start()
     check(shell, "guides/sandbox.md", first="argosy sandbox load", last="load -f manifests/")
 
 
 @pytest.mark.tier("all")
-def test_the_session_about_environments_goes_as_shown(shell: Any) -> None:
+def test_environments_session_prints_what_the_page_shows(shell: Any) -> None:
     shell.start("--addons", "argocd_operator")
     check(shell, "guides/environments.md", first="argosy init", last="setup status -f models/argosy.yaml")
 
 
-def test_a_session_that_goes_otherwise_is_noticed(shell: Any) -> None:
+def test_session_check_fails_when_output_differs(shell: Any) -> None:
     with pytest.raises(AssertionError, match="get pods"):
         check(shell, "guides/users-and-rbac.md", first="argosy sandbox user add", last="get pods")

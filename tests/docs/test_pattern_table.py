@@ -1,4 +1,4 @@
-"""The alignment guide shows the patterns that align proposes from."""
+"""The alignment guide shows the patterns that `argosy align` proposes changes from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPICS = (
 )
 
 
-def test_the_table_of_the_guide_is_made_from_the_patterns() -> None:
+def test_pattern_table_is_generated_from_the_patterns() -> None:
     spec = importlib.util.spec_from_file_location("make_pattern_table", ROOT / "tools" / "make_pattern_table.py")
     assert spec and spec.loader
     tool = importlib.util.module_from_spec(spec)
@@ -30,14 +30,14 @@ def test_the_table_of_the_guide_is_made_from_the_patterns() -> None:
     assert text == tool.page(text), "python tools/make_pattern_table.py"
 
 
-def test_every_kind_of_the_patterns_is_in_the_guide_with_all_its_pointers() -> None:
+def test_guide_lists_every_pattern_with_all_its_json_pointers() -> None:
     text = PAGE.read_text()
     for pattern in PATTERNS:
         rows = [line for line in text.splitlines() if line.startswith(f"| {pattern.topic} |")]
         assert any(all(f"`{pointer}`" in row for pointer in pattern.pointers) for row in rows), pattern
 
 
-def test_the_guide_has_its_seven_topics_and_a_checklist_of_ten() -> None:
+def test_guide_has_seven_topics_and_a_ten_item_checklist() -> None:
     text = PAGE.read_text()
     assert tuple(re.findall(r"^## \d\. (.+)$", text, re.MULTILINE)) == TOPICS
     assert text.count("- [ ] ") == 10

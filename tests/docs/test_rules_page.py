@@ -1,4 +1,4 @@
-"""The page of rules says what the catalogue says."""
+"""docs/reference/rules.md matches the rule catalogue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from argosy.gitops.analysis.rules import CATALOGUE
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_of_rules_is_made_from_the_catalogue() -> None:
+def test_rules_page_is_generated_from_the_catalogue() -> None:
     spec = importlib.util.spec_from_file_location("make_rules_page", ROOT / "tools" / "make_rules_page.py")
     assert spec and spec.loader
     tool = importlib.util.module_from_spec(spec)
@@ -19,7 +19,7 @@ def test_the_page_of_rules_is_made_from_the_catalogue() -> None:
     assert (ROOT / "docs" / "reference" / "rules.md").read_text() == tool.page(), "python tools/make_rules_page.py"
 
 
-def test_every_rule_can_be_explained() -> None:
+def test_every_rule_page_contains_title_certainty_and_fix() -> None:
     for rule in CATALOGUE.values():
         text = "\n".join(render_rule_page(rule.id))
         assert rule.title in text and rule.certainty in text and rule.fix in text

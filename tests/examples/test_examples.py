@@ -1,4 +1,4 @@
-"""Every folder of examples that is loaded works as its page shows."""
+"""Every example folder whose README uses `argosy sandbox load` loads as that README shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = [page.parent for page in PAGES if "argosy sandbox load" in page.read_
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
-def test_an_example_loads_as_its_page_shows(folder: Path, tmp_path: Path) -> None:
+def test_example_loads_as_its_readme_shows_and_a_second_load_is_unchanged(folder: Path, tmp_path: Path) -> None:
     with sandbox(tmp_path / "data", "--port", "0") as started:
         load = ("sandbox", "load", "--data-dir", started.folder, "-f", folder)
         done, again = argosy(*load, home=tmp_path), argosy(*load, home=tmp_path)

@@ -1,4 +1,4 @@
-"""The checks before a merge: they pass on the folder, find what was broken, and Tekton and GitHub run the same ones."""
+"""The pre-merge checks pass on the example and find injected mistakes; Tekton and GitHub run the same checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SERVICE, RUNTIME, SECRET = (
 
 @pytest.fixture
 def programs(tmp_path: Path) -> dict[str, str]:
-    """An environment with kubectl, a python3 that has PyYAML and installs nothing, and a curl that records."""
+    """An environment with kubectl, a python3 that has PyYAML and installs nothing, and a curl that records requests."""
     if not KUBECTL.exists():
         pytest.skip("no kubectl in .venv/bin: make install")
     folder = tmp_path / "programs"
@@ -77,7 +77,7 @@ def check_all(copy: Path, env: dict[str, str]) -> subprocess.CompletedProcess[st
     return run([copy / "pipelines/scripts/check-all.sh"], env, copy)
 
 
-def test_the_folder_passes_and_prints_what_its_page_shows(copy: Path, programs: dict[str, str]) -> None:
+def test_checks_pass_on_the_example_and_print_what_the_readme_shows(copy: Path, programs: dict[str, str]) -> None:
     done = check_all(copy, programs)
     assert done.returncode == 0, done.stdout
     page_outputs = re.findall(
@@ -89,7 +89,7 @@ def test_the_folder_passes_and_prints_what_its_page_shows(copy: Path, programs: 
 
 
 BROKEN = [
-    # what was done, file, text, its replacement, what is said
+    # mistake, file, old text, new text, expected message
     ("a value one level off", STAGING, '  value: "8000"', 'value: "8000"', "patch 2: line 6: .*indented"),
     ("a value at the wrong key", STAGING, '        value: "8000"', '        valeu: "8000"', "args/4: there is no"),
     ("a patch without its text", DEV, "    patch: |-", "    notes: |-", "patch 1: neither patch nor path"),
@@ -128,7 +128,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-# These keep others from being found: no manifests of an environment, a file or a field that cannot be read.
+# These hide other mistakes: no manifests of an environment, or a file or field that cannot be read.
 ALONE = {
     "a value one level off",
     "a value at the wrong key",
@@ -144,10 +144,10 @@ ALONE = {
 CASES = [pytest.param(*rest, id=mistake, marks=IN_TEST_ALL) for mistake, *rest in BROKEN]
 
 
-def test_mistakes_in_many_places_are_all_said_at_once(copy: Path, programs: dict[str, str]) -> None:
+def test_mistakes_in_many_files_are_all_reported_in_one_run(copy: Path, programs: dict[str, str]) -> None:
     together: list[str] = []
     for mistake, file, old, new, message in BROKEN:
-        if mistake not in ALONE and old in (copy / file).read_text():  # else another one is there already
+        if mistake not in ALONE and old in (copy / file).read_text():  # else another mistake is there already
             change(copy / file, old, new)
             together.append(message)
     assert len(together) > 20
@@ -158,7 +158,7 @@ def test_mistakes_in_many_places_are_all_said_at_once(copy: Path, programs: dict
 
 
 @pytest.mark.parametrize("file, old, new, said", CASES)
-def test_what_was_broken_is_said_and_the_merge_is_refused(
+def test_each_mistake_is_reported_and_the_check_fails(
     file: str, old: str, new: str, said: str, copy: Path, programs: dict[str, str]
 ) -> None:
     change(copy / file, old, new)
@@ -170,7 +170,7 @@ def test_what_was_broken_is_said_and_the_merge_is_refused(
 
 
 @pytest.mark.tier("all")
-def test_a_credential_that_was_found_is_not_printed(copy: Path, programs: dict[str, str]) -> None:
+def test_found_credential_is_not_printed(copy: Path, programs: dict[str, str]) -> None:
     (copy / "notes.txt").write_text(f"sha256~{'s' * 43}\n")
     done = check_all(copy, programs)
     assert "notes.txt: line 1: looks like an OpenShift token" in done.stdout
@@ -178,7 +178,7 @@ def test_a_credential_that_was_found_is_not_printed(copy: Path, programs: dict[s
 
 
 @pytest.mark.tier("all")
-def test_the_address_of_a_clone_is_no_file_of_the_repository(copy: Path, programs: dict[str, str]) -> None:
+def test_password_in_git_remote_url_is_not_reported(copy: Path, programs: dict[str, str]) -> None:
     (copy / ".git").mkdir()
     (copy / ".git" / "config").write_text('[remote "origin"]\n\turl = https://ci-token:abcdef@git.example/a/b.git\n')
     done = check_all(copy, programs)
@@ -186,9 +186,7 @@ def test_the_address_of_a_clone_is_no_file_of_the_repository(copy: Path, program
 
 
 @pytest.mark.tier("all")
-def test_a_sealed_secret_that_nobody_filled_is_refused_and_a_filled_one_passes(
-    copy: Path, programs: dict[str, str]
-) -> None:
+def test_sealed_secret_with_placeholders_fails_and_a_filled_one_passes(copy: Path, programs: dict[str, str]) -> None:
     change(copy / DEV, "patches:", "components:\n  - ../../secret-examples/sealed-secret\npatches:")
     assert "SealedSecret/dev-qwen25-05b-instruct: still has replace-me values" in check_all(copy, programs).stdout
     sealed = copy / "deploy_model/secret-examples/sealed-secret/sealedsecret.yaml"
@@ -197,12 +195,12 @@ def test_a_sealed_secret_that_nobody_filled_is_refused_and_a_filled_one_passes(
 
 
 @pytest.mark.tier("all")
-def test_an_environment_that_nobody_expects_is_refused(copy: Path, programs: dict[str, str]) -> None:
+def test_unexpected_environment_is_reported(copy: Path, programs: dict[str, str]) -> None:
     shutil.copytree(copy / "deploy_model/overlays/dev", copy / "deploy_model/overlays/test")
     assert "✗ test: is in only one of" in check_all(copy, programs).stdout
 
 
-def test_without_kustomize_and_kubectl_nothing_passes(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
+def test_checks_fail_without_kustomize_and_kubectl(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()
     for name in ("bash", "dirname", "mktemp", "rm", "env", "sh"):
@@ -212,18 +210,18 @@ def test_without_kustomize_and_kubectl_nothing_passes(copy: Path, programs: dict
     assert "Error: neither kustomize nor kubectl was found" in done.stdout
 
 
-# -- the same at GitHub and in Tekton ------------------------------------------------------------------------------
+# -- the same checks at GitHub and in Tekton -----------------------------------------------------------------------
 
 
 def run_workflow(copy: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """The commands of the workflow's steps, as GitHub's runner gives them to bash."""
+    """Run the workflow's step commands with bash, as GitHub's runner does."""
     steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["validate"]["steps"]
     commands = "\n".join(step["run"] for step in steps if "run" in step)
     return run(["bash", "-eo", "pipefail", "-c", commands], env, copy.parent)
 
 
 class Tekton:
-    """Plays the Pipeline: tasks in order, variables put in, each step by a real shell in a workspace of its own."""
+    """Simulates the Pipeline: tasks in order, variables substituted, each step run by a real shell in a workspace."""
 
     def __init__(self, repository: Path, env: dict[str, str], workspace: Path) -> None:
         documents = [document for path in TEKTON.glob("*.yaml") for document in yaml.safe_load_all(path.read_text())]
@@ -279,14 +277,14 @@ def commit(copy: Path, env: dict[str, str]) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_workflow_passes_and_refuses_a_broken_overlay(copy: Path, programs: dict[str, str]) -> None:
+def test_github_workflow_passes_and_fails_for_a_broken_overlay(copy: Path, programs: dict[str, str]) -> None:
     assert run_workflow(copy, programs).returncode == 0
     change(copy / DEV, "value: dev-qwen", "value: qwen")
     assert run_workflow(copy, programs).returncode == 1
 
 
 @pytest.mark.tier("all")
-def test_the_pipeline_passes_and_tells_github(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
+def test_tekton_pipeline_reports_success_to_github(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
     commit(copy, programs)
     assert Tekton(copy.parent, programs, tmp_path / "workspace").run() == (
         "Succeeded",
@@ -307,7 +305,7 @@ def test_the_pipeline_passes_and_tells_github(copy: Path, programs: dict[str, st
         pytest.param(SECRET, 'AWS_S3_BUCKET: ""', "AWS_S3_BUCKET: models", "security-scan", marks=IN_TEST_ALL),
     ],
 )
-def test_the_pipeline_refuses_a_broken_overlay_and_tells_github(
+def test_tekton_pipeline_fails_for_a_broken_overlay_and_reports_failure_to_github(
     file: str, old: str, new: str, failed: str, copy: Path, programs: dict[str, str], tmp_path: Path
 ) -> None:
     change(copy / file, old, new)
@@ -317,7 +315,7 @@ def test_the_pipeline_refuses_a_broken_overlay_and_tells_github(
     assert '"state": "failure"' in (tmp_path / "asked").read_text()
 
 
-def test_the_trigger_gives_the_pipeline_what_it_asks_for() -> None:
+def test_tekton_trigger_passes_the_parameters_that_the_pipeline_requires() -> None:
     documents = list(yaml.safe_load_all((TEKTON / "trigger.yaml").read_text()))
     documents += [yaml.safe_load((TEKTON / name).read_text()) for name in ("pipeline.yaml", "run.yaml")]
     kinds = {document["kind"]: document for document in documents}
@@ -332,13 +330,13 @@ def test_the_trigger_gives_the_pipeline_what_it_asks_for() -> None:
     assert trigger["bindings"] == [{"ref": kinds["TriggerBinding"]["metadata"]["name"]}]
 
 
-def test_branch_protection_asks_for_the_check_that_is_reported() -> None:
+def test_branch_protection_requires_the_reported_check() -> None:
     protection = yaml.safe_load((FOLDER / "pipelines/github/branch-protection.json").read_text())
     assert protection["required_status_checks"]["contexts"] == ["llmops/validate"]
     assert yaml.safe_load(WORKFLOW.read_text())["jobs"]["validate"]["name"] == "llmops/validate"
 
 
-def test_every_owned_path_exists() -> None:
+def test_every_codeowners_path_exists() -> None:
     lines = [line.split() for line in (FOLDER / "CODEOWNERS").read_text().splitlines()]
     owned = [words[0] for words in lines if words and not words[0].startswith("#")]
     assert [path for path in owned if path != "/.github/" and not (FOLDER.parent / path.strip("/")).is_dir()] == []

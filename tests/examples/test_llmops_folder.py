@@ -1,4 +1,4 @@
-"""The folder llmops-via-argocd: it is as drawn, renders to what its pages promise, and its guides name what exists."""
+"""The llmops-via-argocd example: its files, rendered overlays, Applications, and references in its guides."""
 
 from __future__ import annotations
 
@@ -57,35 +57,35 @@ CODEOWNERS
 
 
 def files_in(folder: Path) -> set[str]:
-    """The files that belong to the project; caches do not."""
+    """The files that belong to the project, without caches."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return {str(file) for file in files if not any(part.endswith(("_cache", "__pycache__")) for part in file.parts)}
 
 
-def test_the_tree_is_the_one_that_was_drawn() -> None:
+def test_folder_contains_exactly_the_expected_files() -> None:
     files = {file for file in files_in(FOLDER) if not file.startswith("pipelines/")}
     assert files == {*DRAWN, *BESIDE}
 
 
-def test_the_drawing_in_the_readme_names_every_file_of_its_folders() -> None:
+def test_readme_tree_names_every_expected_file() -> None:
     drawing = (FOLDER / "README.md").read_text()
     for file in DRAWN:
         *_, folder, name = ["", *Path(file).parts]
         assert name in drawing or f"{folder}/{name}" in drawing, file
 
 
-def test_every_script_can_be_executed() -> None:
+def test_every_script_is_executable() -> None:
     scripts = [*FOLDER.rglob("*.sh"), *(path for path in FOLDER.rglob("*.py") if path.read_text().startswith("#!"))]
     assert len(scripts) >= 9
     assert [path for path in scripts if not path.stat().st_mode & 0o111] == []
 
 
-# -- what the overlays give ----------------------------------------------------------------------------------------
+# -- rendered overlays ---------------------------------------------------------------------------------------------
 
 
 @cache
 def render(folder: Path) -> dict[str, dict[str, Any]]:
-    """The manifests of an overlay by kind, as kubectl builds them."""
+    """The manifests of an overlay by kind, as built by `kubectl kustomize`."""
     if not KUBECTL.exists():
         pytest.skip("no kubectl in .venv/bin: make install")
     done = subprocess.run(
@@ -100,7 +100,7 @@ def overlay(environment: str) -> dict[str, dict[str, Any]]:
 
 
 ENVIRONMENTS = {
-    # environment: prefix, namespace, min and max replicas, limits, requests, longest context
+    # environment: prefix, namespace, min and max replicas, limits, requests, maximum model length
     "dev": ("dev-", "llmops-dev", (1, 1), ("2", "6Gi"), ("500m", "4Gi"), "32768"),
     "staging": ("staging-", "llmops-staging", (1, 2), ("3", "8Gi"), ("1", "6Gi"), "8000"),
     "production": ("prod-", "llmops-prod", (2, 3), ("4", "12Gi"), ("2", "8Gi"), "32768"),
@@ -108,7 +108,7 @@ ENVIRONMENTS = {
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_an_environment_has_its_names_and_its_size(environment: str) -> None:
+def test_overlay_sets_names_namespace_replicas_and_resources(environment: str) -> None:
     prefix, namespace, replicas, limits, requests, _ = ENVIRONMENTS[environment]
     manifests = overlay(environment)
     assert manifests.keys() == {"Secret", "ServingRuntime", "InferenceService"}
@@ -125,7 +125,7 @@ def test_an_environment_has_its_names_and_its_size(environment: str) -> None:
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_model_is_the_same_everywhere(environment: str) -> None:
+def test_inference_service_is_the_same_in_every_environment(environment: str) -> None:
     service = overlay(environment)["InferenceService"]
     assert service["apiVersion"] == "serving.kserve.io/v1beta1"
     assert service["metadata"]["labels"] == {
@@ -149,14 +149,14 @@ def test_the_model_is_the_same_everywhere(environment: str) -> None:
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_runtime_that_a_model_names_is_the_one_beside_it(environment: str) -> None:
+def test_inference_service_names_the_runtime_of_its_overlay(environment: str) -> None:
     manifests = overlay(environment)
     named = manifests["InferenceService"]["spec"]["predictor"]["model"]["runtime"]
     assert named == manifests["ServingRuntime"]["metadata"]["name"] == ENVIRONMENTS[environment][0] + MODEL
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_runtime_serves_with_vllm_and_the_context_of_its_environment(environment: str) -> None:
+def test_serving_runtime_runs_vllm_with_the_context_length_of_its_environment(environment: str) -> None:
     runtime = overlay(environment)["ServingRuntime"]
     assert runtime["apiVersion"] == "serving.kserve.io/v1alpha1"
     assert runtime["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "0"
@@ -179,7 +179,7 @@ def test_the_runtime_serves_with_vllm_and_the_context_of_its_environment(environ
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_the_data_connection_has_five_keys_and_no_value(environment: str) -> None:
+def test_data_connection_secret_has_five_empty_keys(environment: str) -> None:
     secret = overlay(environment)["Secret"]
     keys = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "DEFAULT_REGION", "S3_BUCKET", "S3_ENDPOINT")
     assert secret["stringData"] == {f"AWS_{key}": "" for key in keys}
@@ -201,7 +201,7 @@ def test_the_data_connection_has_five_keys_and_no_value(environment: str) -> Non
         for number, environment_name in enumerate(ENVIRONMENTS)
     ],
 )
-def test_an_example_of_a_secret_takes_the_place_of_the_empty_one(
+def test_secret_example_component_replaces_the_empty_secret(
     environment: str, example: str, kind: str, tmp_path: Path
 ) -> None:
     shutil.copytree(FOLDER / "deploy_model", tmp_path / "deploy_model")
@@ -217,7 +217,7 @@ def test_an_example_of_a_secret_takes_the_place_of_the_empty_one(
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_an_application_deploys_its_overlay_as_promised(environment: str) -> None:
+def test_application_manifest_deploys_its_overlay_with_the_documented_sync_policy(environment: str) -> None:
     application = yaml.safe_load((FOLDER / f"argocd-apps/{environment}-application.yaml").read_text())
     assert (application["apiVersion"], application["kind"]) == ("argoproj.io/v1alpha1", "Application")
     assert application["metadata"] == {
@@ -247,7 +247,7 @@ def test_an_application_deploys_its_overlay_as_promised(environment: str) -> Non
     assert (ROOT / spec["source"]["path"] / "kustomization.yaml").is_file()
 
 
-def test_no_manifest_needs_anything_of_argosy() -> None:
+def test_no_manifest_mentions_argosy() -> None:
     assert [path for path in FOLDER.rglob("*.yaml") if "argosy" in path.read_text()] == []
 
 
@@ -259,8 +259,8 @@ OWN = re.compile(r"(\./|argocd-apps|deploy_model|setup_scripts|argocd-custom|pip
 
 
 def named_files(page: Path) -> Iterator[tuple[str, Path]]:
-    """Every file of the folder that a command of a page names, with the place where the page has the reader type it."""
-    folder = FOLDER  # a reader stays where the last block has gone
+    """Yield every file of the folder that a page's command names, with the reader's working directory at that point."""
+    folder = FOLDER  # the working directory carries over from one block to the next
     for block in SHELL.findall(page.read_text()):
         for line in HEREDOC.sub("", block).replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True) if line.count("'") % 2 == 0 else line.split()
@@ -271,11 +271,11 @@ def named_files(page: Path) -> Iterator[tuple[str, Path]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(FOLDER)))
-def test_every_command_of_a_guide_names_files_that_exist(page: Path) -> None:
+def test_every_file_named_in_a_guide_command_exists(page: Path) -> None:
     assert [word for word, folder in named_files(page) if not list(folder.glob(word))] == []
 
 
-def test_the_search_for_named_files_finds_them_and_notices_a_missing_one(tmp_path: Path) -> None:
+def test_named_file_search_finds_files_and_detects_a_missing_one(tmp_path: Path) -> None:
     names = [word for page in PAGES for word, _ in named_files(page)]
     assert len(names) >= 25
     page = tmp_path / "page.md"
@@ -290,7 +290,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(FOLDER)))
-def test_every_link_of_a_guide_leads_somewhere(page: Path) -> None:
+def test_every_link_and_anchor_of_a_guide_resolves(page: Path) -> None:
     broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         path, _, anchor = link.partition("#")
@@ -300,14 +300,14 @@ def test_every_link_of_a_guide_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
-def test_the_guide_has_ten_steps_and_each_ends_with_a_check() -> None:
+def test_guide_has_ten_steps_that_end_with_a_check_except_step_nine() -> None:
     steps = re.split(r"^## Step ", (FOLDER / "step-by-step-guide.md").read_text(), flags=re.MULTILINE)[1:]
     assert [int(step.partition(":")[0]) for step in steps] == list(range(1, 11))
     without = [number for number, step in enumerate(steps, 1) if "> **Check**" not in step]
     assert without == [9], "work has no end"
 
 
-def test_the_guide_says_how_long_each_step_takes() -> None:
+def test_guide_lists_the_duration_of_each_step() -> None:
     opening = (FOLDER / "step-by-step-guide.md").read_text().partition("\n## ")[0]
     rows = {int(number): time for number, time in re.findall(r"^\| \[(\d+)\. [^|]+\| ?([^|]*?) ?\|$", opening, re.M)}
     assert rows == {
@@ -325,13 +325,13 @@ def test_the_guide_says_how_long_each_step_takes() -> None:
     assert "Twenty to thirty minutes in all" in opening
 
 
-def test_the_guide_tells_how_git_can_call_instead_of_being_asked() -> None:
+def test_guide_describes_the_webhook_as_faster_than_polling() -> None:
     text = (FOLDER / "step-by-step-guide.md").read_text().partition("### Faster than polling")[2].partition("\n#")[0]
     for named in ("every two minutes", "`/api/webhook`", "`application/json`", "push", "`webhook.github.secret`"):
         assert named in " ".join(text.split()), named
 
 
-def test_no_guide_gives_a_secret_to_a_program_as_an_argument() -> None:
+def test_no_guide_passes_a_secret_as_a_command_argument() -> None:
     argument = re.compile(r"(--from-literal=(?:password|token|webhook|sshPrivateKey)\b|--(?:password|token)[= ])")
     assert [
         (page.name, secret_argument) for page in PAGES for secret_argument in argument.findall(page.read_text())
@@ -339,7 +339,7 @@ def test_no_guide_gives_a_secret_to_a_program_as_an_argument() -> None:
 
 
 @pytest.mark.parametrize("key, page", [("password", "step-by-step-guide.md"), ("token", "pipelines/README.md")])
-def test_a_token_that_a_guide_hands_over_arrives_without_a_line_end(key: str, page: str) -> None:
+def test_secret_created_by_a_guide_command_has_no_trailing_newline(key: str, page: str) -> None:
     if not KUBECTL.exists():
         pytest.skip("no kubectl in .venv/bin: make install")
     blocks = (block for block in SHELL.findall((FOLDER / page).read_text()) if "oc create secret generic" in block)
@@ -354,7 +354,7 @@ def test_a_token_that_a_guide_hands_over_arrives_without_a_line_end(key: str, pa
     assert base64.b64decode(yaml.safe_load(done.stdout)["data"][key]) == b"hunter2"
 
 
-def test_the_edits_that_the_guides_show_do_what_they_say(tmp_path: Path) -> None:
+def test_sed_edits_of_the_guides_change_the_documented_values(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "copy")
     edits = {line for page in PAGES for line in page.read_text().splitlines() if line.startswith("sed -i ")}
     assert len(edits) == 3

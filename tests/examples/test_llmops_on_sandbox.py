@@ -1,4 +1,4 @@
-"""The folder llmops-via-argocd on a sandbox that plays OpenShift GitOps: manifests are accepted, scripts work."""
+"""llmops-via-argocd on a sandbox that simulates OpenShift GitOps: manifests are accepted and health scripts work."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     ],
     ids=lambda command: command.replace(f"{FOLDER}/", ""),
 )
-def test_a_server_that_knows_the_kinds_accepts_every_field(running: Sandbox, command: str) -> None:
+def test_manifests_pass_strict_validation_without_warnings(running: Sandbox, command: str) -> None:
     done = kubectl(running.kubeconfig, *command.split(), "--validate=strict")
     assert done.code == 0, done.err
     assert "Warning" not in done.err
@@ -53,7 +53,7 @@ def script(running: Sandbox, name: str, *arguments: str) -> subprocess.Completed
 
 
 @pytest.mark.tier("all")
-def test_the_health_scripts_work_one_after_the_other_and_again(running: Sandbox) -> None:
+def test_health_check_scripts_verify_apply_and_apply_again(running: Sandbox) -> None:
     missing = script(running, "verify-health-check.sh")
     assert (missing.returncode, "✗ resourceHealthChecks NOT found in ArgoCD CR" in missing.stdout) == (1, True)
     applied = script(running, "apply-health-check-via-cr.sh")

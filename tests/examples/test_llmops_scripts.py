@@ -1,4 +1,4 @@
-"""The four scripts of llmops-via-argocd: their options, where they find argosy, and what they ask of it."""
+"""The four scripts of llmops-via-argocd: options, lookup of the argosy program, and the arguments they pass to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPTS = (APPLY, VERIFY, SETUP, APPLICATIONS)
 
 
 def run(script: Path | str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Runs it with nothing in its environment, no PATH either, but for what is given."""
+    """Run a script with an empty PATH and no environment variables except the given ones."""
     command = [BASH, str(FOLDER / script), *arguments]
     return subprocess.run(
         command, env={"PATH": "", **env}, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
@@ -30,7 +30,7 @@ def run(script: Path | str, *arguments: str, **env: str) -> subprocess.Completed
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Path:
-    """Plays argosy: prints its arguments one on a line, and ends with 7."""
+    """A stub argosy that prints its arguments one per line and exits with 7."""
     program = tmp_path / "bin" / "argosy"
     program.parent.mkdir()
     program.write_text(f'#!{BASH}\nprintf "%s\\n" "$@"\nexit 7\n')
@@ -40,7 +40,7 @@ def recorder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_shows_the_usage_and_succeeds_without_argosy(script: str, flag: str) -> None:
+def test_help_shows_usage_and_succeeds_without_argosy(script: str, flag: str) -> None:
     done = run(script, flag, ARGOSY="/does/not/exist")
     assert done.returncode == 0
     assert done.stdout.startswith(f"Usage: {Path(script).name} [OPTIONS]\n")
@@ -49,7 +49,7 @@ def test_help_shows_the_usage_and_succeeds_without_argosy(script: str, flag: str
 
 @pytest.mark.parametrize("option", ["-x", "--what", "word"])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_an_unknown_option_is_named_and_nothing_is_done(script: str, option: str, recorder: Path) -> None:
+def test_unknown_option_is_named_and_argosy_is_not_called(script: str, option: str, recorder: Path) -> None:
     done = run(script, option, ARGOSY=str(recorder))
     assert done.stdout == f"Unknown option: {option}\nUse -h or --help for usage information\n"
     assert done.returncode == 1
@@ -67,7 +67,7 @@ def test_an_unknown_option_is_named_and_nothing_is_done(script: str, option: str
         (APPLICATIONS, [], ["setup", "apps", APPS]),
     ],
 )
-def test_a_script_asks_argosy_and_ends_as_it_ends(
+def test_script_passes_arguments_to_argosy_and_returns_its_exit_code(
     script: str, arguments: list[str], expected_arguments: list[str], recorder: Path
 ) -> None:
     done = run(script, *arguments, ARGOSY=str(recorder))
@@ -76,7 +76,7 @@ def test_a_script_asks_argosy_and_ends_as_it_ends(
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_without_argosy_one_command_that_installs_it_is_printed(script: str, tmp_path: Path) -> None:
+def test_missing_argosy_prints_the_install_command(script: str, tmp_path: Path) -> None:
     alone = Path(shutil.copy(FOLDER / script, tmp_path))
     done = run(alone)
     assert done.stderr == "Error: argosy was not found. Install it with: make -C PATH-OF-ITS-CHECKOUT install\n"
@@ -84,7 +84,7 @@ def test_without_argosy_one_command_that_installs_it_is_printed(script: str, tmp
 
 
 def checkout_in(folder: Path, script: str) -> Path:
-    """A checkout of the project without a .venv, as after `git clone`; the script in it."""
+    """Create a checkout of the project without a .venv, as after `git clone`; return the script in it."""
     copy = folder / "checkout" / "llmops-via-argocd" / script
     copy.parent.mkdir(parents=True)
     shutil.copy(FOLDER / script, copy)
@@ -94,16 +94,14 @@ def checkout_in(folder: Path, script: str) -> Path:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_in_a_fresh_checkout_the_command_names_the_checkout(script: str, tmp_path: Path) -> None:
+def test_missing_argosy_in_a_checkout_prints_the_checkout_path(script: str, tmp_path: Path) -> None:
     done = run(checkout_in(tmp_path, script))
     assert done.stderr.endswith(f"Install it with: make -C {tmp_path / 'checkout'} install\n")
     assert done.returncode == 3
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_argosy_is_sought_in_its_variable_then_the_checkout_then_path(
-    script: str, tmp_path: Path, recorder: Path
-) -> None:
+def test_argosy_is_looked_up_in_variable_then_checkout_then_path(script: str, tmp_path: Path, recorder: Path) -> None:
     copy = checkout_in(tmp_path, script)
     assert run(copy, PATH=str(recorder.parent)).returncode == 7
     own = tmp_path / "checkout/.venv/bin/argosy"
@@ -115,13 +113,13 @@ def test_argosy_is_sought_in_its_variable_then_the_checkout_then_path(
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_variable_that_names_no_program_is_an_error_and_not_passed_over(script: str, recorder: Path) -> None:
+def test_argosy_variable_naming_no_program_is_an_error(script: str, recorder: Path) -> None:
     done = run(script, PATH=str(recorder.parent), ARGOSY="/does/not/exist")
     assert done.stderr == "Error: ARGOSY is set to /does/not/exist, which is not a program\n"
     assert done.returncode == 3
 
 
-def test_a_script_that_is_called_by_its_bare_name_finds_the_folder(recorder: Path) -> None:
+def test_script_called_by_bare_name_finds_the_applications_folder(recorder: Path) -> None:
     command = [BASH, "apply-argocd-apps.sh"]
     env = {"PATH": "", "ARGOSY": str(recorder)}
     done = subprocess.run(
@@ -136,13 +134,13 @@ def test_a_script_that_is_called_by_its_bare_name_finds_the_folder(recorder: Pat
     assert done.stdout.splitlines() == ["setup", "apps", APPS]
 
 
-def test_all_scripts_seek_argosy_by_the_same_lines() -> None:
+def test_all_scripts_share_the_same_lookup_code() -> None:
     begin, end = "# --- the same lines in all four scripts", "# --- end of the same lines"
     assert len({(FOLDER / script).read_text().partition(begin)[2].partition(end)[0] for script in SCRIPTS}) == 1
 
 
 @pytest.mark.parametrize("script", sorted(FOLDER.rglob("*.sh")), ids=lambda path: path.name)
-def test_a_script_stops_at_the_first_error_and_is_understood_by_its_shell(script: Path) -> None:
+def test_script_uses_strict_mode_and_has_valid_syntax(script: Path) -> None:
     first, *_ = script.read_text().splitlines()
     shell, strict = {"#!/bin/sh": ("sh", "set -eu"), "#!/usr/bin/env bash": (BASH, "set -euo pipefail")}[first]
     assert f"\n{strict}\n" in script.read_text()

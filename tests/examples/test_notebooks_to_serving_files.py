@@ -1,4 +1,4 @@
-"""What examples/notebooks-to-serving is made of: notebooks without remarks, five waves, and a server of its own."""
+"""The files of examples/notebooks-to-serving: lint-free notebooks, five sync waves, and the example's model server."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def manifests() -> list[Manifest]:
     return [manifest for file in files for manifest in read_manifests(file.read_bytes(), where=file.name)]
 
 
-def test_each_object_has_its_wave_and_there_are_five() -> None:
+def test_manifests_use_exactly_sync_waves_0_to_4() -> None:
     assert sorted({get_annotation(manifest, SYNC_WAVE) for manifest in manifests()}) == ["0", "1", "2", "3", "4"]
 
 
-def test_the_notebooks_are_committed_without_outputs_and_without_faults() -> None:
+def test_notebooks_are_committed_without_outputs_and_lint_findings() -> None:
     for file in sorted((FOLDER / "notebooks").glob("*.ipynb")):
         notebook = json.loads(file.read_text())
         assert lint_notebook(file.name, notebook, ValidationConfig(), ["version"]) == []
@@ -37,7 +37,7 @@ def test_the_notebooks_are_committed_without_outputs_and_without_faults() -> Non
         assert all(cell.get("execution_count") is None for cell in cells), file.name
 
 
-def test_its_own_server_answers_with_the_file_on_the_volume(tmp_path: Path) -> None:
+def test_model_server_script_serves_predictions_from_the_model_file(tmp_path: Path) -> None:
     [script] = [manifest["data"]["server.py"] for manifest in manifests() if manifest["kind"] == "ConfigMap"]
     (tmp_path / "model.py").write_text(MODEL)
     with socket.create_server(("127.0.0.1", 0)) as free:

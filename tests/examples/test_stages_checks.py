@@ -1,4 +1,4 @@
-"""What `argosy check` finds in the stages, where things are wrong on purpose: each finding has its sentence here."""
+"""Findings of `argosy check` in examples/stages, which contains mistakes on purpose; each finding is explained here."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from argosy.main import main
 ROOT = Path(__file__).parents[2]
 APPS = "examples/stages/gitops/argocd/applications"
 TRUE = {
-    # it says of itself that it is production, and follows a branch of unfinished work
+    # its metadata says production, but it follows a branch of unfinished work
     ("AGY105", "error", f"{APPS}/stage02/app-stage02-model-alignment.yaml"),
-    # nobody compares a status: three lines that do nothing
+    # status is never compared: these three lines have no effect
     ("AGY113", "info", f"{APPS}/stage00/app-stage00-datasciencecluster.yaml"),
-    # both stages have the Namespace in Git: this is what SharedResourceWarning says
+    # both stages have the Namespace in Git: the cause of SharedResourceWarning
     ("AGY103", "warning", "examples/stages/gitops/stage01/model-serving/namespace.yaml"),
 }
 
 
-def test_what_check_finds_in_the_stages_is_true_and_is_all(
+def test_check_reports_exactly_the_known_findings_in_the_stages_example(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)

@@ -1,4 +1,4 @@
-"""The role's own merging of health checks, held against the one that `argosy health apply` does."""
+"""The Ansible role's merge of health checks gives the same result as `argosy health apply`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def resource(entries: Any) -> dict[str, Any]:
 
 @EXAMPLES
 @given(ENTRIES, CHECKS)
-def test_the_role_merges_as_the_command_does(entries: list[Any], checks: list[dict[str, str]]) -> None:
+def test_role_merges_entries_like_argosy_health_apply(entries: list[Any], checks: list[dict[str, str]]) -> None:
     before = copy.deepcopy(entries)
     assert ROLE.merged(entries, checks) == merge_entries(entries, as_checks(checks))
     assert entries == before
@@ -64,7 +64,7 @@ def test_the_role_merges_as_the_command_does(entries: list[Any], checks: list[di
 
 @EXAMPLES
 @given(st.none() | ENTRIES, CHECKS)
-def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, checks: list[dict[str, str]]) -> None:
+def test_patch_produces_the_merged_list_and_is_empty_afterwards(entries: Any, checks: list[dict[str, str]]) -> None:
     live = resource(entries)
     patch = ROLE.patch(live, checks)
     if not patch:
@@ -78,14 +78,14 @@ def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, c
 
 @EXAMPLES
 @given(st.dictionaries(KINDS, SCRIPTS), CHECKS)
-def test_the_keys_of_argocd_cm_are_those_that_the_command_writes(there: Any, checks: list[dict[str, str]]) -> None:
+def test_patch_of_argocd_cm_writes_the_missing_checks(there: Any, checks: list[dict[str, str]]) -> None:
     data = {RequestedHealthCheck(GroupKind(*kind), script).key: script for kind, script in there.items()}
     patch = ROLE.patch({"kind": "ConfigMap", "data": data}, checks)
     expected = {check.key: check.script for check in list_missing_checks(data, as_checks(checks))}
     assert (patch["content"]["data"] if patch else {}) == expected
 
 
-def test_a_resource_without_a_spec_gets_one() -> None:
+def test_argocd_resource_without_spec_gets_one() -> None:
     live = {"kind": "ArgoCD", "metadata": {"resourceVersion": "7"}}
     checks = [{"kind": "Claim", "check": "return {}"}]
     patched = json_patch.apply(live, ROLE.patch(live, checks)["content"])
@@ -93,7 +93,7 @@ def test_a_resource_without_a_spec_gets_one() -> None:
 
 
 @pytest.mark.parametrize("changed_entries", [[{"kind": "Theirs", "check": "1"}], []])
-def test_a_patch_is_refused_once_somebody_else_has_changed_the_list(changed_entries: list[Any]) -> None:
+def test_patch_fails_if_the_list_was_changed_since_the_read(changed_entries: list[Any]) -> None:
     checks = [{"group": "", "kind": "Claim", "check": "return {}"}]
     patch = ROLE.patch(resource([{"kind": "Other", "check": "0"}]), checks)
     with pytest.raises(Exception, match="test"):

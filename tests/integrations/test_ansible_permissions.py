@@ -1,4 +1,4 @@
-"""The permissions that the page of the roles lists are enough for them, and no more is asked for."""
+"""The permissions listed in the README of the roles are sufficient."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = {
 
 
 class Someone(NamedTuple):
-    """A user's way into a cluster."""
+    """Provides a user's kubeconfig in place of a cluster."""
 
     kubeconfig: Path
 
@@ -55,7 +55,7 @@ def permit(started: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_listed_permissions_are_enough_and_without_them_it_says_what_is_forbidden(tmp_path: Path) -> None:
+def test_listed_permissions_suffice_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with sandbox(folder, "--port", "0", "--rbac", "--addons", "argocd_operator") as started:
         furnish(started)

@@ -1,4 +1,4 @@
-"""What the roles ask means to a real kube-apiserver what it means to the sandbox. Takes minutes: when asked for."""
+"""The Ansible roles against a real kube-apiserver. Takes minutes; runs only in tier "realcluster"."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def real() -> Iterator[control_plane.RealCluster]:
             ask(started, "create", "namespace", namespace)
         for name in ("argocds.argoproj.io", "gitea.pfe.rhpds.com"):
             create(started, load_definition(name))
-            # Not by condition: kubectl takes a definition without any yet, as it is for a moment, for a broken one.
+            # Not with --for=condition: kubectl rejects a CRD that has no conditions yet, as is the case for a moment.
             established = '{.status.conditions[?(@.type=="Established")].status}'
             ask(started, "wait", f"--for=jsonpath={established}=True", f"crd/{name}")
         yield started
@@ -58,7 +58,7 @@ def settings(namespace: str, data: dict[str, str]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("spec", [{"resourceHealthChecks": [FOREIGN]}, {"server": {}}, None], ids=str)
-def test_a_real_server_takes_the_patch_of_the_resource(
+def test_role_patches_health_checks_into_the_argocd_resource(
     real: control_plane.RealCluster, spec: dict[str, object] | None
 ) -> None:
     ask(real, *GITOPS, "delete", "argocd,configmap", "--all")
@@ -71,7 +71,7 @@ def test_a_real_server_takes_the_patch_of_the_resource(
     assert argocd_resource["spec"]["resourceHealthChecks"] == [*foreign_checks, *OURS]
 
 
-def test_a_real_server_sees_no_second_change(real: control_plane.RealCluster) -> None:
+def test_check_mode_writes_nothing_and_existing_checks_are_not_changed(real: control_plane.RealCluster) -> None:
     ask(real, *GITOPS, "delete", "argocd,configmap", "--all")
     create(real, {**ARGOCD, "spec": {"resourceHealthChecks": [FOREIGN]}})
     create(real, settings("openshift-gitops", DATA))
@@ -84,14 +84,14 @@ def test_a_real_server_sees_no_second_change(real: control_plane.RealCluster) ->
     assert (done.code, done.changed) == (0, 0), done.text
 
 
-def test_a_real_server_takes_the_patch_of_argocd_cm(real: control_plane.RealCluster) -> None:
+def test_role_patches_health_checks_into_argocd_cm_without_an_operator(real: control_plane.RealCluster) -> None:
     create(real, settings("argocd", {"theirs": "kept"}))
     first = run(real, argocd_namespace="argocd", wait_retries=1)
     assert first.changed == 1, first.text
     assert read(real, "-n", "argocd", "configmap", "argocd-cm")["data"] == {"theirs": "kept", **DATA}
 
 
-def test_a_real_server_takes_the_secrets(real: control_plane.RealCluster) -> None:
+def test_role_creates_both_secrets_and_a_second_run_changes_nothing(real: control_plane.RealCluster) -> None:
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
     manifest = {"apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea", "metadata": metadata}
     create(real, {**manifest, "spec": {"giteaAdminUser": "ops"}})

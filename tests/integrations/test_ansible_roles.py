@@ -1,4 +1,4 @@
-"""The role validated_patterns_deploy, run by the real Ansible against an Argo CD with an operator and one without."""
+"""The role validated_patterns_deploy, run by real Ansible against Argo CD with and without an operator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = (*GITOPS, "configmap", "argocd-cm")
 PLAIN_SETTINGS = ("-n", "argocd", "configmap", "argocd-cm")
 PREFIX = "resource.customizations.health."
 CLAIM, SERVICE, SECRET = "PersistentVolumeClaim", "InferenceService", "ExternalSecret"
-# Braces as in a template, which Ansible must not read as one.
+# Braces as in a Jinja template; Ansible must not expand them.
 FOREIGN = {"group": "example.com", "kind": "Theirs", "check": "local t = {{1}, {2}}\nreturn {status = 'Healthy'}\n"}
 OLD = {"group": "serving.kserve.io", "kind": SERVICE, "check": "return {status = 'Degraded'}\n"}
 
@@ -85,7 +85,7 @@ OURS = [
 ]
 
 
-def test_the_scripts_of_the_role_are_the_bundled_rules_byte_for_byte() -> None:
+def test_scripts_of_the_role_are_byte_identical_to_the_bundled_rules() -> None:
     claim, service = GroupKind("", CLAIM), GroupKind("serving.kserve.io", SERVICE)
     assert shipped("pvc") == load_profile_rules("wait-for-consumer")[claim].script
     assert shipped(SERVICE) == load_profile_rules("lenient")[service].script
@@ -95,9 +95,9 @@ def test_the_scripts_of_the_role_are_the_bundled_rules_byte_for_byte() -> None:
     }  # fmt: skip
 
 
-def test_both_roles_run_and_the_checks_are_merged(operated: Sandbox) -> None:
+def test_playbook_runs_both_roles_and_merges_the_checks(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN, OLD)
-    first = play(operated)  # both roles, as people would
+    first = play(operated)  # both roles, as users run it
     assert (first.code, first.changed) == (0, 1), first.text
     assert "serving.kserve.io/InferenceService: replaces another script" in first.text
     assert "PersistentVolumeClaim: new" in first.text
@@ -109,7 +109,7 @@ def test_both_roles_run_and_the_checks_are_merged(operated: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sandbox) -> None:
+def test_first_run_merges_checks_and_second_run_changes_nothing(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN, OLD)
     first = run(operated)
     assert (first.code, first.changed) == (0, 1), first.text
@@ -121,14 +121,14 @@ def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sa
 
 
 @pytest.mark.tier("all")
-def test_a_resource_without_any_check_gets_the_list(operated: Sandbox) -> None:
+def test_argocd_resource_without_health_checks_gets_the_list(operated: Sandbox) -> None:
     begin_with(operated)
     assert run(operated).changed == 1
     assert entries(operated) == OURS
 
 
 @pytest.mark.tier("all")
-def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox) -> None:
+def test_check_mode_reports_the_change_and_writes_nothing(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
     done = run(operated, "--check")
@@ -138,7 +138,7 @@ def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox
 
 
 @pytest.mark.tier("all")
-def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
+def test_disabled_health_checks_leave_argo_cd_unchanged(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
     done = run(operated, configure_argocd_health_checks=False)
@@ -147,7 +147,7 @@ def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_path: Path) -> None:
+def test_checks_exported_by_argosy_replace_the_default_list(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, FOREIGN)
     exported = argosy("health", "export", "--as", "ansible", home=tmp_path)
     assert exported.code == 0, exported.err
@@ -161,7 +161,7 @@ def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_
 
 
 @pytest.mark.tier("all")
-def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
+def test_two_checks_for_one_kind_are_rejected(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     done = run(operated, argocd_health_checks=[OLD, *OURS])
     assert done.code != 0 and "serving.kserve.io/InferenceService has 2 health checks" in done.words
@@ -169,7 +169,7 @@ def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: Sandbox, tmp_path: Path) -> None:
+def test_entry_added_between_read_and_write_is_not_lost(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, OLD)
     changed_spec = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
     patch = f"patch argocd openshift-gitops -n openshift-gitops --type=merge -p '{changed_spec}' >/dev/null </dev/null"
@@ -183,7 +183,7 @@ def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: S
 
 
 @pytest.mark.tier("all")
-def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> None:
+def test_check_overridden_by_extra_config_is_reported(operated: Sandbox) -> None:
     key = f"{PREFIX}PersistentVolumeClaim"
     begin_with(operated, **{key: "return {}"})
     done = run(operated, wait_retries=1)
@@ -192,7 +192,7 @@ def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> No
 
 
 @pytest.mark.tier("all")
-def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
+def test_argo_cd_settings_are_not_printed(operated: Sandbox) -> None:
     begin_with(operated, **{"dex.config": "clientSecret: not-for-logs"})
     for changed in (1, 0):
         done = run(operated, "-vvv")
@@ -210,7 +210,7 @@ def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     ],
 )
 @pytest.mark.tier("all")
-def test_an_argo_cd_that_is_not_found_is_a_sentence(
+def test_argo_cd_that_cannot_be_found_gives_a_readable_error(
     operated: Sandbox, variables: dict[str, Any], sentence: str
 ) -> None:
     done = run(operated, **variables)
@@ -219,7 +219,7 @@ def test_an_argo_cd_that_is_not_found_is_a_sentence(
 
 
 @pytest.mark.tier("all")
-def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
+def test_stopped_application_controller_after_a_change_is_an_error(plain: Sandbox) -> None:
     controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
     ask(plain, "scale", *controller, "--replicas=0")
     awaited = ("wait", "--for=delete", "pod/argocd-application-controller-0", f"--timeout={HANG_SECONDS:g}s")
@@ -232,8 +232,8 @@ def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbo
 
 
 @pytest.mark.tier("all")
-def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
-    """The controller runs again by now, whatever the test before did with it."""
+def test_argo_cd_without_operator_gets_health_checks_in_argocd_cm(plain: Sandbox) -> None:
+    """The controller runs again here, even if the previous test scaled it to zero."""
     patch = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", patch)
     rehearsed = run(plain, "--check", argocd_namespace="argocd")
@@ -254,7 +254,7 @@ def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -
 
 
 @pytest.mark.parametrize("role", sorted(ROLES.iterdir()), ids=lambda role: role.name)
-def test_the_page_and_the_specification_of_a_role_name_each_of_its_variables(role: Path) -> None:
+def test_readme_and_argument_specs_name_every_role_variable(role: Path) -> None:
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
     specified = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
     assert specified.keys() == defaults.keys()

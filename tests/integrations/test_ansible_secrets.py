@@ -1,4 +1,4 @@
-"""The role validated_patterns_secrets, run by the real Ansible against a real API server."""
+"""The role validated_patterns_secrets, run by real Ansible against a sandbox API server."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from argosy.kube.schema.bundled_crds import load_definition
 from support.ansible_playbooks import Run, ask, create_recording_kubectl, needs_ansible, needs_kubectl, play, read
 from support.clusters import KUBECTL, Sandbox, sandbox
 
-pytestmark = [needs_ansible, needs_kubectl, pytest.mark.tier("all")]  # test_ansible_roles.py plays it in every run
+pytestmark = [needs_ansible, needs_kubectl, pytest.mark.tier("all")]  # test_ansible_roles.py runs it in every run
 
 KIND = "gitea.pfe.rhpds.com"
 NAMESPACE = "self-healing-platform"
 NAMES = {"gitea-credentials-source": "Opaque", "git-credentials-source": "kubernetes.io/basic-auth"}
-# What a shell, a template, a regular expression or a YAML reader would take apart.
+# Contains characters that a shell, template, regular expression or YAML parser would interpret.
 PASSWORD = "pa$$ w'or\"d {{ 1 + 1 }} ünï\\1: #"
 
 
@@ -37,7 +37,7 @@ def without_the_kind(bare: Sandbox) -> Run:
 
 @pytest.fixture(scope="module")
 def gitea(bare: Sandbox, without_the_kind: Run) -> Sandbox:
-    """With the kind Gitea, and both namespaces."""
+    """A sandbox with the Gitea CRD and both namespaces."""
     for namespace in (NAMESPACE, "gitea"):
         ask(bare, "create", "namespace", namespace)
     ask(bare, "apply", "-f", "-", stdin=json.dumps(load_definition(KIND)))
@@ -46,7 +46,7 @@ def gitea(bare: Sandbox, without_the_kind: Run) -> Sandbox:
 
 
 def fresh(running: Sandbox, password: str = "", user: str = "ops") -> None:
-    """One Gitea, as ready as it has a password, and no Secrets."""
+    """Create one Gitea, ready if a password is given, and delete the Secrets."""
     ask(running, "delete", "secret", "-n", NAMESPACE, "--ignore-not-found", *NAMES)
     ask(running, "delete", KIND, "-n", "gitea", "--all")
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
@@ -57,7 +57,7 @@ def fresh(running: Sandbox, password: str = "", user: str = "ops") -> None:
 
 
 def tell_password(running: Sandbox, password: str) -> None:
-    """As its operator does."""
+    """Write the password to the status, as the Gitea operator does."""
     patch = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": {"adminPassword": password}}))
     ask(running, "patch", KIND, "gitea-with-admin", "-n", "gitea", *patch)
 
@@ -80,14 +80,14 @@ def credentials(running: Sandbox) -> dict[str, tuple[str, str, str]]:
 
 
 def holds(text: str, password: str = PASSWORD) -> bool:
-    """In any of the forms that a log would give it."""
+    """True if the text contains the password in any form that a log could contain."""
     forms = {password, json.dumps(password)[1:-1], json.dumps(password, ensure_ascii=False)[1:-1], repr(password)[1:-1]}
     return any(form in text for form in (*forms, base64.b64encode(password.encode()).decode()))
 
 
 @dataclass(frozen=True)
 class Stand:
-    """After a run: how it went, the Secrets as they are, and what is in them."""
+    """State after a run: its result, the Secrets, and their decoded credentials."""
 
     done: Run
     secrets: dict[str, dict[str, Any]]
@@ -99,12 +99,12 @@ class Stand:
 
 
 class Story(NamedTuple):
-    """Three runs, which say all that they can: with a password, the same again, and with a new one."""
+    """Three runs with maximum verbosity: with a password, the same again, and with a new password."""
 
     first: Stand
     second: Stand
     third: Stand
-    calls: str  # of kubectl
+    calls: str  # of the kubectl client
 
     @property
     def told(self) -> str:
@@ -117,7 +117,7 @@ def story(gitea: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Story:
     client = create_recording_kubectl(folder)
 
     def stand() -> Stand:
-        verbosity = "-vvvvv"  # it says all that fewer of them say
+        verbosity = "-vvvvv"  # prints everything that lower levels print
         return Stand(run(gitea, verbosity, "--diff", client=client), read_secrets(gitea), credentials(gitea))
 
     fresh(gitea, PASSWORD)
@@ -128,13 +128,13 @@ def story(gitea: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Story:
     return Story(first, second, stand(), (folder / "calls").read_text())
 
 
-def test_without_the_kind_nothing_is_done(without_the_kind: Run) -> None:
+def test_missing_gitea_kind_skips_the_role(without_the_kind: Run) -> None:
     done = without_the_kind
     assert (done.code, done.changed) == (0, 0), done.text
     assert "Skipped: Gitea gitea-with-admin in namespace gitea does not exist." in done.words
 
 
-def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None:
+def test_missing_gitea_or_password_writes_no_secrets(gitea: Sandbox) -> None:
     fresh(gitea)
     early = run(gitea)
     assert (early.code, early.changed) == (0, 0), early.text
@@ -144,7 +144,7 @@ def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None
     assert read_secrets(gitea) == {}
 
 
-def test_the_credentials_become_secrets_once(story: Story) -> None:
+def test_credentials_are_written_once_to_both_secrets(story: Story) -> None:
     first, second = story.first, story.second
     assert (first.done.code, first.done.changed) == (0, 2), first.done.text
     assert first.credentials == {name: (kind, "ops", PASSWORD) for name, kind in NAMES.items()}
@@ -155,7 +155,7 @@ def test_the_credentials_become_secrets_once(story: Story) -> None:
     assert second.versions == first.versions
 
 
-def test_a_new_password_replaces_the_old_and_keeps_what_others_added(story: Story) -> None:
+def test_new_password_replaces_the_old_and_keeps_foreign_fields(story: Story) -> None:
     third = story.third
     assert (third.done.code, third.done.changed) == (0, 2), third.done.text
     assert {password for _, _, password in third.credentials.values()} == {"the-second"}
@@ -163,7 +163,7 @@ def test_a_new_password_replaces_the_old_and_keeps_what_others_added(story: Stor
     assert secret["metadata"]["labels"]["team"] == "ml" and "url" in secret["data"]
 
 
-def test_a_password_that_somebody_wrote_by_hand_is_replaced(gitea: Sandbox) -> None:
+def test_manually_written_password_is_replaced(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     literals = ("--from-literal=username=ops", "--from-literal=password=wrong")
     ask(gitea, "create", "secret", "generic", "gitea-credentials-source", "-n", NAMESPACE, *literals)
@@ -171,20 +171,20 @@ def test_a_password_that_somebody_wrote_by_hand_is_replaced(gitea: Sandbox) -> N
     assert credentials(gitea)["gitea-credentials-source"] == ("Opaque", "ops", PASSWORD)
 
 
-def test_check_mode_says_that_secrets_differ_and_writes_none(gitea: Sandbox) -> None:
+def test_check_mode_reports_changes_and_writes_no_secrets(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     done = run(gitea, "--check", "-vvv")
     assert (done.code, done.changed) == (0, 2), done.text
     assert read_secrets(gitea) == {} and not holds(done.text)
 
 
-def test_no_password_is_printed_or_given_to_a_program_as_an_argument(story: Story) -> None:
+def test_password_is_never_logged_or_passed_as_an_argument(story: Story) -> None:
     assert "Write Secret gitea-credentials-source" in story.told
     assert "apply --server-side" in story.calls
     assert not holds(story.told) and not holds(story.told, "the-second")
 
 
-def test_a_secret_that_cannot_be_written_is_a_sentence_without_the_password(gitea: Sandbox) -> None:
+def test_unwritable_secret_gives_an_error_without_the_password(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     absent = run(gitea, "-vvv", namespace="absent")
     assert absent.code != 0 and not holds(absent.text)
@@ -197,6 +197,6 @@ def test_a_secret_that_cannot_be_written_is_a_sentence_without_the_password(gite
     assert "has another type than kubernetes.io/basic-auth, and a type cannot change; delete it" in typed.words
 
 
-def test_a_cluster_that_cannot_be_reached_is_a_sentence(gitea: Sandbox) -> None:
+def test_unreadable_gitea_gives_a_readable_error(gitea: Sandbox) -> None:
     done = run(gitea, kubeconfig="/nowhere")
     assert done.code != 0 and "cannot read Gitea gitea-with-admin in namespace gitea" in done.words

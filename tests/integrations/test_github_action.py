@@ -1,4 +1,4 @@
-"""The GitHub Action: its steps, run here as a runner runs them, on a repository that `argosy init` made."""
+"""The GitHub Action: its steps run as by a GitHub runner, on a repository created by `argosy init`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGING = "argocd-apps/staging-application.yaml"
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
-    """Where argosy is installed already, which takes long."""
+    """A runner with argosy already installed, because the installation takes long."""
     new_runner = bare(tmp_path)
     program = new_runner.temp / "argosy" / "bin" / "argosy"
     program.parent.mkdir(parents=True)
@@ -46,14 +46,14 @@ def break_staging(runner: Runner) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_repository_that_is_sound_passes_and_the_job_says_what_was_looked_at(runner: Runner) -> None:
+def test_valid_repository_passes_and_the_job_summary_counts_applications(runner: Runner) -> None:
     ran = runner.run()
     assert ran.failed == [] and ran.used == {}
     assert ran.outputs["result"] == "passed"
     assert ran.outputs["summary"].startswith("3 Applications, ") and ran.outputs["summary"] in ran.summary
 
 
-def test_a_finding_is_beside_its_line_and_in_the_security_tab_and_fails_the_job(runner: Runner) -> None:
+def test_finding_annotates_its_line_goes_into_sarif_and_fails_the_job(runner: Runner) -> None:
     break_staging(runner)
     ran = runner.run(sarif="true")
     assert ran.failed == ["Run argosy"] and ran.outputs["result"] == "failed"
@@ -64,7 +64,7 @@ def test_a_finding_is_beside_its_line_and_in_the_security_tab_and_fails_the_job(
 
 
 @pytest.mark.tier("all")
-def test_a_job_can_be_lenient_and_look_at_some_folders_alone(runner: Runner) -> None:
+def test_fail_on_and_path_inputs_limit_the_check(runner: Runner) -> None:
     break_staging(runner)
     assert runner.run(fail_on="error").outputs["result"] == "passed"
     (runner.workspace / "two words").mkdir()
@@ -73,7 +73,7 @@ def test_a_job_can_be_lenient_and_look_at_some_folders_alone(runner: Runner) -> 
 
 
 @pytest.mark.tier("all")
-def test_inputs_are_never_run_and_what_is_not_understood_is_an_error_of_the_job(runner: Runner) -> None:
+def test_inputs_are_not_executed_and_invalid_input_fails_the_job(runner: Runner) -> None:
     proof = runner.temp / "run"
     ran = runner.run(path=f"$(touch {proof})`touch {proof}`;touch {proof}", baseline=f"$(touch {proof})")
     assert not proof.exists()
@@ -81,7 +81,7 @@ def test_inputs_are_never_run_and_what_is_not_understood_is_an_error_of_the_job(
     assert runner.run(path="--help").outputs["result"] == "error"
 
 
-def test_a_python_that_is_too_old_is_told(tmp_path: Path) -> None:
+def test_too_old_python_is_an_error(tmp_path: Path) -> None:
     bare_runner = bare(tmp_path)
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\nexit 1\n")
@@ -92,7 +92,7 @@ def test_a_python_that_is_too_old_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_it_installs_the_argosy_that_it_is_part_of(tmp_path: Path) -> None:
+def test_action_installs_argosy_from_its_own_checkout(tmp_path: Path) -> None:
     ran = bare(tmp_path).run(python=sys.executable)
     assert ran.failed == [], ran.printed
     assert "argosy 0.1.0" in ran.printed["Install argosy"] and ran.outputs["result"] == "passed"
@@ -102,7 +102,7 @@ OVERLAY = "deploy_model/overlays/dev/kustomization.yaml"
 
 
 class Host(ThreadingHTTPServer):
-    """GitHub's API, as far as comments go."""
+    """GitHub's API for issue comments."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
@@ -163,7 +163,7 @@ def host() -> Iterator[Host]:
 
 
 def pull_request(runner: Runner, host: Host, old: str, new: str) -> Runner:
-    """As GitHub checks it out: the merge of both sides, and no more of the history than two commits."""
+    """Check out a pull request as GitHub does: the merge of both sides, with only two commits of history."""
 
     def git(*words: str) -> None:
         who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
@@ -186,7 +186,7 @@ def pull_request(runner: Runner, host: Host, old: str, new: str) -> Runner:
 
 
 @pytest.mark.tier("all")
-def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, host: Host) -> None:
+def test_preview_keeps_one_comment_per_pull_request_and_updates_it(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     ran = there.run(command="preview")
     assert ran.failed == [], ran.printed
@@ -201,7 +201,7 @@ def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, ho
 
 
 @pytest.mark.tier("all")
-def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> None:
+def test_token_without_write_permission_does_not_fail_the_job(runner: Runner, host: Host) -> None:
     host.refuses = 403
     ran = pull_request(runner, host, 'value: "500m"', 'value: "800m"').run(command="preview")
     assert ran.failed == [] and "800m" in ran.summary and host.previews() == []
@@ -209,7 +209,7 @@ def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> 
 
 
 @pytest.mark.tier("all")
-def test_a_preview_outside_of_a_pull_request_is_in_the_summary_alone(runner: Runner, host: Host) -> None:
+def test_preview_outside_a_pull_request_is_only_in_the_job_summary(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     (there.temp / "event.json").write_text("{}")
     ran = there.run(command="preview", base="HEAD~1")
@@ -219,7 +219,7 @@ def test_a_preview_outside_of_a_pull_request_is_in_the_summary_alone(runner: Run
 
 
 @pytest.mark.tier("all")
-def test_a_preview_that_cannot_be_made_is_an_error_and_comments_nothing(runner: Runner, host: Host) -> None:
+def test_failed_preview_is_an_error_and_writes_no_comment(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     ran = there.run(command="preview", base="no-such-branch")
     assert ran.failed == ["Run argosy"] and ran.outputs["result"] == "error" and host.previews() == []

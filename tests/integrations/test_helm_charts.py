@@ -1,4 +1,4 @@
-"""The application chart renders the order of the lessons, whichever values are missing."""
+"""The Helm charts: URL and ref precedence, sync waves, rejected values, packaging and README."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_notebooks(*jobs: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 
 def few(*rows: Any) -> list[Any]:
-    """The first and the last of them in every run, the others in `make test-all`: each starts Helm."""
+    """The first and last row in every run, the others only in `make test-all`: each row starts Helm."""
     return [rows[0], *(pytest.param(*_columns(row), marks=IN_TEST_ALL) for row in rows[1:-1]), rows[-1]]
 
 
@@ -70,7 +70,7 @@ def full() -> list[dict[str, Any]]:
         ({"git": {"repoURL": LOCAL}, "global": {"git": "none"}}, LOCAL),
     ),
 )
-def test_the_most_specific_url_that_says_something_wins(values: dict[str, Any], url: str) -> None:
+def test_most_specific_nonempty_git_url_wins(values: dict[str, Any], url: str) -> None:
     assert the(rendered(values), "BuildConfig")["spec"]["source"]["git"]["uri"] == url
 
 
@@ -85,7 +85,7 @@ def test_the_most_specific_url_that_says_something_wins(values: dict[str, Any], 
         ({"global": {"git": {"revision": 7}}}, "7"),
     ),
 )
-def test_the_most_specific_ref_wins_and_main_stands_in(values: dict[str, Any], ref: str) -> None:
+def test_most_specific_git_ref_wins_and_main_is_the_default(values: dict[str, Any], ref: str) -> None:
     build = {**values.get("imageBuilds", {}), "gitRepository": URL}
     assert the(rendered({**values, "imageBuilds": build}), "BuildConfig")["spec"]["source"]["git"]["ref"] == ref
 
@@ -96,20 +96,20 @@ def test_the_most_specific_ref_wins_and_main_stands_in(values: dict[str, Any], r
         {}, {"global": {}}, {"git": None}, {"git": {"repoURL": " "}}, {"git": BUILT, "imageBuilds": {"enabled": False}}
     ),
 )
-def test_without_a_url_nothing_is_built_and_nothing_is_waited_for(values: dict[str, Any]) -> None:
+def test_missing_git_url_renders_no_build_and_no_wait_job(values: dict[str, Any]) -> None:
     kinds = {manifest["kind"] for manifest in rendered(values)}
     assert kinds & {"BuildConfig", "Job", "Role"} == set()
     assert "PersistentVolumeClaim" in kinds
 
 
-def test_an_image_that_somebody_else_pushes_can_be_waited_for() -> None:
+def test_without_build_waits_for_an_image_pushed_elsewhere() -> None:
     manifests = rendered({"waitForImage": {"withoutBuild": True}})
     assert not of_kind(manifests, "BuildConfig")
     assert the(manifests, "Job") and the(manifests, "Role")
 
 
 @pytest.mark.parametrize("values", few({}, {"git": None}, {"global": None}, {"global": {"git": None}}))
-def test_a_notebook_without_a_url_is_refused_with_the_name_of_the_value(values: dict[str, Any]) -> None:
+def test_notebook_without_git_url_is_rejected_naming_the_value(values: dict[str, Any]) -> None:
     assert "git.repoURL is required" in refusal({"notebooks": {"validation": {"jobs": [NOTEBOOK]}}, **values})
 
 
@@ -122,13 +122,13 @@ def test_a_notebook_without_a_url_is_refused_with_the_name_of_the_value(values: 
         ({"ref": "a"}, None, URL, "a"),
     ),
 )
-def test_a_notebooks_own_source_comes_before_that_of_all(own: dict[str, str], of_all: Any, url: str, ref: str) -> None:
+def test_notebook_git_source_overrides_the_shared_one(own: dict[str, str], of_all: Any, url: str, ref: str) -> None:
     values = with_notebooks({**NOTEBOOK, "git": own})
     values["notebooks"]["validation"]["git"] = of_all
     assert the(rendered(values), "NotebookValidationJob")["spec"]["notebook"]["git"] == {"url": url, "ref": ref}
 
 
-def test_each_kind_is_in_the_wave_of_the_lessons() -> None:
+def test_each_kind_is_rendered_in_its_sync_wave() -> None:
     waves: dict[str, set[int]] = {}
     for manifest in full():
         waves.setdefault(manifest["kind"], set()).add(wave_of(manifest))
@@ -138,7 +138,7 @@ def test_each_kind_is_in_the_wave_of_the_lessons() -> None:
     }  # fmt: skip
 
 
-def test_whatever_pulls_the_image_comes_after_the_job_that_waits_for_it() -> None:
+def test_image_users_are_in_later_waves_than_the_wait_job_and_the_build() -> None:
     manifests = full()
     users = [manifest for manifest in manifests if manifest["kind"] in ("NotebookValidationJob", "InferenceService")]
     assert users
@@ -162,11 +162,11 @@ def test_whatever_pulls_the_image_comes_after_the_job_that_waits_for_it() -> Non
         ({"git": BUILT, "imageBuilds": {"name": "n" * 60}}, "is longer than 63 characters"),
     ),
 )
-def test_a_value_that_cannot_work_is_refused_with_what_is_wrong(values: dict[str, Any], sentence: str) -> None:
+def test_invalid_value_is_rejected_with_the_reason(values: dict[str, Any], sentence: str) -> None:
     assert sentence in refusal(values)
 
 
-def test_wave_0_is_a_wave_and_not_the_default() -> None:
+def test_wave_0_is_not_treated_as_unset() -> None:
     manifests = rendered({"inferenceServices": [{**MODEL, "wave": 0}]})
     assert wave_of(the(manifests, "InferenceService")) == 0
 
@@ -180,7 +180,7 @@ def test_wave_0_is_a_wave_and_not_the_default() -> None:
         ("tier3", {"memory": "4Gi", "cpu": "2"}, {"memory": "8Gi", "cpu": "4", "nvidia.com/gpu": "1"}, "45m"),
     ),
 )
-def test_a_tier_gives_a_notebook_its_resources_and_its_time(
+def test_tier_sets_notebook_resources_and_timeout(
     tier: str | None, requests: dict[str, str], limits: dict[str, str], timeout: str
 ) -> None:
     spec = the(rendered(with_notebooks({**NOTEBOOK, "tier": tier})), "NotebookValidationJob")["spec"]
@@ -188,19 +188,19 @@ def test_a_tier_gives_a_notebook_its_resources_and_its_time(
     assert spec["timeout"] == timeout
 
 
-def test_one_image_serves_all_tiers() -> None:
+def test_all_tiers_use_the_same_image() -> None:
     assert yaml.safe_load(NOTEBOOKS.read_text())["images"] == {"tier1": IMAGE, "tier2": IMAGE, "tier3": IMAGE}
     jobs = of_kind(full(), "NotebookValidationJob")
     assert len(jobs) == 3
     assert {job["spec"]["podConfig"]["containerImage"] for job in jobs} == {IMAGE}
 
 
-def test_without_a_named_image_a_notebook_runs_in_the_one_that_was_built_here() -> None:
+def test_notebook_without_image_uses_the_image_built_in_its_namespace() -> None:
     image = the(rendered(with_notebooks(NOTEBOOK)), "NotebookValidationJob")["spec"]["podConfig"]["containerImage"]
     assert image == IMAGE.replace("self-healing-platform", NAMESPACE)
 
 
-def test_the_build_pushes_the_tag_that_the_job_waits_for() -> None:
+def test_build_pushes_the_tag_that_the_job_waits_for() -> None:
     manifests = rendered({"git": {"repoURL": URL}, "imageBuilds": {"name": "trainer", "tag": "v2"}})
     output = the(manifests, "BuildConfig")["spec"]["output"]["to"]
     (container,) = the(manifests, "Job")["spec"]["template"]["spec"]["containers"]
@@ -209,14 +209,14 @@ def test_the_build_pushes_the_tag_that_the_job_waits_for() -> None:
     assert the(manifests, "ImageStream")["metadata"]["name"] == "trainer"
 
 
-def test_every_value_that_must_be_given_is_marked() -> None:
+def test_required_values_are_marked_in_the_values_files() -> None:
     text = (PLATFORM / "values.yaml").read_text()
     assert re.search(r"repoURL: \"\" # REQUIRED: .*values-global\.yaml", text)
     assert 'repoURL: "" # REQUIRED' in GLOBAL.read_text()
     assert len(re.findall("REQUIRED", text)) >= 5
 
 
-def test_the_namespaces_own_account_is_used_but_never_rendered() -> None:
+def test_default_service_account_is_used_but_not_rendered() -> None:
     default = {"serviceAccount": "default"}
     manifests = rendered({"git": BUILT, "waitForImage": default, "notebooks": {"validation": default}})
     assert not of_kind(manifests, "ServiceAccount")
@@ -224,25 +224,25 @@ def test_the_namespaces_own_account_is_used_but_never_rendered() -> None:
     assert the(manifests, "Job")["spec"]["template"]["spec"]["serviceAccountName"] == "default"
 
 
-def test_every_object_is_in_the_namespace_of_the_release() -> None:
+def test_every_object_is_in_the_release_namespace() -> None:
     assert {manifest["metadata"]["namespace"] for manifest in full()} == {NAMESPACE}
 
 
 @pytest.mark.parametrize(("url", "files"), few(("", []), (URL, []), (URL, [GLOBAL]), (URL, [GLOBAL, NOTEBOOKS])))
-def test_helm_finds_nothing_to_complain_about(url: str, files: list[Path]) -> None:
+def test_helm_lint_strict_passes(url: str, files: list[Path]) -> None:
     named = [word for file in files for word in ("-f", file)]
     done = helm("lint", "--strict", PLATFORM, *named, "--set", f"git.repoURL={url}")
     assert done.returncode == 0, done.stdout
     assert "0 chart(s) failed" in done.stdout
 
 
-def test_the_package_holds_the_library_and_renders_on_its_own(tmp_path: Path) -> None:
+def test_packaged_chart_includes_the_library_and_renders(tmp_path: Path) -> None:
     assert helm("package", PLATFORM, "--destination", tmp_path).returncode == 0
     (package,) = tmp_path.glob("llmops-platform-*.tgz")
     assert the(rendered({"git": {"repoURL": URL}}, chart=package), "Job")
 
 
-def test_another_chart_can_use_the_library_by_its_path(tmp_path: Path) -> None:
+def test_another_chart_can_depend_on_the_library_by_path(tmp_path: Path) -> None:
     chart = tmp_path / "other"
     (chart / "templates").mkdir(parents=True)
     needed = {"name": "llmops-library", "version": "0.1.0", "repository": f"file://{LIBRARY}"}
@@ -257,12 +257,12 @@ def test_another_chart_can_use_the_library_by_its_path(tmp_path: Path) -> None:
     assert "git.repoURL is required" in refusal({}, chart=chart)
 
 
-def test_the_readme_draws_the_waves_that_are_rendered() -> None:
+def test_readme_lists_the_rendered_waves() -> None:
     text = (CHARTS / "README.md").read_text()
     drawn = {int(wave.replace("−", "-")) for wave in re.findall(r"^\| (−?\d)(?: and later)? \|", text, re.MULTILINE)}
     assert drawn == {wave_of(manifest) for manifest in full()} - {1}
 
 
-def test_the_readme_says_what_waiting_costs_and_what_it_prevents() -> None:
+def test_readme_describes_the_cost_and_benefit_of_waiting() -> None:
     order = (CHARTS / "README.md").read_text().partition("## The order")[2].partition("\n## ")[0]
     assert "first deployment longer" in order and "`ErrImagePull`" in order

@@ -1,4 +1,4 @@
-"""What the charts render and what their scripts send is accepted by a real API server, through the real kubectl."""
+"""The sandbox API server accepts the rendered charts and the requests of their scripts, sent with real kubectl."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def oc(running: Sandbox, tmp_path: Path) -> Path:
-    """A program `oc` that is kubectl, and that notes what it was called with."""
+    """A program `oc` that runs kubectl and records its arguments."""
     program = tmp_path / "oc"
     program.write_text(
         f'#!/bin/sh\necho "$*" >> "{tmp_path}/calls"\nexec "{KUBECTL}" --kubeconfig "{running.kubeconfig}" "$@"\n'
@@ -57,7 +57,7 @@ def build(name: str, of: str) -> dict[str, Any]:
 
 
 def tell(running: Sandbox, kind: str, name: str, namespace: str, status: dict[str, str]) -> None:
-    """Writes a status as the kind's controller does."""
+    """Write a status as the kind's controller does."""
     (version,) = load_definition(kind)["spec"]["versions"]
     where = ["--subresource=status"] if "status" in version.get("subresources", {}) else []
     patch = ["--type=merge", "-p", json.dumps({"status": status})]
@@ -73,7 +73,7 @@ def send(running: Sandbox, *manifests: dict[str, Any], dry_run: bool = False) ->
 
 
 @needs_helm
-def test_the_server_accepts_every_object_of_the_chart(running: Sandbox) -> None:
+def test_server_accepts_every_object_of_the_chart(running: Sandbox) -> None:
     values = {"global": {"git": {"repoURL": URL}}, "waitForImage": {"autoStart": True}}
     manifests = rendered(values, GLOBAL, NOTEBOOKS)
     assert {manifest["kind"] for manifest in manifests} >= {
@@ -86,7 +86,7 @@ def test_the_server_accepts_every_object_of_the_chart(running: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_script_reads_the_builds_of_its_own_configuration_through_a_real_client(running: Sandbox, oc: Path) -> None:
+def test_wait_script_reports_the_failed_build_of_its_own_build_config(running: Sandbox, oc: Path) -> None:
     send(running, build("mine-1", "mine"), build("other-1", "other"))
     tell(running, "builds.build.openshift.io", "mine-1", NAMESPACE, {"phase": "Failed", "message": "out of disk"})
     tell(running, "builds.build.openshift.io", "other-1", NAMESPACE, {"phase": "Running"})
@@ -119,16 +119,14 @@ def secrets(running: Sandbox) -> dict[str, tuple[str, str, str]]:
 
 
 @pytest.mark.tier("all")
-def test_the_environments_credentials_become_secrets_and_a_new_password_replaces_the_old(
-    running: Sandbox, oc: Path
-) -> None:
+def test_credentials_from_environment_are_written_to_both_secrets_and_updated(running: Sandbox, oc: Path) -> None:
     for password in ("the-first", PASSWORD):
         done = load(oc, GITEA_USERNAME="ops", GITEA_PASSWORD=password)
         assert done.returncode == 0, done.stderr
         assert secrets(running) == {name: (kind, "ops", password) for name, kind in SECRETS.items()}
 
 
-def test_no_password_is_printed_or_given_to_a_program_as_an_argument(running: Sandbox, oc: Path) -> None:
+def test_password_is_never_printed_or_passed_as_an_argument(running: Sandbox, oc: Path) -> None:
     done = load(oc, GITEA_USERNAME="ops", GITEA_PASSWORD=PASSWORD)
     output = done.stdout + done.stderr + (oc.parent / "calls").read_text()
     assert "secret/gitea-credentials-source serverside-applied" in output
@@ -137,7 +135,7 @@ def test_no_password_is_printed_or_given_to_a_program_as_an_argument(running: Sa
 
 
 @pytest.mark.tier("all")
-def test_without_an_environment_the_clusters_gitea_is_asked(running: Sandbox, oc: Path) -> None:
+def test_credentials_are_read_from_the_gitea_resource_without_environment(running: Sandbox, oc: Path) -> None:
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
     spec = {"giteaAdminUser": "admin"}
     send(running, {"apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea", "metadata": metadata, "spec": spec})
@@ -160,7 +158,7 @@ def test_without_an_environment_the_clusters_gitea_is_asked(running: Sandbox, oc
         ({"GITEA_NAME": "absent"}, "set GITEA_USERNAME and GITEA_PASSWORD instead"),
     ],
 )
-def test_credentials_that_cannot_be_found_are_an_error_that_says_what_to_set(
+def test_missing_credentials_give_an_error_that_says_what_to_set(
     running: Sandbox, oc: Path, environment: dict[str, str], sentence: str
 ) -> None:
     done = load(oc, **environment)

@@ -1,6 +1,6 @@
-"""The Job that waits for an image: what is rendered, and what its script does when a real shell runs it.
+"""The Job that waits for an image: its rendered manifest, and its script run by a real shell.
 
-The shell's `oc` is a stand-in that reads a small story; its `date` and `sleep` share a clock that only `sleep` moves.
+`oc` is a stub that reads a scripted scenario; `date` and `sleep` share a clock that only `sleep` moves.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Ended(NamedTuple):
 
 @functools.cache
 def job(**wait: Any) -> dict[str, Any]:
-    """Rendered once for the tests that change nothing in it."""
+    """Rendered once for all tests that do not modify it."""
     return the(rendered({"git": {"repoURL": URL}, "waitForImage": wait}), "Job")
 
 
 def run(folder: Path, job: dict[str, Any], *, shell: str = "", tag: int | None = None, builds: str = "",
         refusal: str = NOT_FOUND, **settings: str) -> Ended:  # fmt: skip
-    """The container's command in a shell of this machine. `tag`: when it appears; `builds`: lines "when name phase"."""
+    """Run the container's command locally. `tag`: when the tag appears; `builds`: lines "when name phase"."""
     (container,) = job["spec"]["template"]["spec"]["containers"]
     story = folder / "story"
     story.mkdir()
@@ -92,7 +92,7 @@ def run(folder: Path, job: dict[str, Any], *, shell: str = "", tag: int | None =
     return Ended(done.returncode, int((story / "now").read_text()) - BEGAN, done.stdout, done.stderr, calls)
 
 
-def test_the_job_has_the_shape_of_the_lesson() -> None:
+def test_wait_job_has_the_expected_manifest() -> None:
     manifest = job()
     spec = manifest["spec"]["template"]["spec"]
     (container,) = spec["containers"]
@@ -115,7 +115,7 @@ def test_the_job_has_the_shape_of_the_lesson() -> None:
     }  # fmt: skip
 
 
-def test_the_parameters_reach_the_job() -> None:
+def test_wait_for_image_values_reach_the_job() -> None:
     manifest = job(timeout=120, interval=5, autoStart=True, serviceAccount="waiter", image="tools/oc:4")
     spec = manifest["spec"]["template"]["spec"]
     (container,) = spec["containers"]
@@ -127,13 +127,13 @@ def test_the_parameters_reach_the_job() -> None:
 
 # Most rows are in `make test-all`: each starts Helm or a shell.
 @pytest.mark.parametrize("timeout", [None, *(pytest.param(value, marks=IN_TEST_ALL) for value in (0, ""))])
-def test_there_is_always_a_timeout(timeout: object) -> None:
+def test_empty_timeout_falls_back_to_one_hour(timeout: object) -> None:
     (container,) = job(timeout=timeout)["spec"]["template"]["spec"]["containers"]
     assert {"name": "TIMEOUT", "value": "3600"} in container["env"]
 
 
 @pytest.mark.parametrize(("start", "rules"), [(False, RULES), (True, [*RULES, STARTING])])
-def test_the_jobs_account_may_do_what_the_script_does_and_nothing_more(start: bool, rules: list[Any]) -> None:
+def test_role_of_the_wait_job_grants_only_what_the_script_needs(start: bool, rules: list[Any]) -> None:
     manifests = rendered({"git": {"repoURL": URL}, "waitForImage": {"autoStart": start}})
     assert the(manifests, "Role")["rules"] == rules
     binding = the(manifests, "RoleBinding")
@@ -141,7 +141,7 @@ def test_the_jobs_account_may_do_what_the_script_does_and_nothing_more(start: bo
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "image-waiter", "namespace": NAMESPACE}]
 
 
-def test_the_rendered_script_is_the_file_without_its_frame() -> None:
+def test_rendered_script_equals_the_script_file() -> None:
     (container,) = job()["spec"]["template"]["spec"]["containers"]
     first, *script, last = SCRIPT.read_text().splitlines(keepends=True)
     assert first.startswith("{{- define") and last.startswith("{{- end")
@@ -151,10 +151,10 @@ def test_the_rendered_script_is_the_file_without_its_frame() -> None:
 
 SHELLS = ("bash", "dash")
 if os.path.realpath(shutil.which("sh") or "") not in {os.path.realpath(shutil.which(name) or "") for name in SHELLS}:
-    SHELLS += ("sh",)  # a third one
+    SHELLS += ("sh",)  # a third shell
 
 
-# The Job's image has bash; other shells run the script in `make test-all`.
+# The Job's image has bash; the other shells run the script in `make test-all`.
 @pytest.fixture(params=["bash", *(pytest.param(name, marks=IN_TEST_ALL) for name in SHELLS[1:])])
 def shell(request: pytest.FixtureRequest) -> str:
     program = shutil.which(request.param)
@@ -163,13 +163,13 @@ def shell(request: pytest.FixtureRequest) -> str:
     return program
 
 
-def test_a_tag_that_is_there_ends_the_wait_at_once(tmp_path: Path, shell: str) -> None:
+def test_existing_tag_ends_the_wait_immediately(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(), shell=shell, tag=0)
     assert (ended.code, ended.seconds, ended.err) == (0, 0, "")
     assert len(ended.calls) == 1
 
 
-def test_a_tag_that_appears_later_ends_the_wait(tmp_path: Path, shell: str) -> None:
+def test_tag_that_appears_later_ends_the_wait(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(), shell=shell, tag=100, builds="0 b-1 Running")
     assert (ended.code, ended.seconds, ended.err) == (0, 120, "")
     assert "build b-1 is Running" in ended.out
@@ -178,9 +178,7 @@ def test_a_tag_that_appears_later_ends_the_wait(tmp_path: Path, shell: str) -> N
 @pytest.mark.parametrize(
     ("timeout", "interval"), [(100, 30), *(pytest.param(seconds, 30, marks=IN_TEST_ALL) for seconds in (1, 3600))]
 )
-def test_the_wait_ends_in_time_when_the_tag_does_not_appear(
-    tmp_path: Path, shell: str, timeout: int, interval: int
-) -> None:
+def test_missing_tag_fails_exactly_at_the_timeout(tmp_path: Path, shell: str, timeout: int, interval: int) -> None:
     ended = run(tmp_path, job(timeout=timeout, interval=interval), shell=shell, builds="0 b-1 Running")
     assert (ended.code, ended.seconds) == (1, timeout)
     assert f"not there after {timeout} s" in ended.err
@@ -189,24 +187,24 @@ def test_the_wait_ends_in_time_when_the_tag_does_not_appear(
 @pytest.mark.parametrize(
     "phase", ["Failed", *(pytest.param(phase, marks=IN_TEST_ALL) for phase in ("Error", "Cancelled"))]
 )
-def test_a_build_that_failed_ends_the_wait_at_once(tmp_path: Path, shell: str, phase: str) -> None:
+def test_failed_build_ends_the_wait_immediately(tmp_path: Path, shell: str, phase: str) -> None:
     ended = run(tmp_path, job(), shell=shell, builds=f"0 b-1 Running\n60 b-1 {phase}")
     assert (ended.code, ended.seconds) == (1, 60)
     assert f"build b-1 ended as {phase}: the Dockerfile is wrong" in ended.err
     assert "oc start-build notebook-validator" in ended.err
 
 
-def test_only_the_newest_build_counts(tmp_path: Path, shell: str) -> None:
+def test_older_failed_build_is_ignored(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(), shell=shell, tag=60, builds="0 b-1 Failed\n0 b-2 Running")
     assert ended.code == 0
 
 
-def test_after_a_complete_build_the_tag_is_looked_for_soon(tmp_path: Path, shell: str) -> None:
+def test_tag_is_polled_sooner_after_a_complete_build(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(), shell=shell, tag=33, builds="0 b-1 Running\n30 b-1 Complete")
     assert (ended.code, ended.seconds) == (0, 35)
 
 
-def test_a_build_is_started_when_there_is_none(tmp_path: Path, shell: str) -> None:
+def test_auto_start_starts_a_build_if_there_is_none(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(autoStart=True), shell=shell)
     assert ended.code == 0, ended
     assert [call for call in ended.calls if call.startswith("start")] == [
@@ -214,26 +212,26 @@ def test_a_build_is_started_when_there_is_none(tmp_path: Path, shell: str) -> No
     ]
 
 
-def test_a_build_that_a_trigger_starts_a_moment_later_is_not_started_twice(tmp_path: Path, shell: str) -> None:
+def test_auto_start_does_not_duplicate_a_build_that_a_trigger_starts(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(autoStart=True), shell=shell, tag=90, builds="10 b-1 Running")
     assert ended.code == 0
     assert not [call for call in ended.calls if call.startswith("start")]
 
 
-def test_no_build_is_started_unless_that_was_asked_for(tmp_path: Path, shell: str) -> None:
+def test_no_build_is_started_without_auto_start(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(timeout=300), shell=shell)
     assert (ended.code, ended.seconds) == (1, 300)
     assert not [call for call in ended.calls if call.startswith("start")]
 
 
-def test_an_account_that_may_not_look_is_told_which_permissions_it_needs(tmp_path: Path, shell: str) -> None:
+def test_forbidden_read_names_the_required_permissions(tmp_path: Path, shell: str) -> None:
     ended = run(tmp_path, job(), shell=shell, refusal=FORBIDDEN)
     assert (ended.code, ended.seconds) == (1, 0)
     assert "needs get, list, watch on imagestreams, imagestreamtags and builds" in ended.err
 
 
 @pytest.mark.parametrize("refusal", [pytest.param("", marks=IN_TEST_ALL), "Unable to connect to the server: EOF"])
-def test_a_server_that_is_away_for_a_while_is_waited_for(tmp_path: Path, shell: str, refusal: str) -> None:
+def test_unreachable_server_is_retried(tmp_path: Path, shell: str, refusal: str) -> None:
     ended = run(tmp_path, job(), shell=shell, tag=60, builds="0 b-1 Running", refusal=refusal)
     assert (ended.code, ended.seconds) == (0, 60)
     assert "the tag cannot be read" in ended.out
@@ -246,13 +244,13 @@ def test_a_server_that_is_away_for_a_while_is_waited_for(tmp_path: Path, shell: 
         ({"TIMEOUT": "1h"}, "whole number of seconds"), ({"INTERVAL": "010"}, "whole number of seconds"),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_is_named(tmp_path: Path, shell: str, settings: dict[str, str], sentence: str) -> None:
+def test_invalid_setting_is_named(tmp_path: Path, shell: str, settings: dict[str, str], sentence: str) -> None:
     ended = run(tmp_path, job(), shell=shell, **settings)
     assert (ended.code, ended.calls) == (2, [])
     assert sentence in ended.err
 
 
-def test_the_command_runs_as_it_stands_in_the_job(tmp_path: Path) -> None:
+def test_job_command_runs_unmodified_in_bash(tmp_path: Path) -> None:
     if not Path("/bin/bash").exists():
         pytest.skip("bash: there is none at /bin/bash")
     assert run(tmp_path, job(timeout=5, interval=1)).code == 1

@@ -1,4 +1,4 @@
-"""The hooks for pre-commit: what they match and run, and pre-commit itself in `make prove`."""
+"""The pre-commit hooks: what they match and run, and pre-commit itself in tier "all"."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def surroundings(repository: Path) -> dict[str, str]:
-    """With an argosy in PATH, as for who has installed it."""
+    """Environment with argosy in PATH, as on a machine where it is installed."""
     home = repository.parent
     program = home / "bin" / "argosy"
     if not program.exists():
@@ -44,7 +44,7 @@ def surroundings(repository: Path) -> dict[str, str]:
 
 
 def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedProcess[str] | None:
-    """As pre-commit would: not at all where no changed file matches; with their names, where it passes them."""
+    """Run a hook as pre-commit does: only if a changed file matches, with file names if the hook takes them."""
     hook = HOOKS[name]
     matching = [file for file in changed if re.search(hook.get("files", ""), file)]
     if not matching and not hook.get("always_run"):
@@ -62,22 +62,22 @@ def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.tier("all")
-def test_the_check_looks_at_everything_whatever_changed(repository: Path) -> None:
+def test_check_hook_checks_all_applications_for_any_changed_file(repository: Path) -> None:
     done = hooked("argosy-check", repository, "README.md")
     assert done is not None and done.returncode == 0, done
     assert "3 Applications" in done.stderr
 
 
 @pytest.mark.tier("all")
-def test_a_commit_that_removes_what_another_file_needs_is_held_back(repository: Path) -> None:
+def test_check_hook_fails_if_a_referenced_file_was_removed(repository: Path) -> None:
     base = repository / "deploy_model" / "base"
     (base / "servingruntime.yaml").unlink()
-    done = hooked("argosy-check", repository)  # pre-commit does not count what was removed
+    done = hooked("argosy-check", repository)  # pre-commit does not list removed files
     assert done is not None and done.returncode == 1
     assert "deploy_model/base/kustomization.yaml" in done.stdout and "AGY102 error" in done.stdout
 
 
-def test_the_notebooks_that_changed_are_looked_at_and_no_others(repository: Path) -> None:
+def test_notebook_hook_lints_only_changed_notebooks(repository: Path) -> None:
     assert hooked("argosy-notebook-lint", repository, "argosy.yaml") is None
     done = hooked("argosy-notebook-lint", repository, NOTEBOOK)
     assert done is not None and done.returncode == 0, done
@@ -89,7 +89,7 @@ def test_the_notebooks_that_changed_are_looked_at_and_no_others(repository: Path
 
 
 @pytest.mark.tier("all")
-def test_pre_commit_itself_runs_them_from_this_repository_and_from_an_argosy_that_is_installed(
+def test_pre_commit_runs_hooks_from_this_repository_and_from_an_installed_argosy(
     repository: Path,
 ) -> None:
     env = surroundings(repository)

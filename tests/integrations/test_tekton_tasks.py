@@ -1,4 +1,4 @@
-"""The Tekton tasks: taken by a cluster that knows Tekton's kinds, and their scripts run by a real shell."""
+"""The Tekton tasks: accepted by a cluster with Tekton's CRDs, and their scripts run by a real shell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Ended(NamedTuple):
 
 
 class Pod:
-    """A task's Pod, as far as its script can tell: variables, workspaces, results, and the programs of its image."""
+    """Simulates a task's Pod for its script: variables, workspaces, results, and the programs of its image."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.source, self.reports = folder, folder / "source", folder / "reports"
@@ -66,7 +66,7 @@ class Pod:
         return Ended(done.returncode, done.stdout, results)
 
     def _known(self, spec: Mapping[str, Any], params: Mapping[str, str], has_reports: bool) -> dict[str, str]:
-        """tekton: what can be written as $(…)."""
+        """tekton: the variables that can be written as $(…)."""
         typed = {name.replace("_", "-"): value for name, value in params.items()}
         declared = {param["name"]: param.get("default") for param in spec["params"]}
         assert typed.keys() <= declared.keys()
@@ -85,7 +85,7 @@ def pod(tmp_path: Path) -> Pod:
 
 
 @pytest.mark.anyio
-async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
+async def test_cluster_accepts_every_task_and_pipeline_with_all_fields() -> None:
     documents = [document for file in FILES for document in yaml.safe_load_all(file.read_text())]
     assert {"Task", "Pipeline"} <= {document["kind"] for document in documents}
     async with EmbeddedCluster.open() as cluster:
@@ -98,14 +98,14 @@ async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
                 assert (await cluster.get(key_of(document)) or {})["spec"] == created["spec"] == document["spec"]
 
 
-def test_a_repository_that_is_sound_passes(pod: Pod) -> None:
+def test_valid_repository_passes(pod: Pod) -> None:
     ended = pod.run("argosy-check.yaml")
     assert ended.code == 0, ended.printed
     assert ended.results["result"] == "passed" and ended.results["summary"].startswith("3 Applications, ")
 
 
 @pytest.mark.tier("all")
-def test_what_is_wrong_fails_the_task_and_is_in_its_reports(pod: Pod) -> None:
+def test_finding_fails_the_task_and_is_written_to_the_reports(pod: Pod) -> None:
     file = pod.source / "argocd-apps" / "staging-application.yaml"
     file.write_text(file.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))
     ended = pod.run("argosy-check.yaml", has_reports=True)
@@ -115,14 +115,14 @@ def test_what_is_wrong_fails_the_task_and_is_in_its_reports(pod: Pod) -> None:
     assert "AGY151" in (pod.reports / "argosy.sarif").read_text()
 
 
-def test_parameters_are_never_run(pod: Pod) -> None:
+def test_parameters_are_not_executed_by_the_shell(pod: Pod) -> None:
     proof = pod.folder / "run"
     ended = pod.run("argosy-check.yaml", folder=f"$(touch {proof});`touch {proof}`", baseline=f"a; touch {proof}")
     assert not proof.exists() and ended.code == 2 and ended.results["result"] == "error"
 
 
 @pytest.mark.tier("all")
-def test_what_a_branch_would_change_is_told_and_kept_for_a_comment(pod: Pod) -> None:
+def test_preview_reports_the_change_and_writes_report_files(pod: Pod) -> None:
     overlay = pod.source / "deploy_model" / "overlays" / "dev" / "kustomization.yaml"
     overlay.write_text(overlay.read_text().replace('value: "500m"', 'value: "800m"'))
     ended = pod.run("argosy-preview.yaml", has_reports=True, base="HEAD")

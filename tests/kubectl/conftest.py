@@ -1,4 +1,4 @@
-"""Servers for the table: one real `argosy sandbox start` for each kubectl."""
+"""Servers for the kubectl transcripts: one real `argosy sandbox start` for each kubectl."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Played = dict[str, list[Outcome]]
 
 @pytest.fixture(scope="module")
 def play_with(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Played]:
-    """Plays the scenarios that were chosen from this file, with this kubectl, on a fresh server that enforces RBAC."""
+    """Play the selected scenarios of this file with the given kubectl, on a new server that enforces RBAC."""
 
     def played(kubectl: Path | None, name: str) -> Played:
         if kubectl is None:

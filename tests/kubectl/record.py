@@ -1,7 +1,7 @@
-"""Writes what a real server makes kubectl 1.32 say into the table: `python tests/kubectl/record.py [SCENARIO…]`.
+"""Records the output of kubectl 1.32 against a real server: `python tests/kubectl/record.py [SCENARIO…]`.
 
-In: the commands of `table/*.txt`. Out: the same files with their exit codes and words told anew; patterns are kept.
-`--kubeconfig FILE` takes a cluster that runs; else one is started from the cache of `tests/realcluster/build.sh`.
+In: the commands of `table/*.txt`. Out: the same files with exit codes and output recorded again; patterns are kept.
+`--kubeconfig FILE` uses a running cluster; otherwise one is started from the cache of `tests/realcluster/build.sh`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The newest kubectl against the embedded server: it ends as kubectl 1.32 does. Its words change with its version."""
+"""The newest kubectl against the sandbox has the exit codes of kubectl 1.32; its output text is not compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from support.kubectl_transcripts import Outcome, Scenario, cases, complaints, newest_kubectl
 
 Played = dict[str, list[Outcome]]
-# Kinds of one's own; other tests use this kubectl with built-in kinds and kustomize.
+# Custom resources; other tests use this kubectl with built-in kinds and kustomize.
 SCENARIOS_IN_MAKE_TEST = {"definitions"}
 
 
@@ -19,6 +19,6 @@ def played(play_with: Callable[..., Played]) -> Played:
 
 
 @pytest.mark.parametrize("scenario", cases(SCENARIOS_IN_MAKE_TEST), ids=lambda scenario: scenario.name)
-def test_the_newest_kubectl_ends_with_the_same_exit_codes(scenario: Scenario, played: Played) -> None:
+def test_newest_kubectl_returns_the_recorded_exit_codes(scenario: Scenario, played: Played) -> None:
     differences = complaints(scenario, played[scenario.name], words=False)
     assert not differences, differences

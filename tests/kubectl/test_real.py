@@ -1,4 +1,4 @@
-"""kubectl 1.32 against a real server: the table is true. `make realcluster` runs it."""
+"""kubectl 1.32 against a real server gives the recorded transcripts. `make realcluster` runs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
-def test_a_real_server_makes_kubectl_say_what_the_table_holds(
+def test_kubectl_output_of_a_real_server_equals_the_recording(
     scenario: Scenario, played: dict[str, list[Outcome]]
 ) -> None:
     differences = complaints(scenario, played[scenario.name])

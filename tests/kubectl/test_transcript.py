@@ -1,4 +1,4 @@
-"""The table's own rules: what counts as a difference, what does not, and that it is large enough."""
+"""The transcript format: what counts as a difference, what is normalized, parsing and recording."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_table_holds_at_least_ninety_commands() -> None:
+def test_transcripts_contain_at_least_ninety_commands() -> None:
     assert len({row.command for scenario in scenarios() for row in scenario.rows}) >= 90
 
 
-def test_every_scenario_has_a_name_of_its_own() -> None:
+def test_scenario_names_are_unique() -> None:
     names = [scenario.name for scenario in scenarios()]
     assert len(set(names)) == len(names)
 
 
-def test_a_row_of_the_table_expects_something_unless_it_is_silence() -> None:
+def test_fewer_than_twelve_rows_expect_no_output() -> None:
     silent = [
         row.command
         for scenario in scenarios()
@@ -53,18 +53,18 @@ def test_a_row_of_the_table_expects_something_unless_it_is_silence() -> None:
     assert len(silent) < 12, silent
 
 
-def test_another_exit_code_is_a_difference_even_without_words() -> None:
+def test_exit_code_difference_is_reported_without_comparing_words() -> None:
     assert list(differences(row(code=1), Outcome(0, (), ()), words=False))
     assert not list(differences(row(code=1), Outcome(1, ("any",), ()), words=False))
 
 
-def test_other_words_are_a_difference() -> None:
+def test_output_difference_is_reported() -> None:
     assert list(differences(row(out=("created",)), Outcome(0, ("configured",), ())))
     assert list(differences(row(out=("created",)), Outcome(0, ("created", "more"), ())))
     assert list(differences(row(), Outcome(0, (), ("Warning: x",))))
 
 
-def test_a_pattern_stands_in_for_the_exact_words() -> None:
+def test_pattern_matches_in_place_of_exact_output() -> None:
     assert not list(differences(row(patterns=("^a", "b$")), Outcome(0, ("a x", "x b"), ())))
     assert list(differences(row(patterns=("^b",)), Outcome(0, ("a x",), ())))
 
@@ -80,11 +80,11 @@ def test_a_pattern_stands_in_for_the_exact_words() -> None:
         ("    two   spaces", "    two   spaces"),
     ],
 )
-def test_only_what_differs_from_run_to_run_is_smoothed(line: str, kept: str) -> None:
+def test_only_values_that_vary_between_runs_are_normalized(line: str, kept: str) -> None:
     assert steady([line]) == (kept,)
 
 
-def test_a_transcript_is_read_into_rows_and_files(source: Path) -> None:
+def test_transcript_is_parsed_into_rows_and_files(source: Path) -> None:
     (scenario,) = read(source)
     assert scenario.files == {"cm.yaml": "kind: ConfigMap\n"}
     first, second, third = scenario.rows
@@ -92,13 +92,13 @@ def test_a_transcript_is_read_into_rows_and_files(source: Path) -> None:
     assert (second.out_patterns, third.out) == (("^NAME",), ("old",))
 
 
-def test_a_slip_of_the_pen_in_a_transcript_is_an_error(source: Path) -> None:
+def test_malformed_transcript_line_is_an_error_with_its_line_number(source: Path) -> None:
     source.write_text(TEXT + "kubectl get pods\n")
     with pytest.raises(ValueError, match=r"table\.txt:13"):
         list(read(source))
 
 
-def test_recording_replaces_words_and_keeps_patterns_files_and_comments(source: Path) -> None:
+def test_recording_replaces_output_and_keeps_patterns_files_and_comments(source: Path) -> None:
     (scenario,) = read(source)
     lines = [scenario_row.line for scenario_row in scenario.rows]
     outcomes = dict(

@@ -1,4 +1,4 @@
-"""The document that tells of the stages: the demo shows what its table finds, and our guide has its blocks."""
+"""The stages document: the demo shows the states of its table, and docs/guides/aligning.md has its shell blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document() -> str:
     return path.read_text(errors="replace")
 
 
-def test_the_demo_shows_what_the_table_of_the_document_finds(document: str) -> None:
+def test_demo_states_equal_the_table_of_the_document(document: str) -> None:
     table, _, _ = document.partition("Fixes Applied")
     states = {
         name: ((sync, health), {"SharedResourceWarning"} if warning else {error} if error else set())
@@ -36,7 +36,7 @@ def test_the_demo_shows_what_the_table_of_the_document_finds(document: str) -> N
     assert f"{synced}/{len(EXPECTED_STATES)} ({100 * synced / len(EXPECTED_STATES):.1f}%)" in document
 
 
-def test_every_shell_block_of_the_document_is_in_our_guide_as_it_stands(document: str) -> None:
+def test_every_shell_block_of_the_document_is_in_the_aligning_guide(document: str) -> None:
     ours = BLOCK.findall((HERE / "docs/guides/aligning.md").read_text())
     document_blocks = [textwrap.dedent(block) for block in BLOCK.findall(document)]
     assert len(document_blocks) == 4 and [block for block in document_blocks if block not in ours] == []
@@ -44,7 +44,7 @@ def test_every_shell_block_of_the_document_is_in_our_guide_as_it_stands(document
     assert len(typed) == 3 and "\n".join(typed) + "\n" in ours
 
 
-def test_the_rules_of_the_document_are_those_that_are_written_as_documented(document: str) -> None:
+def test_json_pointers_of_the_document_equal_the_documented_patterns(document: str) -> None:
     written = set(POINTER.findall(document))
     documented_pointers = {pointer for rule in DOCUMENTED for pointer in rule.pointers if rule.kind != "Gateway"}
     assert written == documented_pointers

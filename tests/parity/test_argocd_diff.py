@@ -1,6 +1,6 @@
-"""Argo CD's own pairs: each is found to differ, or not, as Argo CD finds it.
+"""Argo CD's own diff test cases: argosy reports a difference exactly where Argo CD does.
 
-The pairs live beside the checkout, not in it; without them these tests are skipped.
+The cases are next to the checkout, not in it; without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rules_of(case: dict[str, Any]) -> DiffOptions:
 
 
 @pytest.mark.parametrize("case", listed(), ids=lambda case: f"{case['strategy']}-{case['config'].partition('.')[0]}")
-def test_a_pair_differs_where_argo_cd_says_so(case: dict[str, Any]) -> None:
+def test_pair_differs_exactly_if_argo_cd_reports_a_difference(case: dict[str, Any]) -> None:
     desired, live = manifest_of(case["config"]), manifest_of(case["live"])
     key = key_of(desired)
     predicted = {key: manifest_of(case["predicted"])} if "predicted" in case else {}
@@ -46,5 +46,5 @@ def test_a_pair_differs_where_argo_cd_says_so(case: dict[str, Any]) -> None:
     assert [pair.differs for pair in comparison.pairs] == [case["modified"]]
 
 
-def test_there_are_twenty_three_pairs() -> None:
+def test_all_23_pairs_are_listed() -> None:
     assert len(listed()) == 23

@@ -1,4 +1,4 @@
-"""Every flag of `argocd app` is understood under that name, but for those that are known to be refused."""
+"""`argosy app` has every verb and flag of `argocd app` under the same name, except flags listed as refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HYDRATOR = {
     "--sync-source-path",
 }  # fmt: skip
 REFUSED = {*HYDRATOR, "--env", "--until-time"}
-CUT = {"--assume": "--assumeYes"}  # the list has it in small letters only
+CUT = {"--assume": "--assumeYes"}  # the list has this name in lower case only
 
 pytestmark = pytest.mark.skipif(not LIST.is_file(), reason="../shared/spec/argocd.md is not here")
 
@@ -48,13 +48,13 @@ def list_flags(verb: str) -> set[str]:
     return {name for action in parser._actions for name in action.option_strings}
 
 
-def test_every_verb_is_there() -> None:
+def test_every_argocd_app_verb_exists() -> None:
     assert len(verbs()) >= 26
     for verb in verbs():
         assert list_flags(verb), verb
 
 
-def test_every_flag_is_understood_or_known_to_be_refused() -> None:
+def test_every_argocd_app_flag_is_accepted_or_listed_as_refused() -> None:
     unknown = {}
     for verb, flags in verbs().items():
         ours = list_flags(verb) | IGNORED_FLAGS_WITH_VALUE | IGNORED_SWITCHES | RENAMED_FLAGS.keys()
@@ -64,5 +64,5 @@ def test_every_flag_is_understood_or_known_to_be_refused() -> None:
     assert unknown == {}
 
 
-def test_what_is_known_to_be_refused_is_refused() -> None:
+def test_flags_listed_as_refused_are_not_accepted() -> None:
     assert not REFUSED & (list_flags("create") | list_flags("set") | list_flags("logs"))

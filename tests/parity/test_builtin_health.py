@@ -1,6 +1,6 @@
-"""Argo CD's own cases of its built-in checks: every one gets the health that Argo CD gives it.
+"""Argo CD's own test cases for built-in health checks: argosy reports the same health.
 
-The cases live beside the checkout, not in it; without them these tests are skipped.
+The cases are next to the checkout, not in it; without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def said_of(manifest: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("case", listed(), ids=lambda case: case["input"].removesuffix(".yaml"))
-def test_health_is_what_argo_cd_says(case: dict[str, Any]) -> None:
+def test_builtin_health_equals_argo_cd(case: dict[str, Any]) -> None:
     assert said_of(manifest_of(case["input"])) == case["status"]
 
 
-def test_there_are_fifty_cases_and_none_ends_in_a_fault() -> None:
+def test_all_50_cases_are_listed_and_none_ends_in_a_fault() -> None:
     cases = listed()
     assert len(cases) == 50
     assert not [

@@ -1,6 +1,6 @@
-"""Kustomizations of public repositories give no finding that is not true.
+"""`argosy check` reports no false findings in kustomizations of public repositories.
 
-The data set holds what `kustomize build` reads of text; scripts and binaries are not in it, so files are missing.
+The data set has only text files that `kustomize build` reads; scripts and binaries are left out, so files are missing.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ def checked() -> CheckResult:
 
 
 @NEEDS_DATA
-def test_what_does_not_build_lacks_a_file(checked: CheckResult) -> None:
+def test_every_build_failure_is_a_missing_file(checked: CheckResult) -> None:
     messages = [finding.violation.message for finding in checked.findings if finding.rule.id == "AGY102"]
     assert len(messages) > 10
     assert [message for message in messages if "does not exist" not in message] == []
 
 
 @NEEDS_DATA
-def test_what_is_called_a_secret_is_named_like_one(checked: CheckResult) -> None:
+def test_every_reported_secret_value_has_a_secret_name(checked: CheckResult) -> None:
     messages = [finding.violation.message for finding in checked.findings if finding.rule.id == "AGY601"]
     assert len(messages) > 10
     assert [message for message in messages if not SECRET_NAME.search(message)] == []
 
 
 @NEEDS_DATA
-def test_all_else_that_is_found_is_true(checked: CheckResult) -> None:
-    """Two hooks that stay when they fail, labels that stand beside `labels`, a binding that is called cluster-admin."""
+def test_remaining_findings_are_the_four_known_ones(checked: CheckResult) -> None:
+    """Two hooks that remain after a failure, labels directly in `metadata`, and a binding named cluster-admin."""
     violations = {(finding.rule.id, Path(finding.location.file).name) for finding in checked.findings}
     assert {violation for violation in violations if violation[0] not in ("AGY102", "AGY601")} == {
         ("AGY132", "patch-cluster-api-cert-job.yaml"),
@@ -64,7 +64,7 @@ def test_all_else_that_is_found_is_true(checked: CheckResult) -> None:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
-    """Every kustomization as if an Application named it: then all rules speak."""
+    """Every kustomization, each deployed by an Application, so that all rules apply."""
     folder = tmp_path_factory.mktemp("public")
     shutil.copytree(INPUTS, folder / "all")
     folders = sorted({path.parent for path in (folder / "all").rglob("kustomization.y*ml")})
@@ -79,15 +79,15 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
 
 
 @NEEDS_DATA
-def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: CheckResult) -> None:
-    """Deployments without selectors, subjects without namespaces: overlays and `namespace` add them, nobody else."""
+def test_schema_findings_in_bare_bases_are_missing_selectors_and_namespaces(deployed: CheckResult) -> None:
+    """Deployments without selectors, subjects without namespaces: only overlays and `namespace` add them."""
     assert deployed.applications > 500
     messages = {finding.violation.message for finding in deployed.findings if finding.rule.id in ("AGY152", "AGY153")}
     assert [message for message in messages if not re.search(r"selector|subjects\[\d+\]\.namespace", message)] == []
 
 
 @NEEDS_DATA
-def test_no_other_rule_speaks_of_what_is_deployed(deployed: CheckResult, checked: CheckResult) -> None:
+def test_deployed_kustomizations_add_no_findings_of_other_rules(deployed: CheckResult, checked: CheckResult) -> None:
     checked_violations = {(finding.rule.id, Path(finding.location.file).name) for finding in checked.findings}
     deployed_violations = {(finding.rule.id, Path(finding.location.file).name) for finding in deployed.findings}
     assert {

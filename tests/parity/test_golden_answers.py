@@ -1,6 +1,6 @@
-"""The requests that were sent to a real API server, sent to the embedded one: code, reason, message and shape agree.
+"""Replays recorded API requests against the sandbox: code, reason, message and shape equal a real API server's.
 
-The recorded answers live beside the checkout, not in it; without them these tests are skipped.
+The recorded responses are next to the checkout, not in it; without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from support.deadlines import HANG_SECONDS
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "kubeapi"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of a real server are not here")
 
-# Where the embedded server answers otherwise, and why. A pattern that no difference needs any more fails the test.
+# Known differences of the embedded server, with the reason. A pattern that matches no difference fails the test.
 EXCEPTIONS = {
     1: {},  # nothing
     2: {
@@ -73,16 +73,16 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def replayed(server, request):
-    """Those of this run by number, in their order: each goes on where the one before ended."""
+    """The chosen probes by number, run in ascending order: each continues from the state the previous one left."""
     chosen = {item.callspec.params["number"] for item in request.session.items if item.path == request.path}
     return {number: replay(RECORDED / f"probe{number}.py", server) for number in sorted(chosen)}
 
 
-WAITING = [pytest.param(number, marks=pytest.mark.tier("all")) for number in (2, 4)]  # for most of their time
+WAITING = [pytest.param(number, marks=pytest.mark.tier("all")) for number in (2, 4)]  # mostly waiting
 
 
 @pytest.mark.parametrize("number", [1, 3, 5, *WAITING])
-def test_answers_as_the_recorded_server_did(number, replayed):
+def test_responses_equal_the_recorded_ones_except_for_known_differences(number, replayed):
     expected = normal((RECORDED / f"probe{number}.txt").read_text())
     actual = normal(replayed[number])
     unused = dict(EXCEPTIONS[number])
@@ -98,7 +98,7 @@ def test_answers_as_the_recorded_server_did(number, replayed):
 
 
 def replay(script: Path, environment: dict[str, str]) -> str:
-    """Runs a script statement by statement, so that one that fails does not hide the rest."""
+    """Run a script statement by statement, so that a failing statement does not hide the rest."""
     runner = textwrap.dedent("""
         import ast, sys
         space = {"__file__": sys.argv[1], "__name__": "probe"}
@@ -120,7 +120,7 @@ def differences(expected: list[str], actual: list[str]) -> list[str]:
 
 
 def normal(text: str) -> list[str]:
-    """Lines without what differs from run to run, objects with their keys in order."""
+    """Lines without values that differ between runs, and objects with sorted keys."""
     for pattern, replacement in (
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
         (r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
@@ -143,7 +143,7 @@ def normal(text: str) -> list[str]:
 
 
 def ordered(line: str) -> str:
-    """Every JSON object or Python literal in the line with its keys sorted; a cut one by its message alone."""
+    """Sort the keys of every JSON object or Python literal in the line; replace a truncated object by its message."""
     out = io.StringIO()
     position = 0
     while position < len(line):

@@ -1,6 +1,6 @@
-"""The InferenceService rule that is active where nobody chose says what Argo CD's bundled check says, word for word.
+"""The default InferenceService health rule gives the same health and message as Argo CD's bundled check.
 
-The recorded cases live beside the checkout, not in it; without them these tests are skipped.
+The recorded cases are next to the checkout, not in it; without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ CASES = json.loads((RECORDED / "cases.json").read_text()) if RECORDED.is_dir() e
 
 @pytest.mark.parametrize("open_libs", [True, False], ids=["open", "closed"])
 @pytest.mark.parametrize("case", CASES, ids=[case["input"] for case in CASES])
-def test_a_service_is_judged_as_argo_cd_judges_it(case: dict[str, str], open_libs: bool) -> None:
+def test_inference_service_health_and_message_equal_argo_cd(case: dict[str, str], open_libs: bool) -> None:
     rule = load_bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
     judged = run_health_script(rule.script, read_yaml((RECORDED / case["input"]).read_text()), open_libs=open_libs)
     assert (judged.health, judged.message) == (case["status"], case["message"])
 
 
-def test_all_recorded_cases_are_here() -> None:
+def test_every_recorded_manifest_is_listed_as_a_case() -> None:
     assert {case["input"] for case in CASES} == {file.name for file in RECORDED.glob("*.yaml")}

@@ -1,6 +1,6 @@
 """Kustomize's own cases and those of public repositories: the same manifests in the same order.
 
-The cases live beside the checkout, not in it; without them these tests are skipped.
+The cases are next to the checkout, not in it; without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KNOWN: frozenset[str] = frozenset()
 
 
 class DiskTree:
-    """A folder on disk; ids are paths, which is enough for one run."""
+    """A folder on disk; entry ids are paths, which are stable within one run."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -81,15 +81,15 @@ def compare(name: str, tree: DiskTree | TextTree, path: str, order: str, expecte
 
 
 @pytest.mark.parametrize("case", listed("cases.json"), ids=lambda case: case["input"])
-def test_a_real_kustomization_gives_what_kubectl_gives(case: dict[str, Any]) -> None:
+def test_public_kustomization_renders_like_kubectl(case: dict[str, Any]) -> None:
     repository, _, path = case["input"].partition("/")
     golden = (CASES / "golden" / f"{case['sha256']}.yaml").read_bytes()
     compare(case["input"], DiskTree(CASES / "inputs" / repository), path, "legacy", golden)
 
 
 @pytest.mark.parametrize("case", unit_cases(), ids=lambda case: f"{case['test']}-{case['n']}")
-def test_a_unit_case_gives_what_kustomize_expects(case: dict[str, Any]) -> None:
-    # These cases were recorded in the order of the input.
+def test_kustomize_unit_case_renders_as_expected(case: dict[str, Any]) -> None:
+    # These cases were recorded in input order.
     compare(
         case["test"],
         TextTree({tidy(path): text for path, text in case["files"].items()}),
@@ -99,6 +99,6 @@ def test_a_unit_case_gives_what_kustomize_expects(case: dict[str, Any]) -> None:
     )
 
 
-def test_there_are_495_cases() -> None:
+def test_all_495_cases_are_listed() -> None:
     assert len(listed("cases.json")) == 322
     assert len(unit_cases()) == 173

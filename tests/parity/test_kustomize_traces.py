@@ -1,4 +1,4 @@
-"""In the kustomizations of public repositories every field has an origin: a file that exists, and a line in it."""
+"""Every rendered field of public kustomizations has an origin: an existing file and a line in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def listed(file: str) -> list[dict[str, Any]]:
 
 
 def leaves(value: Any, traced: OriginNode, path: str = "") -> Iterator[tuple[str, OriginNode]]:
-    """Every single value with its origin; what has none is a fault of its own."""
+    """Yield every scalar value with its origin; a value without an origin is an error."""
     if isinstance(value, dict) and value:
         assert isinstance(traced.children, dict), path
         for name, child in value.items():
@@ -57,12 +57,12 @@ def check(tree: FileTree, path: str, order: str) -> None:
 
 
 def one_of_five(cases: list[dict[str, Any]]) -> list[Any]:
-    """The others in `make test-all`; what they render to is compared in every run (test_kustomize.py)."""
+    """One case in five; the others run in `make test-all`. test_kustomize.py compares all results in every run."""
     return [pytest.param(case, marks=IN_TEST_ALL if number % 5 else ()) for number, case in enumerate(cases)]
 
 
 @pytest.mark.parametrize("case", one_of_five(listed("cases.json")), ids=lambda case: case["input"])
-def test_a_real_kustomization_says_where_each_field_is_written(case: dict[str, Any]) -> None:
+def test_every_field_of_a_public_kustomization_has_an_origin(case: dict[str, Any]) -> None:
     repository, _, path = case["input"].partition("/")
     check(FolderTree(CASES / "inputs" / repository), path, "legacy")
 
@@ -76,5 +76,5 @@ def tidy(path: str) -> str:
     one_of_five([case for case in listed("krusty/cases.json") if case["kubectl_agrees"]]),
     ids=lambda case: f"{case['test']}-{case['n']}",
 )
-def test_a_unit_case_says_where_each_field_is_written(case: dict[str, Any]) -> None:
+def test_every_field_of_a_kustomize_unit_case_has_an_origin(case: dict[str, Any]) -> None:
     check(TextTree({tidy(path): text for path, text in case["files"].items()}), tidy(case["root"]), "fifo")

@@ -1,4 +1,4 @@
-"""Mutated protobuf bodies, beside what Kubernetes' own decoder made of them (tools/protobuf_verdicts)."""
+"""Mutated protobuf bodies: decoded or rejected as by Kubernetes' own decoder (tools/protobuf_verdicts)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf
 
 TABLE = Path(__file__).parents[1] / "data/protobuf/verdicts.txt"
-NO_OBJECT = ("refused", "unwritable")  # an object that Go reads and cannot write as JSON could not be stored, either
-GROUP = re.compile(r"illegal wireType [34]$")  # Go passes over groups that it does not know; no client writes any
+NO_OBJECT = ("refused", "unwritable")  # an object that Go decodes but cannot write as JSON could not be stored either
+GROUP = re.compile(r"illegal wireType [34]$")  # Go skips unknown groups; no client writes any
 
 
 def verdict(body: bytes) -> str:
@@ -25,7 +25,7 @@ def verdict(body: bytes) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def test_every_recorded_body_is_read_or_refused_as_by_kubernetes() -> None:
+def test_every_recorded_body_is_decoded_or_rejected_as_by_kubernetes() -> None:
     rows = [line.split(" ") for line in TABLE.read_text().splitlines()]
     assert len(rows) == 600
     differing = []

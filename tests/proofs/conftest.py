@@ -1,6 +1,6 @@
-"""Size and seed of the proofs: small and always the same in `make test`, in full and random in `make prove`.
+"""Size and seed of the proofs: small with fixed seeds in `make test`, full and random in `make prove`.
 
-ARGOSY_PROOF_SCALE: 1 is full; 0.05 where nothing is said, as in `make test-all`; a fifth of that in `make test`.
+ARGOSY_PROOF_SCALE: 1 is full; the default is 0.05, as in `make test-all`, and a fifth of that in `make test`.
 ARGOSY_PROOF_SEED: the seed of a run to repeat.
 """
 
@@ -19,13 +19,13 @@ import pytest
 from support.failure_report import record_seed
 from support.proof_scale import VARIABLE, is_full, scale
 
-IN_MAKE_TEST = 0.2  # of a short run: enough to show that a proof works, and finds what it is to find
+IN_MAKE_TEST = 0.2  # of a short run: enough to show that a proof works and finds what it looks for
 _SEED_OF_MODULE = pytest.StashKey[int]()
 
 
 @pytest.fixture(scope="session")
 def size(request: pytest.FixtureRequest) -> Callable[..., int]:
-    """How many of `full` to do in this run; `test`: in `make test`, where a hundredth is too much or too little."""
+    """Scales a count to this run; `test` is the count in `make test`, if a hundredth of `full` does not fit there."""
     is_smallest = request.config.getoption("--tier") == "test" and VARIABLE not in os.environ
 
     def sized(full: int, *, test: int | None = None) -> int:
@@ -38,8 +38,8 @@ def size(request: pytest.FixtureRequest) -> Callable[..., int]:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    """A random source for each test: a fixed seed in short runs, so that every change is judged by the same cases; a
-    random one in full runs, which look for new cases. A failure prints the seed."""
+    """A random source per test: a fixed seed in short runs, so that every change is tested with the same cases; a
+    random seed in full runs, which search for new cases. A failure prints the seed."""
     module = request.node.getparent(pytest.Module)
     seed = module.stash.get(_SEED_OF_MODULE, None) or chosen_seed(request.node.name)
     record_seed(request.node, f"ARGOSY_PROOF_SEED={seed}")
@@ -48,7 +48,7 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="module")
 def module_rng(request: pytest.FixtureRequest) -> random.Random:
-    """The same for what all tests of a file share. Each of them prints the seed."""
+    """The same for data shared by all tests of a file. Each of these tests prints the seed."""
     seed = request.node.stash[_SEED_OF_MODULE] = chosen_seed(request.node.name)
     for item in request.session.items:
         if item.getparent(pytest.Module) is request.node:
@@ -66,7 +66,7 @@ def chosen_seed(name: str) -> int:
 
 @pytest.fixture
 def memory_path() -> Iterator[Path]:
-    """A directory in memory where there is one: for what does not rest on a real disk."""
+    """A directory in memory if available, for tests that do not depend on a real disk."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="argosy-proof-", dir=parent))
     yield path

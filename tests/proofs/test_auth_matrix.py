@@ -1,7 +1,7 @@
-"""Every route × every caller × own, foreign and absent objects: who is let through, and what the others are told.
+"""Every route × every caller × own, foreign and absent objects: who gets access, and the response to all others.
 
-What is expected is worked out here, from the table of grants and the rows of `auth_rows.txt`, by a few lines that share
-nothing with the server. A route without a row fails.
+The expected outcome is computed here from the table of grants and the rows of `auth_rows.txt`, by a few lines that
+share no code with the server. A route without a row fails.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from support.tiers import IN_TEST_ALL_AND_PROVE
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
 UNKNOWN = b'{"error":"no session information","code":16,"message":"no session information"}'
-# Routes that are for everybody: one more of them is a decision.
+# Public routes; each addition must be a deliberate decision.
 EVERYBODYS = {
     "GET /api/badge", "GET /api/v1/settings", "GET /api/version", "GET /auth/callback", "GET /auth/login",
     "GET /enter", "GET /healthz", "GET /login", "GET /readyz", "GET /static/{digest}/{name}", "POST /api/v1/session",
     "POST /api/webhook", "POST /login",
 }  # fmt: skip
-# Of those who may only look: what these write is what looking writes.
+# Mutating routes that read-only users may call: their writes are part of viewing.
 LOOKING = {"/apps/{ns}/{name}/refresh", "/logout", "/api/v1/session", "/preferences", "/api/webhook", "/login"}
 
 
-# -- what is expected ------------------------------------------------------------------------------------------------
+# -- expected outcome ------------------------------------------------------------------------------------------------
 
 
 def may(who: str, resource: str, action: str, thing: str) -> bool:
-    """Who is allowed by one rule and denied by none."""
+    """True if at least one rule allows it and none denies it."""
     effects = [
         effect
         for kind, verb, pattern, effect in GRANTS.get(who, ())
@@ -61,7 +61,7 @@ def expected(row: Row, who: str, case: Case) -> str:
     return "reached" if may(who, row.resource, row.action, case.thing) else "refused"
 
 
-# -- what is found ---------------------------------------------------------------------------------------------------
+# -- actual outcome --------------------------------------------------------------------------------------------------
 
 
 async def reached(request: RequestContext) -> JsonResponse:
@@ -111,7 +111,7 @@ def written(route: Route) -> str:
             return f"may {resource} {action}"
 
 
-def test_every_route_has_a_row_and_needs_what_it_says() -> None:
+def test_every_route_has_a_row_with_its_access_requirement() -> None:
     actual_needs = {(route.method, route.path): written(route) for route in ROUTE_TABLE}
     recorded_needs = {key: " ".join(filter(None, row[:3])) for key, row in ROWS_BY_ROUTE.items()}
     wrong = [
@@ -123,11 +123,11 @@ def test_every_route_has_a_row_and_needs_what_it_says() -> None:
     assert set(recorded_needs) - set(actual_needs) == set(), "rows without a route"
 
 
-def test_few_routes_are_for_everybody() -> None:
+def test_public_routes_are_exactly_the_listed_ones() -> None:
     assert {f"{method} {path}" for (method, path), row in ROWS_BY_ROUTE.items() if row.needs == "public"} == EVERYBODYS
 
 
-async def test_no_cell_of_the_matrix_is_a_hole(world: World, size: Callable[[int], int], rng: random.Random) -> None:
+async def test_every_route_enforces_its_access(world: World, size: Callable[[int], int], rng: random.Random) -> None:
     everything = list(cells(ROUTE_TABLE, world.callers))
     assert len(everything) >= 5000
     callers = list(world.callers)
@@ -166,14 +166,14 @@ BUGS: dict[str, Callable[[Route], Route]] = {
 
 
 @pytest.mark.parametrize("bug", BUGS)
-async def test_a_hole_that_is_put_in_is_found(world: World, bug: str) -> None:
+async def test_proof_detects_a_route_with_weaker_access(world: World, bug: str) -> None:
     path = "/api/v1/applications/{name}/sync"
     table = [BUGS[bug](route) if route.path == path else route for route in ROUTE_TABLE]
     assert await holes(world, table, cells([route for route in table if route.path == path], world.callers))
 
 
 async def state(world: World) -> dict[str, str]:
-    """The version of everything but Events and what counts guesses."""
+    """The resourceVersion of every object except Events, Leases, CRDs and the counter of failed logins."""
     versions = {}
     for kind in await world.cluster.kinds():
         if kind.kind not in ("Event", "Lease", "CustomResourceDefinition"):
@@ -184,7 +184,7 @@ async def state(world: World) -> dict[str, str]:
 
 
 async def find_changed(world: World, caller: str, table: Sequence[Route]) -> list[str]:
-    """What this caller changes by the routes of the table; the answers are as they are."""
+    """The objects that this caller changes through the given routes; real handlers run, not stubs."""
     entry, before = world.entry(table), await state(world)
     for route in table:
         if not route.is_mutating or route.path in LOOKING:
@@ -201,13 +201,13 @@ async def find_changed(world: World, caller: str, table: Sequence[Route]) -> lis
     "caller",
     ["viewer-a", *(pytest.param(name, marks=IN_TEST_ALL_AND_PROVE) for name in ("reader", "nothing", "logs-b"))],
 )
-async def test_who_may_only_look_changes_nothing_by_any_route(world: World, caller: str) -> None:
-    """What a route asks for besides its permission is asked here, too."""
+async def test_read_only_user_changes_nothing_through_any_route(world: World, caller: str) -> None:
+    """Covers additional checks inside a route, besides its permission."""
     assert await find_changed(world, caller, ROUTE_TABLE) == []
 
 
-async def test_a_route_by_which_a_viewer_changes_something_is_found(world: World) -> None:
-    """A sync that asks for no more than the right to look."""
+async def test_proof_detects_a_route_that_lets_a_viewer_write(world: World) -> None:
+    """A sync route that requires only the get permission."""
     path = "/api/v1/applications/{name}/sync"
     table = [route for route in ROUTE_TABLE if route.path == path]
     assert await find_changed(world, "viewer-a", table) == []

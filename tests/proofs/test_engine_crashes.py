@@ -1,6 +1,6 @@
-"""An engine is killed before or after any of its calls to the cluster, and another, which knows nothing, goes on.
+"""A sync engine is killed before or after any call to the cluster; a new engine without its memory continues.
 
-Whatever the moment: everything ends as it would have, no hook is made twice, none is forgotten or left behind.
+At any kill point: the outcome is the same, no hook runs twice, none is skipped or left behind.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from support.engine_kills import forget_marks, rehearsed, wrongs
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 
 
-async def test_a_killed_engine_repeats_nothing_and_forgets_nothing(
-    size: Callable[..., int], rng: random.Random
-) -> None:
+async def test_killed_engine_repeats_no_hook_and_skips_none(size: Callable[..., int], rng: random.Random) -> None:
     assert len(SCENES) >= 30
     count = size(2000, test=4)
     names = rng.sample(sorted(SCENES), min(len(SCENES), max(1, count // 2)))
@@ -28,8 +26,8 @@ async def test_a_killed_engine_repeats_nothing_and_forgets_nothing(
 
 
 @pytest.mark.tier("all", "prove")
-async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proof proves something: without the mark of the operation on them, hooks run again after a kill."""
+async def test_proof_detects_an_engine_that_does_not_recognize_its_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validates the proof: without the operation annotation on them, hooks run again after a kill."""
     scene = SCENES["phases"]
     expected, calls = await straight(scene)
     call_index = next(number for number, call in enumerate(calls) if call == "create Job/pre")

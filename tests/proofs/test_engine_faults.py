@@ -1,6 +1,6 @@
-"""Clusters that refuse, lose answers and break off watches; hosts that are away, and branches that vanish or go back.
+"""Sync engine under faults: rejected calls, lost responses, broken watches, Git outages, removed and reset branches.
 
-Whatever strikes: once it is over everything is as Git asks, and no attempt of a sync made a hook twice.
+After any fault the cluster converges to the state in Git, and no sync attempt creates a hook twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REFUSALS: dict[str, Callable[[], Exception]] = {
     "503": lambda: ClusterError("the server is going away", code=503, reason="ServiceUnavailable"),
     "reset": lambda: TransientError("connection reset"),
 }
-LOST: dict[str, Callable[[], Exception]] = {  # it was done, but nobody heard so
+LOST: dict[str, Callable[[], Exception]] = {  # the call succeeded, but its response was lost
     "500 after": REFUSALS["500"],
     "reset after": REFUSALS["reset"],
 }
@@ -47,7 +47,7 @@ HOSTS: dict[str, Callable[[], Exception]] = {
 
 @dataclass
 class Faults:
-    """At random, so many and no more."""
+    """Injects random faults, up to a fixed number."""
 
     rng: random.Random
     left: int = IN_A_PLAY
@@ -71,12 +71,12 @@ class Faults:
 
 
 def patient(scene: Scene) -> Scene:
-    """A sync that fails is tried again, as often as it takes."""
+    """The scene with a sync policy that retries failed syncs often enough."""
     return scene if scene.is_deleted else replace(scene, policy={**scene.policy, "retry": PATIENT})
 
 
 def chosen() -> dict[str, Scene]:
-    """Those that come to their end by themselves."""
+    """Scenes that reach their final state without user action."""
     return {
         name: patient(scene)
         for name, scene in SCENES.items()
@@ -85,7 +85,7 @@ def chosen() -> dict[str, Scene]:
 
 
 def moved(scene: Scene) -> list[dict[str, object]]:
-    """What a force-push puts in the place of what is desired, for a while."""
+    """The manifests that a force-push temporarily puts in place of the desired ones."""
     manifests = copy.deepcopy(list(scene.desired))
     for manifest in manifests:
         if "data" in manifest and names.HOOK not in manifest["metadata"].get("annotations", {}):
@@ -94,7 +94,7 @@ def moved(scene: Scene) -> list[dict[str, object]]:
 
 
 def has_generated_names(scene: Scene) -> bool:
-    """Such hooks are named after their commit and stay, so that what is left tells of a force-push."""
+    """True if hooks have generated names: these contain the commit and remain, so a force-push would leave traces."""
     return any("generateName" in manifest["metadata"] for manifest in scene.desired)
 
 
@@ -107,14 +107,14 @@ async def force_push(stage: Theatre, running: Running, rng: random.Random) -> No
 
 
 async def go_on(running: Running) -> None:
-    """Somebody who asks again and again, as a webhook does, or the clock."""
+    """Trigger reconciliation repeatedly, as a webhook or timer does."""
     while True:
         running.engine.queue.add(APP)
         await asyncio.sleep(0.05)
 
 
 def is_as_wanted(outcome: Outcome, expected: Outcome) -> bool:
-    """How often it took, and so how often hooks ran, may differ."""
+    """True if the outcomes are equal except for the number of deployments and hook runs."""
     return replace(outcome, runs={}, deployments=0) == replace(expected, runs={}, deployments=0)
 
 
@@ -136,7 +136,7 @@ async def play(scene: Scene, expected: Outcome, rng: random.Random) -> Counter[s
 
 
 def marks(stage: Theatre) -> Counter[str]:
-    """Hooks that were made, by name and by the attempt that made them."""
+    """Counts created hooks by name and by the operation that created them."""
     hook_metadata = [manifest["metadata"] for manifest in stage.made.values()]
     hook_marks = [
         (metadata["name"], (metadata.get("annotations") or {}).get(names.OPERATION)) for metadata in hook_metadata
@@ -144,7 +144,7 @@ def marks(stage: Theatre) -> Counter[str]:
     return Counter(f"{name} {mark}" for name, mark in hook_marks if mark)
 
 
-async def test_whatever_strikes_everything_converges_and_nothing_is_done_twice(
+async def test_engine_converges_after_faults_and_creates_no_hook_twice(
     size: Callable[..., int], rng: random.Random
 ) -> None:
     scenes, outcomes = chosen(), dict[str, Outcome]()
@@ -165,8 +165,8 @@ async def test_whatever_strikes_everything_converges_and_nothing_is_done_twice(
     print(dict(struck), f"in {plays} plays")
 
 
-async def test_an_engine_that_does_not_know_a_hook_that_it_made_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proof proves something: a create whose answer is lost is done once more by who does not look."""
+async def test_proof_detects_an_engine_that_does_not_recognize_its_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validates the proof: without recognizing its own hook, the engine repeats a create whose response was lost."""
     scene = patient(SCENES["phases"])
     monkeypatch.setattr(SyncTask, "is_own_hook", False)
     async with theatre(scene) as stage, stage.engine() as running:

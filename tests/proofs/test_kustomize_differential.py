@@ -1,6 +1,6 @@
-"""Kustomizations that nobody wrote, built by us and by kubectl 1.32: the same manifests in one order, or both refuse.
+"""Generated kustomizations, built by argosy and by kubectl 1.32: the same manifests in the same order, or both fail.
 
-ARGOSY_PROOF_SEED repeats a run. Where kubectl itself crashes, or prints what cannot be read again, we may do anything.
+ARGOSY_PROOF_SEED repeats a run. If kubectl crashes or prints unreadable output, any result of argosy is accepted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def differences(rng: random.Random, count: int, folder: Path) -> Iterator[str]:
             yield f"the tree of seed {seed} differs: {errors or 'other manifests'}"
 
 
-def test_what_nobody_wrote_gives_what_kubectl_gives(
+def test_generated_kustomizations_build_like_kubectl(
     rng: random.Random, size: Callable[..., int], memory_path: Path
 ) -> None:
     count = size(FULL, test=1)
@@ -47,7 +47,7 @@ def test_what_nobody_wrote_gives_what_kubectl_gives(
     assert len(mismatches) <= max(min(3, count // 10), count * MOST_DIFFERENT), "\n".join(mismatches)
 
 
-def test_the_proof_notices_references_that_do_not_follow(
+def test_proof_detects_missing_name_reference_updates(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, memory_path: Path
 ) -> None:
     monkeypatch.setattr("argosy.gitops.render.kustomize.update_name_references", lambda *_: None)

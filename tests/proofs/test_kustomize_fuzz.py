@@ -1,6 +1,6 @@
-"""Kustomizations and patches that are almost right, by the hundred thousand: manifests or a reason, never a crash.
+"""Fuzzes kustomizations and patches with slightly invalid input: manifests or an error, never a crash.
 
-Texts are changed as texts, and as data. ARGOSY_PROOF_SEED repeats a run.
+Hundreds of thousands of inputs, mutated as text and as data. ARGOSY_PROOF_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -107,15 +107,13 @@ def patch(text: bytes) -> None:
     build(TextTree({**FIXED, "kustomization.yaml": USES[len(text) % len(USES)], "p.yaml": text}), "")
 
 
-def test_kustomizations_that_are_almost_right_are_built_or_refused(
-    rng: random.Random, size: Callable[..., int]
-) -> None:
+def test_mutated_kustomizations_are_built_or_rejected(rng: random.Random, size: Callable[..., int]) -> None:
     count = size(200_000, test=500)
     refused = feed(texts(rng, count, KUSTOMIZATIONS), render)
     assert count / 20 < refused < count * 0.95, "the inputs are too good or too bad to show anything"
 
 
-def test_patches_that_are_almost_right_are_applied_or_refused(rng: random.Random, size: Callable[..., int]) -> None:
+def test_mutated_patches_are_applied_or_rejected(rng: random.Random, size: Callable[..., int]) -> None:
     count = size(200_000, test=500)
     refused = feed(texts(rng, count, PATCHES), patch)
     assert count / 20 < refused < count * 0.95, "the inputs are too good or too bad to show anything"
@@ -143,7 +141,7 @@ def trust_patches(monkeypatch: pytest.MonkeyPatch) -> None:
     ("seed_bug", "good", "take"),
     [(trust_types, KUSTOMIZATIONS, render), (trust_fields, KUSTOMIZATIONS, render), (trust_patches, PATCHES, patch)],
 )
-def test_the_proof_notices_a_build_that_is_wrong(
+def test_proof_detects_a_build_that_crashes(
     rng: random.Random,
     monkeypatch: pytest.MonkeyPatch,
     seed_bug: Callable[..., None],

@@ -1,6 +1,6 @@
-"""Overlays as people write them, and what is left of them after accidents, built by us and by kubectl 1.32.
+"""Overlays in common styles, intact and with random mistakes, built by argosy and by kubectl 1.32.
 
-The accidents know nothing of what we accept: both must accept the same, and give the same.
+The mistakes are generated independently of argosy: both must accept the same overlays and build the same manifests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_DIFFERENT = 0.04
 
 
 def rows() -> Iterator[Any]:
-    """All; one of each author is in `make test`: kubectl takes its time."""
+    """All styles; `make test` has one per author, because kubectl is slow."""
     authors = set()
     for name in STYLES:
         author = name.partition(":")[0]
@@ -36,7 +36,7 @@ def rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", list(rows()))
-def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_path: Path) -> None:
+def test_overlay_in_a_common_style_builds_like_kubectl(name: str, memory_path: Path) -> None:
     assert agree(ours(STYLES[name]), theirs(STYLES[name], memory_path))
 
 
@@ -51,7 +51,7 @@ def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_
         ),
     ],
 )
-def test_the_proof_notices_a_step_that_is_left_out(
+def test_proof_detects_a_skipped_build_step(
     name: str, step: str, monkeypatch: pytest.MonkeyPatch, memory_path: Path
 ) -> None:
     kubectls = theirs(STYLES[name], memory_path)
@@ -69,7 +69,7 @@ def _hurt(seed: int) -> tuple[str, Texts]:
 
 
 @pytest.mark.tier("all", "prove")
-def test_an_accident_has_the_same_end_as_with_kubectl(
+def test_overlay_with_mistakes_builds_or_fails_like_kubectl(
     rng: random.Random, size: Callable[[int], int], memory_path: Path
 ) -> None:
     count = size(FULL)

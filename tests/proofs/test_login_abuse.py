@@ -1,7 +1,7 @@
-"""Passwords cannot be guessed, whatever is tried: many at once, other names in between, servers that are killed.
+"""Passwords cannot be guessed: not with concurrent logins, changing user names, or killed servers.
 
-100,000 guesses over 20 names at three servers of one cluster. Of each account at most five are compared in any five
-minutes, also of one whose server was killed between counting and comparing.
+100,000 guesses for 20 names at three servers of one cluster. At most five passwords of an account are compared in any
+five minutes, even if its server is killed between counting and comparing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GUESSES, SERVERS, RACE = 100_000, 3, 200
 
 
 class Noting(PasswordHasher):
-    """Notes whose password was compared, and when."""
+    """Records which password hash was compared, and when."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__(CHEAP)
@@ -56,7 +56,7 @@ async def fleet(room: Room, hashing: PasswordHasher) -> list[Authenticator]:
 
 
 async def killed(tasks: list[asyncio.Task[None]], moments: int) -> None:
-    """In the middle of it; what a server had in memory is gone."""
+    """Cancel the tasks midway; what a server had in memory is lost."""
     for _ in range(moments):
         await asyncio.sleep(0)
     for task in tasks:
@@ -65,17 +65,17 @@ async def killed(tasks: list[asyncio.Task[None]], moments: int) -> None:
 
 
 def worst(times: list[float], lag: float) -> int:
-    """The most that were compared within one window, less the time that may pass from the count of one until then."""
+    """The most comparisons within one window, less the possible delay between counting and comparing."""
     return max(sum(1 for later in times[at:] if later - begin < WINDOW_SECONDS - lag) for at, begin in enumerate(times))
 
 
 async def most_compared(tmp_path: Path, rng: random.Random, attempt_count: int) -> tuple[int, int]:
-    """Of any account, in any five minutes; and of all, in all."""
+    """The maximum comparisons of one account in any five minutes, and the total of all accounts."""
     async with identity_room(tmp_path) as room:
         await room.settings(**{f"accounts__{name}": "login" for name in REAL})
         await room.identities.account_store.set_password(REAL[0], "never guessed")
         password_hash = (await room.secret())[f"accounts.{REAL[0]}.password"].decode()
-        # Each has a hash of its own, by which it is told from the others; that it fits nothing is no matter.
+        # Each account gets a unique hash, to tell them apart; no password needs to match it.
         hashes = {name: password_hash[:-2] + f"{number:02d}" for number, name in enumerate(REAL)}
         await room.secrets(**{f"accounts__{name}__password": text for name, text in hashes.items()})
         hashing = Noting(lambda: room.clock.now().timestamp())
@@ -98,18 +98,18 @@ async def most_compared(tmp_path: Path, rng: random.Random, attempt_count: int) 
         return max(counts_by_name.values()), sum(len(times) for times in hashing.noted.values())
 
 
-async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
+async def test_no_account_has_more_than_five_guesses_in_five_minutes(
     tmp_path: Path, size: Callable[..., int], rng: random.Random
 ) -> None:
     most, compared = await most_compared(tmp_path, rng, size(GUESSES, test=3 * RACE))
     assert most <= MAX_FAILURES
-    assert compared > MAX_FAILURES  # some were, or nothing is shown
+    assert compared > MAX_FAILURES  # some were compared, or nothing is proven
 
 
-async def test_a_server_that_counts_after_the_fact_is_found_out(
+async def test_proof_detects_a_server_that_loses_failure_counts(
     tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proof proves something: a count that another server overtook is taken for written."""
+    """Validates the proof: a count that lost a write conflict is treated as written."""
     write = LoginRateLimiter._write
 
     async def careless(self: LoginRateLimiter, config_map: Manifest | None, data: Mapping[str, list[str]]) -> bool:
@@ -117,7 +117,7 @@ async def test_a_server_that_counts_after_the_fact_is_found_out(
         return True
 
     monkeypatch.setattr(LoginRateLimiter, "_write", careless)
-    for turn in range(10):  # chance may keep a race away from the bug, but not all of them
+    for turn in range(10):  # chance can hide the bug in one race, but not in all of them
         folder = tmp_path / str(turn)
         folder.mkdir()
         if (await most_compared(folder, rng, RACE))[0] > MAX_FAILURES:

@@ -1,4 +1,4 @@
-"""YAML that is almost right, by the hundred thousand: a value or a reason, never a crash, a hang or a flood of memory.
+"""Fuzzes the YAML reader with slightly invalid input: a value or an error, never a crash, a hang or excessive memory.
 
 ARGOSY_PROOF_SEED repeats a run.
 """
@@ -39,7 +39,7 @@ def texts(rng: random.Random, count: int) -> Iterator[bytes]:
 
 
 def plain(value: Any) -> bool:
-    """Whether it is JSON data, and nothing else."""
+    """True if the value consists of JSON data only."""
     if type(value) is dict:
         return all(type(key) is str and plain(item) for key, item in value.items())
     if type(value) is list:
@@ -55,7 +55,7 @@ def take(text: bytes) -> None:
         assert read_yaml_documents(dump_yaml_documents(documents), dialect=YamlDialect.KUBERNETES) == documents
 
 
-def test_yaml_that_is_almost_right_is_read_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
+def test_mutated_yaml_is_read_or_rejected(rng: random.Random, size: Callable[[int], int]) -> None:
     count = size(200_000)
     refused = feed(texts(rng, count), take)
     assert count / 10 < refused < count, "the inputs are too good or too bad to show anything"
@@ -79,7 +79,7 @@ def never_finish(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed_bug", [forget_unknown_aliases, trust_dates, never_finish])
-def test_the_proof_notices_a_reader_that_is_wrong(
+def test_proof_detects_a_reader_that_crashes_or_hangs(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     for cache_name in ("_SCALAR_CACHES",):
@@ -91,16 +91,16 @@ def test_the_proof_notices_a_reader_that_is_wrong(
 
 @pytest.mark.skipif(not peak_memory(), reason="this system does not say how much memory a process had at most")
 @pytest.mark.parametrize("is_kept", [True, False])
-def test_the_proof_notices_an_input_that_takes_too_much_memory(
+def test_proof_detects_an_input_that_takes_too_much_memory(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, is_kept: bool
 ) -> None:
-    """One of few inputs, and one whose memory is free again soon; what the process had before does not hide it."""
+    """With retained and with released memory; the earlier memory peak of the process must not hide it."""
     monkeypatch.setattr("support.fuzzer.MEGABYTES", 32)
     earlier, retained = bytearray(512 << 20), []
     del earlier
 
     def take(data: bytes) -> None:
-        memory = bytearray(256 << 20)  # the system may take other pages of this process back meanwhile
+        memory = bytearray(256 << 20)  # meanwhile the system may reclaim other pages of this process
         retained.append(memory if is_kept else data)
 
     feed(texts(rng, 3), retained.append)

@@ -1,9 +1,9 @@
-"""Three controllers, many applications, many kills, and an API that fails now and then.
+"""Three sharded controllers, many Applications, many kills, and an API that fails occasionally.
 
-Whatever dies or sleeps: every application ends as Git asks, none is worked on by two controllers at once, no hook is
-made twice, nothing is changed on a Lease that is over, and all that a controller had becomes another's. How many
-seconds that takes is printed. In full it is judged too, but only within one run: the median after a stop, which gives
-up the Lease, is less than half of the median after a kill. A short run has too few of both for that.
+After any kill or pause: every Application converges to Git, no two controllers work on it at once, no hook is created
+twice, nothing is changed on an expired Lease, and another controller takes over all Applications of the lost one. The
+takeover times are printed. Full runs also check them, within one run: the first quartile after a stop, which
+releases the Lease, is less than half of that after a kill. A short run has too few samples for that.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from support.sharded_controllers import APPS, LEASES, Change, Controller, Proxy,
 
 APPLICATIONS, KILLS, NAPS = 1000, 50, 4
 TROUBLE = 0.02  # of all requests
-AT_WORK = 20  # applications that are asked to sync before each kill
-MOST_OF_A_KILL = 0.5  # of the time after kills that the time after stops may be, where the machine was least busy
+AT_WORK = 20  # Applications that are asked to sync before each kill
+MOST_OF_A_KILL = 0.5  # maximum takeover time after stops relative to kills, measured where the machine was least busy
 
 
 class Handover:
-    """One end of a controller, or a sleep: what it had, and when that was another's."""
+    """The end or pause of one controller: the Applications it owned, and when others took them over."""
 
     def __init__(self, work: SharedWork, rng: random.Random, number: signal.Signals) -> None:
         self.work, self.number = work, number
@@ -47,12 +47,12 @@ class Handover:
             self.one.end(number)
 
     def times(self) -> list[float]:
-        """Of each application, seconds until another had claimed it; of those that are claimed."""
+        """Seconds until another controller claimed each Application; unclaimed ones are omitted."""
         delays = []
         for app, before in self.apps.items():
             later = (claim.done for claim in self.work.claims(app)[before:] if claim.member != self.one.name)
             if (done := next(later, None)) is not None:
-                delays.append(max(0.0, done - self.at))  # some were on their way to another already
+                delays.append(max(0.0, done - self.at))  # some were already moving to another
         return sorted(delays)
 
     @property
@@ -60,7 +60,7 @@ class Handover:
         return len(self.times()) == len(self.apps)
 
     def after(self) -> None:
-        """Who died is replaced at once, as a cluster does; who sleeps wakes when all it had is taken."""
+        """Replace a dead controller at once, as a cluster does; resume a paused one after all it owned is claimed."""
         limit = HANG_SECONDS + len(self.work.apps) / 5
         if self.number is not signal.SIGSTOP:
             self.work.start()
@@ -80,7 +80,7 @@ def describe_handovers(ends: list[Handover], number: signal.Signals) -> str:
 
 
 def last_times(ends: list[Handover], number: signal.Signals) -> list[float]:
-    """Of each end, seconds until the last application was another's."""
+    """For each ended controller, seconds until the last Application was claimed by another."""
     return sorted(times[-1] for handover in ends if handover.number is number and (times := handover.times()))
 
 
@@ -90,7 +90,7 @@ def spread(seconds: list[float]) -> str:
 
 
 def oldest_lease(changes: list[Change]) -> float:
-    """The most seconds between a member's renewal of its Lease and a change that left it before the next."""
+    """The longest time in seconds between a member's Lease renewal and a change it sent before the next renewal."""
     renewed: dict[str, list[float]] = defaultdict(list)
     oldest = 0.0
     for sent_change in sorted(changes, key=lambda recorded_change: recorded_change.sent):
@@ -104,7 +104,7 @@ def oldest_lease(changes: list[Change]) -> float:
 
 
 def check_changes(work: SharedWork) -> float:
-    """Nobody changed what another had claimed, or on a Lease that was over, and no hook was made twice."""
+    """No change to an Application claimed by another, none on an expired Lease, and no hook created twice."""
     oldest = oldest_lease(work.proxy.changes)
     assert not (faults := work.faults()), f"changed by two: {faults}"
     assert not (twice := work.hooks_made_twice()), f"made twice: {twice}"
@@ -119,15 +119,15 @@ def _find_quartile(seconds: list[float]) -> float:
 
 
 def check_handovers(stopped: list[float], killed: list[float]) -> None:
-    """Nobody waits until the Lease of a controller that was stopped runs out: seconds until its last application was
-    another's, compared with those of killed controllers in the same run. Other work on the machine delays both alike,
-    and soon by more than a Lease lasts: the fastest quarter of each shows whether anybody waited for a Lease."""
+    """Takeover after a stop does not wait for the Lease to expire. Compares seconds until the last Application was
+    taken over with those after kills in the same run. Other load delays both alike, soon by more than a Lease duration:
+    the fastest quarter of each shows whether a takeover waited for a Lease."""
     share = _find_quartile(stopped) / _find_quartile(killed)
     assert share < MOST_OF_A_KILL, f"a stop takes {share:.0%} of the time that a kill takes"
 
 
 @pytest.mark.tier("test", "prove")
-def test_many_controllers_many_kills(size: Callable[[int], int], rng: random.Random, memory_path: Path) -> None:
+def test_killed_controllers_hand_over_apps(size: Callable[[int], int], rng: random.Random, memory_path: Path) -> None:
     applications = size(APPLICATIONS if is_full() else APPLICATIONS // 2)
     kills = max(2, size(KILLS))
     numbers = [(signal.SIGKILL, signal.SIGTERM)[index % 2] for index in range(kills)]
@@ -158,7 +158,7 @@ def test_many_controllers_many_kills(size: Callable[[int], int], rng: random.Ran
 
 
 class Forgetful(Controller):
-    """One that renews its Lease only as long as the members do not agree, and believes that it always does."""
+    """Renews its Lease only until the members agree, then assumes that each renewal succeeds."""
 
     def _started(self, words: Sequence[object], env: Mapping[str, str], errors: int, source: str) -> Any:
         return forked_commands.start(words, env=env, stderr=errors, bug=NEVER_RENEWED)
@@ -178,7 +178,7 @@ ShardMembership._renew_lease = pretend
 
 
 @pytest.mark.tier("test", "prove")
-def test_controllers_that_do_not_renew_their_leases_are_found_out(memory_path: Path) -> None:
+def test_proof_detects_controllers_that_do_not_renew_their_leases(memory_path: Path) -> None:
     longest = ShardingConfig().lease_duration - ShardingConfig().request_margin
     with shared_work(memory_path, 4, controllers=2, made_by=Forgetful) as work:
 
@@ -223,8 +223,8 @@ ONCE_MORE = [change(22, "c1", JOB, mark="operation-1")]
         ([change(19, "c0", SETTINGS)], "changed on a Lease of 19.0 s"),
     ],
 )
-def test_the_proof_notices_what_no_controller_may_do(tmp_path: Path, wrong: list[Change], finding: str) -> None:
-    """In a record of changes: one that wakes up and goes on, two that claim alike, a hook once more, an old Lease."""
+def test_proof_detects_forbidden_changes(tmp_path: Path, wrong: list[Change], finding: str) -> None:
+    """In recorded changes: a late write after a pause, two equal fences, a repeated hook, a write on an old Lease."""
     recorded = SharedWork(tmp_path, None, Proxy("", "", _loop=None), None)  # type: ignore[arg-type]
     recorded.proxy.changes[:] = RECORD
     check_changes(recorded)
@@ -234,7 +234,7 @@ def test_the_proof_notices_what_no_controller_may_do(tmp_path: Path, wrong: list
 
 
 @pytest.mark.tier("test", "prove")
-def test_the_proof_notices_a_stop_that_leaves_its_lease_behind() -> None:
+def test_proof_detects_a_stop_that_keeps_its_lease() -> None:
     check_handovers(stopped=[1.1, 1.9, 12.0, 13.0], killed=[9.2, 10.6, 11.7, 21.0])
     with pytest.raises(AssertionError, match="a stop takes 93% of the time that a kill takes"):
         check_handovers(stopped=[8.9, 9.9, 10.2, 11.0], killed=[9.2, 10.6, 11.7, 21.0])

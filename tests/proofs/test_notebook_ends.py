@@ -1,7 +1,7 @@
-"""However a run ends, nothing is left of it: no process, no file, no descriptor.
+"""However a local notebook run ends, no process, file or file descriptor remains.
 
-Cancelled before it begins, while its kernel starts, or in the midst of a cell; at its deadline; or because argosy was
-killed. Each notebook starts a process in a session of its own, which would stay if it could.
+Runs are cancelled before the start, during kernel start or within a cell; or hit their deadline; or argosy is killed.
+Each notebook starts processes in their own sessions, which would remain without cleanup.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def files(folder: Path) -> list[str]:
 
 
 async def one(at: Desk, number: int, rng: random.Random) -> None:
-    """Cancel it at some moment, or let it meet its deadline."""
+    """Cancel a run at a random moment, or let it hit its deadline."""
     path = rng.choice(sorted(FILES))
     is_cancelled = rng.random() < 0.7
     spec = {"validationConfig": LEARNING, "timeout": ENOUGH if is_cancelled else f"{rng.randint(50, 3000)}ms"}
@@ -75,7 +75,7 @@ async def one(at: Desk, number: int, rng: random.Random) -> None:
     run = await at.begin(job)
     if is_cancelled:
         await at.becomes(job, run, rng.choice(MOMENTS))
-        await asyncio.sleep(rng.random() ** 3)  # the moment itself is what is drawn
+        await asyncio.sleep(rng.random() ** 3)  # a random moment
     else:
         ended = await at.becomes(job, run, lambda standing: standing.outcome is not None)
         assert ended.outcome is not None and not ended.outcome.passed
@@ -83,7 +83,7 @@ async def one(at: Desk, number: int, rng: random.Random) -> None:
 
 
 async def cancel_many(folder: Path, seed: int, count: int) -> None:
-    """In a process of its own, whose descriptors nobody else opens or closes."""
+    """Runs in a separate process, so that no other code opens or closes its descriptors."""
     async with desk(folder, FILES, parallel="3") as at:
         numbers = iter(range(count))
 
@@ -98,12 +98,12 @@ async def cancel_many(folder: Path, seed: int, count: int) -> None:
         await asyncio.gather(*(some() for _ in range(4)))
         assert not (leftovers := files(at.folder / "runs")), f"files are left: {leftovers}"
         assert not (leftovers := list((at.folder / "runs").glob("*/*/*"))), f"folders are left: {leftovers}"
-        # a pipe of an ended process closes a moment after it
+        # the pipe of an ended process is closed slightly later
         await wait_until_async(lambda: descriptors() <= before, "all descriptors are closed")
 
 
 async def victim(folder: Path) -> None:
-    """What is killed while it runs two notebooks."""
+    """The process that is killed while it runs two notebooks."""
     async with desk(folder, FILES, parallel="2") as at:
         jobs = [at.job(path, path.partition(".")[0], validationConfig=LEARNING, timeout=ENOUGH) for path in FILES]
         runs = [await at.begin(job) for job in jobs]
@@ -116,7 +116,7 @@ async def victim(folder: Path) -> None:
 def started(
     function: Callable[..., Awaitable[None]], place: Path, *arguments: object, bug: str = ""
 ) -> subprocess.Popen[bytes]:
-    """A process that does one of these, with temporary files in a place of their own. A `bug` breaks it on purpose."""
+    """A process that runs one of these functions, with its own temporary folder. A `bug` breaks it on purpose."""
     words = [repr(str(argument)) if isinstance(argument, Path) else repr(argument) for argument in arguments]
     script = f"""
 import asyncio, sys
@@ -133,7 +133,7 @@ asyncio.run(ends.{function.__name__}(Path({words[0]}), {", ".join(words[1:])}))
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Where temporary files are made, and none is left; other users may look into it."""
+    """A folder for temporary files, which must be empty at the end; other users may read it."""
     folder = Path(tempfile.mkdtemp(prefix="nb-ends-"))
     folder.chmod(0o755)
     log = record_log(folder.parent / f"{folder.name}.log")
@@ -151,21 +151,21 @@ async def check_cancelled(folder: Path, place: Path, seed: int, count: int, bug:
 
 
 @pytest.mark.tier("all", "prove")
-async def test_what_is_cancelled_or_late_leaves_nothing(
+async def test_cancelled_or_late_run_leaves_no_process_or_file(
     size: Callable[..., int], rng: random.Random, tmp_path: Path, place: Path
 ) -> None:
     await check_cancelled(tmp_path, place, rng.getrandbits(32), size(200, test=2))
 
 
 @pytest.mark.tier("all", "prove")
-async def test_files_that_are_left_after_a_cancelled_run_are_found(tmp_path: Path, place: Path) -> None:
+async def test_proof_detects_files_left_after_a_cancelled_run(tmp_path: Path, place: Path) -> None:
     bug = "from argosy.features.notebooks import local_runs; local_runs.remove_folder = lambda folder: None"
     with pytest.raises(AssertionError, match=r"AssertionError: files are left: .*run\.json"):
         await check_cancelled(tmp_path, place, 0, 0, bug)
 
 
 async def check_killed(folder: Path, place: Path, bug: str = "") -> None:
-    """Kill argosy while two notebooks run; as soon as no process is left of them, nothing is."""
+    """Kill argosy while two notebooks run; once their processes have ended, nothing else remains."""
     with started(victim, place, folder, bug=bug) as process:
         assert process.stdout is not None
         try:
@@ -179,7 +179,7 @@ async def check_killed(folder: Path, place: Path, bug: str = "") -> None:
     assert not (leftovers := list_leftovers(folder, place)), f"it is left after the kill: {leftovers}"
 
 
-async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
+async def test_killed_argosy_leaves_nothing_and_reports_its_runs_as_lost(
     size: Callable[..., int], tmp_path: Path, place: Path
 ) -> None:
     for number in range(size(20)):
@@ -196,8 +196,8 @@ run.ProgramAccess = lambda **given: made(**{**given, "disposable": []})
 
 
 @pytest.mark.tier("all", "prove")
-async def test_files_that_are_left_after_a_kill_are_found(tmp_path: Path, place: Path) -> None:
-    """The launcher of a notebook is not told which folders to remove when argosy cannot."""
+async def test_proof_detects_files_left_after_a_kill(tmp_path: Path, place: Path) -> None:
+    """Without the list of folders that a notebook's launcher removes if argosy cannot."""
     with pytest.raises(AssertionError, match=r"it is left after the kill: .*work"):
         await check_killed(tmp_path / "0", place, KEEPS_FILES)
 
@@ -211,7 +211,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """Its state, its parent and what follows; nothing where it has ended."""
+    """The process state, parent and further fields; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

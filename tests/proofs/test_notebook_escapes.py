@@ -1,7 +1,7 @@
-"""No notebook gets out of where it runs: files, environment, processes, network, disk, memory, its own results.
+"""Notebooks cannot escape their isolation: files, environment, processes, network, disk, memory, their own results.
 
-Every attack is a cell. What must not be reached is made by this test: files, a process of the same user, listeners.
-Each notebook of quiet attacks ends in an error, so that one that is told to have passed has forged its results.
+Every attack is a cell. The test creates the targets: files, a process of the same user, listeners. Each notebook of
+quiet attacks ends in an error, so a notebook that is reported as passed has forged its results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
 ]
-TOGETHER = 25  # quiet attacks in a notebook
+TOGETHER = 25  # quiet attacks per notebook
 SHARED = 0x41524759
 MOST_KEPT = 16 << 20
 ENOUGH = f"{HANG_SECONDS:.0f}s"
@@ -57,7 +57,7 @@ POD = {
     ],
 }
 PASSING = {"a daemon", "a flood of output", "folders too deep and closed"}
-# Shown to work where nothing holds them: else they would prove nothing.
+# Attacks that must succeed without isolation; otherwise their failure would prove nothing.
 REAL = (
     "read a file of argosy that all may read", "list the folder of argosy", "climb out of the repository",
     "read the claim of another job", "read the users of the machine", "see processes", "follow a link of its own",
@@ -67,7 +67,7 @@ REAL = (
 
 
 class Machine:
-    """All that a notebook must not reach."""
+    """Everything a notebook must not reach."""
 
     def __init__(self, data: Path) -> None:
         self.data, self.canary, self.marker = data, secrets.token_hex(16), str(random.randrange(10**8, 10**9))
@@ -91,7 +91,7 @@ class Machine:
         self._packets = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._packets.bind(("127.0.0.1", 0))
         self._packets.setblocking(False)
-        self._kept_free = socket.socket()  # so that no other program gets the port, and nobody listens on it
+        self._kept_free = socket.socket()  # reserves the port, without listening on it
         self._kept_free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._kept_free.bind(("127.0.0.1", 0))
         self._listens = self._kept_free.getsockname()[1]
@@ -111,7 +111,7 @@ class Machine:
         return door
 
     def _call(self) -> None:
-        """Somebody outside, who tries a port that a notebook listens on."""
+        """Connect from outside to the port that a notebook tries to listen on."""
         while not self._stop.wait(0.1):
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", self._listens)).close()
@@ -126,7 +126,7 @@ class Machine:
         }  # fmt: skip
 
     def check(self) -> None:
-        """Raises AssertionError where anything was reached."""
+        """Raise AssertionError if anything was reached."""
         for door in self._sockets:
             with contextlib.suppress(BlockingIOError):
                 door.accept()
@@ -180,7 +180,7 @@ def list_run_files(at: Desk) -> Iterator[Path]:
     return (path for path in (at.folder / "runs" / NAMESPACE).rglob("*") if path.is_file())
 
 
-async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.Random, tmp_path: Path) -> None:
+async def test_quiet_attacks_do_not_escape(size: Callable[[int], int], rng: random.Random, tmp_path: Path) -> None:
     chosen = rng.sample(sorted(QUIET), min(len(QUIET), size(8 * len(QUIET))))
     sheets = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
     files = {f"{number}.ipynb": sheet(names, ends="raise ValueError('the end')") for number, names in enumerate(sheets)}
@@ -206,11 +206,11 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
 
 
 @pytest.mark.tier("all", "prove")
-async def test_no_violent_attack_outlives_its_run(
+async def test_violent_attacks_leave_no_processes_or_files_after_the_run(
     size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "TIMEOUT_GRACE_SECONDS", 3.0)
-    monkeypatch.setattr(run, "MAX_PROCESSES", 64)  # of one user's, which other tests run programs as at the same time
+    monkeypatch.setattr(run, "MAX_PROCESSES", 64)  # per user; parallel tests run programs as the same user
     chosen = rng.sample(sorted(VIOLENT), size(len(VIOLENT)))
     files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
     async with at_desk(tmp_path, files) as (at, machine):
@@ -234,7 +234,7 @@ def is_out(line: str) -> bool:
 
 
 def _was_refused(results: dict[str, Any]) -> bool:
-    """The attack's cell met an error, which it may: then the notebook goes on."""
+    """True if the attack cell raised an error; the cell may raise, so the notebook continues."""
     return "Error" in results["cells"][2]["output"]
 
 
@@ -251,7 +251,7 @@ def _code() -> list[tuple[str, int]]:
 
 
 @pytest.mark.tier("all", "prove")
-async def test_the_attacks_are_real_where_nothing_holds_them(tmp_path: Path) -> None:
+async def test_attacks_succeed_without_isolation(tmp_path: Path) -> None:
     tmp_path.joinpath("data").mkdir()
     machine = Machine(tmp_path / "data")
     try:

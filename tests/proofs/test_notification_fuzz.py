@@ -1,4 +1,4 @@
-"""Expressions and templates that are almost right, by the thousand: a value or a reason, never a crash."""
+"""Fuzz notification expressions, templates and settings: each input gives a value or an error, never a crash."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def texts(rng: random.Random, good: list[str], count: int) -> Iterator[bytes]:
 
 
 def calls(rng: random.Random, count: int) -> Iterator[bytes]:
-    """Every function with whatever values."""
+    """Yield templates that call any function with arbitrary values."""
     values = [
         "0", "-1", "3", "1.5", '"a"', '"(a)"', '""', "(list 1 2)", '(dict "a" 1)', ".app", ".app.status.list",
         "nil", "now", "true", ".app.status.at", '"1h30m"', "99999999", '"%d%s"', "(list)", '"2006-01-02"',
@@ -105,11 +105,11 @@ def check_templates(rng: random.Random, count: int) -> None:
     assert refused < count, "no function was understood"
 
 
-def test_no_expression_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+def test_malformed_expressions_evaluate_or_are_rejected(rng: random.Random, size: Callable[[int], int]) -> None:
     check_expressions(rng, size(100_000))
 
 
-def test_no_template_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[..., int]) -> None:
+def test_malformed_templates_render_or_are_rejected(rng: random.Random, size: Callable[..., int]) -> None:
     check_templates(rng, size(100_000, test=500))
 
 
@@ -142,9 +142,7 @@ def check_settings(rng: random.Random, count: int) -> None:
     assert feed(texts, take) == 0
 
 
-def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
-    rng: random.Random, size: Callable[..., int]
-) -> None:
+def test_malformed_settings_and_subscriptions_never_raise(rng: random.Random, size: Callable[..., int]) -> None:
     check_settings(rng, size(10_000, test=50))
 
 
@@ -175,7 +173,7 @@ def trust_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
         (trust_annotations, check_settings, "^(TypeError|KeyError): "),
     ],
 )
-def test_the_proof_notices_a_reader_that_is_wrong(
+def test_fuzzer_detects_seeded_parser_bugs(
     rng: random.Random,
     monkeypatch: pytest.MonkeyPatch,
     seed_bug: Callable[..., None],

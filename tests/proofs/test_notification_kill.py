@@ -1,4 +1,4 @@
-"""The process that sends messages is killed at random moments: no message arrives twice."""
+"""Kill the process that sends notifications at random moments: no message arrives twice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def change(running: Sandbox, health: str, revision: str, name: str = "wine") -> 
 
 
 def has_ended(running: Sandbox) -> bool:
-    """Whether it is known that the last time is over."""
+    """True if the notified annotation is gone, so the next degradation sends a new message."""
     return NOTIFIED not in (running.request("GET", f"{APPS}/wine").json()["metadata"].get("annotations") or {})
 
 
@@ -63,7 +63,7 @@ def has_arrived(inbox: Inbox, revision: str) -> bool:
 
 
 def wait_for_a_look(running: Sandbox, inbox: Inbox, life: int) -> None:
-    """Until this process has looked at all Applications: it tells of one that is newer than the others."""
+    """Wait until this process has checked all Applications: it notifies about one that is newer than the others."""
     name = f"newest-{life}"
     create(running, APPS, application(name))
     change(running, "Degraded", name, name)
@@ -71,13 +71,13 @@ def wait_for_a_look(running: Sandbox, inbox: Inbox, life: int) -> None:
 
 
 def change_for_a_while(running: Sandbox, rng: random.Random, number: int) -> int:
-    """Change from well to bad and back until a random moment, which may come in between; the last number."""
+    """Toggle between Healthy and Degraded until a random moment, possibly while Degraded; return the last number."""
     ends = time.monotonic() + rng.random() * 1.5
     is_killed_while_bad = rng.random() < 0.5
     while True:
         number += 1
         change(running, "Degraded", f"r{number}")
-        change(running, "Degraded", f"r{number}")  # the same once more
+        change(running, "Degraded", f"r{number}")  # the same change again
         if rng.random() < 0.5:
             time.sleep(rng.random() * 0.05)
         if time.monotonic() >= ends and is_killed_while_bad:
@@ -90,8 +90,8 @@ def change_for_a_while(running: Sandbox, rng: random.Random, number: int) -> int
 
 
 def prove(home: Path, rng: random.Random, lives: range, bug: str = "") -> Counter[str]:
-    """Kill a sender in each life: in odd ones at a random moment, in even ones as soon as a message arrives. How often
-    each message arrived."""
+    """Kill the sender once per life: at a random moment in odd lives, as soon as a message arrives in even lives.
+    Return how often each message arrived."""
     number, kills = 0, len(lives)
     flags = ("--port", "0", "--addons", "notifications")
     with http_inbox() as inbox:
@@ -121,7 +121,7 @@ def prove(home: Path, rng: random.Random, lives: range, bug: str = "") -> Counte
     return arrived
 
 
-def test_no_message_arrives_twice_however_often_the_sender_is_killed(
+def test_no_message_arrives_twice_after_kill_9_of_the_sender(
     tmp_path: Path, rng: random.Random, size: Callable[..., int]
 ) -> None:
     prove(tmp_path, rng, range(1, 1 + size(60, test=1)))
@@ -138,6 +138,6 @@ NotificationPass.write_annotations = forget
 
 
 @pytest.mark.tier("all", "prove")
-def test_a_sender_that_does_not_record_what_it_sends_is_found_out(tmp_path: Path, rng: random.Random) -> None:
+def test_proof_detects_a_sender_that_does_not_record_deliveries(tmp_path: Path, rng: random.Random) -> None:
     with pytest.raises(AssertionError, match="arrived more than once: "):
         prove(tmp_path, rng, range(1), bug=FORGETFUL)

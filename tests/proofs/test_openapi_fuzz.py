@@ -1,7 +1,7 @@
-"""The served OpenAPI document, driven by schemathesis against a running server: no 5xx, answers as it promises.
+"""Drive a running server with schemathesis from its OpenAPI document: no 5xx, and responses conform to the document.
 
-Names in the document are narrowed to those that exist, so that requests get past the doors; what is sent otherwise is
-schemathesis' own, right and wrong. `make test` asks for one thing and changes one thing of each resource.
+Names in the document are narrowed to those that exist, so that requests get past the middleware; schemathesis generates
+everything else, valid and invalid. `make test` runs one GET and one POST operation per resource.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from support.deadlines import HANG_SECONDS
 from support.engine import config_map
 
 pytestmark = pytest.mark.tier("test", "prove")
-REQUESTS = 40  # to each operation
+REQUESTS = 40  # per operation
 HERE, REPOSITORY = "https://kubernetes.default.svc", "file:///nowhere/at-all"
 CHECKS = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
     "response_headers_conformance",
 )  # fmt: skip
-# What is there, by the name of a parameter, or by the resource that it is a parameter of.
+# Existing values, by parameter name or by the resource that the parameter belongs to.
 THERE: dict[str, list[str]] = {
     "ns": [CONTROL], "project": ["default", "team"], "id": [HERE], "repo": [REPOSITORY],
     "kind": ["ConfigMap", "Pod", "Deployment", "Secret"], "resourceName": ["settings", "one", "web", "hidden"],
@@ -48,11 +48,11 @@ THERE: dict[str, list[str]] = {
     "container": ["main", ""], "cascade": ["false", "true"], "limit": ["1", "0", "x"],
     "applications": ["models", "other", "nothing"], "projects": ["default", "team", "nothing"], "account": ["admin"],
 }  # fmt: skip
-LEFT_OUT = ("/stream/", "/api/webhook")  # streams end when the reader goes; webhooks have a proof of their own
+LEFT_OUT = ("/stream/", "/api/webhook")  # streams end when the client disconnects; webhooks have their own proof
 
 
 def narrowed() -> dict[str, Any]:
-    """Who asks is shown by the test, so the document need not say how."""
+    """Build the document without security schemes: the test sends the credentials itself."""
     document = copy.deepcopy(build_openapi_document(ROUTE_TABLE, "argosy", "1.2.3"))
     del document["security"], document["components"]["securitySchemes"]
     for path in list(document["paths"]):
@@ -77,7 +77,7 @@ def _narrow(parameter: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 class InThread:
-    """A server with an engine on a loop of its own: who drives it waits for each answer."""
+    """A server with an engine on its own event loop; the test thread waits for each response."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._ready, self._over = folder, threading.Event(), threading.Event()
@@ -97,7 +97,7 @@ class InThread:
 
     @staticmethod
     async def deliver(api: ApiScene) -> None:
-        """What requests may have deleted."""
+        """Create the objects again that requests may have deleted."""
         for manifest in (a_repository(), a_project()):
             with contextlib.suppress(Conflict):
                 await api.room.cluster.create(manifest)
@@ -111,7 +111,7 @@ class InThread:
         asyncio.run_coroutine_threadsafe(self.deliver(self.api), self.loop).result(HANG_SECONDS)
 
     def token(self) -> str:
-        """A new one for each operation: some end the session that they are asked by."""
+        """Return a new token for each operation: some operations end the session they are called with."""
         assert self.api and self.loop
         return asyncio.run_coroutine_threadsafe(self.api.token(), self.loop).result(HANG_SECONDS)
 
@@ -146,14 +146,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
 
 @pytest.fixture(scope="module")
 def operations() -> dict[str, Any]:
-    """By method and path. What makes requests of them takes seconds to import, so no other run does."""
+    """Return operations by method and path. schemathesis takes seconds to import, so no other run imports it."""
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis: pip install argosy[dev]")
     results = schemathesis.openapi.from_dict(narrowed()).get_all_operations()
     return {operation.label: operation for operation in (result.ok() for result in results)}
 
 
 def labels() -> Iterator[Any]:
-    """All; of each resource the first that is asked for and the first that is made are in `make test`."""
+    """Yield all operations; only the first GET and the first POST of each resource run in `make test`."""
     first = set()
     for path, methods in narrowed()["paths"].items():
         resource = path.rpartition("/v1/")[2].partition("/")[0] or path
@@ -165,17 +165,17 @@ def labels() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("label", list(labels()))
-def test_every_operation_answers_as_the_document_says(
+def test_every_operation_conforms_to_the_openapi_document(
     server: InThread, operations: dict[str, Any], label: str, size: Callable[..., int], rng: random.Random
 ) -> None:
     answered = drive(server, operations[label], size(REQUESTS, test=2), rng)
     assert not [code for code in answered if code >= 500]
 
 
-def test_requests_get_past_the_doors(
+def test_requests_get_past_the_middleware(
     server: InThread, operations: dict[str, Any], size: Callable[..., int], rng: random.Random
 ) -> None:
-    """Else the answers above would show nothing."""
+    """Otherwise the conformance test would prove nothing."""
     answered: Counter[int] = Counter()
     for label in ("GET /api/v1/applications/{name}", "GET /api/v1/projects", "POST /api/v1/applications"):
         answered += drive(server, operations[label], max(6, size(REQUESTS)), rng)
@@ -184,7 +184,7 @@ def test_requests_get_past_the_doors(
 
 
 def blame_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what was sent wrong."""
+    """Answer 500 to invalid requests."""
     told_of = error_responses.describe_error
     monkeypatch.setattr(error_responses, "describe_error", lambda error: replace(told_of(error), code=500))
 
@@ -205,7 +205,7 @@ def wrap_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         (wrap_every_answer, "GET /api/v1/projects", "Response violates schema"),
     ],
 )
-def test_the_proof_notices_a_server_that_is_wrong(
+def test_proof_detects_seeded_server_bugs(
     server: InThread, operations: dict[str, Any], rng: random.Random, monkeypatch: pytest.MonkeyPatch,
     seed_bug: Callable[..., None], label: str, finding: str,
 ) -> None:  # fmt: skip
@@ -215,7 +215,7 @@ def test_the_proof_notices_a_server_that_is_wrong(
 
 
 def drive(server: InThread, operation: Any, count: int, rng: random.Random) -> Counter[int]:
-    """The statuses that so many requests are answered with, each answer as the document says."""
+    """Send that many requests, check that each response conforms, and count the status codes."""
     from schemathesis.checks import CHECKS as known
     from schemathesis.checks import load_all_checks
 
@@ -243,7 +243,7 @@ def drive(server: InThread, operation: Any, count: int, rng: random.Random) -> C
 
 
 def cases(operation: Any) -> Any:
-    """As the document wants it; and of what takes anything, every third one as it does not."""
+    """Generate valid requests; for operations with parameters or a body, every third one is invalid."""
     from schemathesis import GenerationMode
 
     right = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)

@@ -1,5 +1,5 @@
-"""Every right of an installation is needed, and no other: controller and server run under exactly the Roles that
-`argosy install` gives them, by tokens of their accounts, against a server that enforces them.
+"""The RBAC rights of an installation are necessary and sufficient: controller and server run with exactly the Roles
+that `argosy install` creates, using their ServiceAccount tokens, against an API server that enforces RBAC.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 FULL, OBSERVER = InstallOptions(), InstallOptions(is_read_only=True)
 RIGHTS = {FULL: rights_of(FULL), OBSERVER: rights_of(OBSERVER)}
 
-# Which deed fails without which right: group, resource, verb, and the name of the object where it is for one alone
+# Which action fails without which right: group, resource, verb, and the resource name if the rule names one
 CONTROLLER: dict[tuple[str, ...], Deed] = {
     ("*", "*", "get"): deeds.shares_the_work,
     ("*", "*", "update"): deeds.shares_the_work,
@@ -76,7 +76,7 @@ def deed_for(right: Right, options: InstallOptions) -> Deed:
 
 
 def chosen(options: InstallOptions) -> list[Any]:
-    """In full each by its name; in short one, by chance."""
+    """In a full run every right by its name; in a short run one random right."""
     rights = [pytest.param(right, id=right.shown) for right in RIGHTS[options]]
     return rights if is_full() else [pytest.param(None, id="any")]
 
@@ -130,23 +130,21 @@ def check_needed(options: InstallOptions, rights: list[Right]) -> None:
             raise AssertionError(f"no deed needs it: {right.shown}") from None
 
 
-def test_for_every_right_there_is_a_deed_that_needs_it() -> None:
+def test_every_granted_right_has_an_action_that_needs_it() -> None:
     for options, rights in RIGHTS.items():
         check_needed(options, rights)
 
 
-def test_a_right_too_many_is_found() -> None:
-    """Roles that also let the server make Roles: nothing that it does needs that."""
+def test_proof_detects_an_unneeded_right() -> None:
+    """Let the server also create Roles, which none of its actions needs."""
     server = next(right for right in RIGHTS[FULL] if right.role[1] == "argosy-server")
     extra = server._replace(group="rbac.authorization.k8s.io", resource="roles", verb="create", name="")
     with pytest.raises(AssertionError, match=r"no deed needs it: server: create rbac.authorization.k8s.io/roles"):
         check_needed(FULL, [*RIGHTS[FULL], extra])
 
 
-async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(
-    scene: Scene, size: Callable[..., int], rng: random.Random
-) -> None:
-    """All deeds; some in `make test`."""
+async def test_installed_rights_allow_every_action(scene: Scene, size: Callable[..., int], rng: random.Random) -> None:
+    """Run all actions; `make test` runs a sample."""
     everything = list(dict.fromkeys((*CONTROLLER.values(), *SERVER.values(), deeds.signs_in, deeds.signs_out)))
     indexes = range(len(everything))
     some = rng.sample(indexes, min(len(indexes), size(20 * len(indexes), test=4)))
@@ -161,12 +159,12 @@ async def check_done(scene: Scene, some: Iterable[Deed]) -> None:
 
 
 @pytest.mark.tier("prove")
-async def test_an_observer_does_all_that_it_is_for_and_nothing_is_refused(observing: Scene) -> None:
+async def test_read_only_install_allows_every_observer_action(observing: Scene) -> None:
     await check_done(observing, dict.fromkeys(WATCHER.values()))
 
 
 @pytest.mark.tier("prove")
-async def test_an_observer_can_change_nothing_whatever_people_click(observing: Scene) -> None:
+async def test_read_only_install_forbids_changes(observing: Scene) -> None:
     for deed in (deeds.syncs, deeds.deletes_applications, deeds.declares_applications,
                  deeds.declares_projects, deeds.declares_repositories, deeds.believes_the_first_host):  # fmt: skip
         observing.refused.clear()
@@ -187,7 +185,7 @@ async def fails_without(scene: Scene, right: Right, deed: Deed) -> None:
 
 
 @pytest.mark.parametrize("right", chosen(FULL))
-async def test_without_any_one_of_them_a_deed_fails(scene: Scene, right: Right | None, rng: random.Random) -> None:
+async def test_removing_a_right_breaks_its_action(scene: Scene, right: Right | None, rng: random.Random) -> None:
     right = right or rng.choice(RIGHTS[FULL])
     await fails_without(scene, right, deed_for(right, FULL))
 
@@ -197,14 +195,14 @@ def server_right(resource: str, verb: str) -> Right:
 
 
 @pytest.mark.tier("all", "prove")
-async def test_a_right_that_a_deed_does_not_need_is_found(scene: Scene) -> None:
+async def test_proof_detects_an_action_that_does_not_need_its_right(scene: Scene) -> None:
     with pytest.raises(AssertionError, match="lists_applications needs no such right: server-acts: delete"):
         await fails_without(scene, server_right("*", "delete"), deeds.lists_applications)
 
 
 @pytest.mark.tier("all", "prove")
-async def test_a_right_too_few_is_found(scene: Scene) -> None:
-    """Roles that do not let the server make projects."""
+async def test_proof_detects_a_missing_right(scene: Scene) -> None:
+    """Do not let the server create AppProjects."""
     async with scene.without(server_right("appprojects", "create")):
         with pytest.raises(AssertionError, match=r"cannot create resource .*appprojects"):
             await check_done(scene, [deeds.declares_projects])
@@ -212,7 +210,7 @@ async def test_a_right_too_few_is_found(scene: Scene) -> None:
 
 @pytest.mark.tier("all", "prove")
 @pytest.mark.parametrize("right", chosen(OBSERVER))
-async def test_without_any_one_of_its_rights_an_observer_fails(
+async def test_removing_an_observer_right_breaks_its_action(
     observing: Scene, right: Right | None, rng: random.Random
 ) -> None:
     right = right or rng.choice(RIGHTS[OBSERVER])

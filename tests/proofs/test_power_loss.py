@@ -1,8 +1,8 @@
 """Acknowledged writes survive power loss, on a simulated disk.
 
-A VFS notes every write, truncation, deletion and sync while the store works. An image is what a disk may hold after the
-power went at some moment: all that was synced, and of the rest nothing, everything, a beginning, any part, or any part
-with torn sectors. Every image is opened by the store. Some are worked on, and the power goes a second time.
+A VFS records every write, truncation, deletion and sync of the store. An image is a possible disk state after power
+loss: everything that was synced, and of the rest nothing, everything, a prefix, any subset, or any subset with torn
+sectors. The store opens every image. Some images are written to, followed by a second power loss.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Lost(AssertionError):
 class Step(NamedTuple):
     what: str  # write, truncate, delete, sync, sync directory, ack, issue
     file: str = ""
-    offset: int = 0  # of a write; the size of a truncation; the revision of an ack or issue
+    offset: int = 0  # offset of a write; size of a truncation; revision of an ack or issue
     data: bytes = b""
 
 
@@ -95,7 +95,7 @@ def recording_disk(steps: list[Step]) -> Iterator[None]:
         steps.append(Step("sync directory"))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (database_module, initialized_mark):  # they sync the directory without SQLite
+        for module in (database_module, initialized_mark):  # both sync the directory without SQLite
             patch.setattr(module, "create_durable_file", create_durable_file)
         try:
             yield
@@ -110,7 +110,7 @@ def open_store(path: Path) -> Any:
 async def work(
     path: Path, rng: random.Random, recording: Recording, rounds: int, sizes: Sequence[int] = (10, 300, 900, 6000)
 ) -> None:
-    """Writes of one to twelve at a time, with compaction, checkpoints and a restart in between."""
+    """Write one to twelve entries at a time, with compaction, checkpoints and a restart in between."""
     steps = recording.steps
     store = await open_store(path)
     for turn in range(rounds):
@@ -138,7 +138,7 @@ async def work(
 
 @dataclass
 class Disk:
-    """What is certainly on disk, and what came after that."""
+    """Synced file contents, and the steps after the last sync."""
 
     synced: dict[str, bytearray] = field(default_factory=dict)
     pending: list[Step] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Disk:
         elif step.what == "issue":
             self.issued = step.offset
         elif step.what == "sync":
-            # Syncing a file that is new to the disk syncs its directory too, and with it the deletions before.
+            # Syncing a new file also syncs its directory, and so all earlier deletions.
             with_directory = step.file not in self.synced
             settled = [s for s in self.pending if s.file == step.file or (with_directory and s.what == "delete")]
             self.pending = [s for s in self.pending if s not in settled]
@@ -179,7 +179,7 @@ class Disk:
 
 
 def tear(step: Step, rng: random.Random) -> list[Step]:
-    """Any of the sectors of a write."""
+    """Return a random subset of the sectors of a write."""
     if step.what != "write":
         return [step] if rng.random() < 0.5 else []
     pieces, at = [], 0
@@ -233,7 +233,7 @@ def write_image(directory: Path, files: dict[str, bytearray]) -> Path:
 
 
 def prove(directory: Path, rng: random.Random, images: int) -> int:
-    """Record some work, then open that many images of it; answers how often housekeeping synced the main file."""
+    """Record a workload and open that many images of it; return how often the main file was synced (checkpoints)."""
     work_path, image_path = directory / "work", directory / "image"
     for path in (work_path, image_path):
         path.mkdir(exist_ok=True)
@@ -257,13 +257,13 @@ def prove(directory: Path, rng: random.Random, images: int) -> int:
 
 
 def choose_cut(rng: random.Random, steps: list[Step]) -> int:
-    """Mostly just before a sync of the log, where a whole transaction may be torn."""
+    """Choose a step, usually just before a sync of the write-ahead log, where a whole transaction may be torn."""
     syncs = [index for index, step in enumerate(steps) if step.what == "sync" and step.file == f"{NAME}-wal"]
     return rng.choice(syncs) if syncs and rng.random() < 0.8 else rng.randrange(len(steps))
 
 
 def prove_second_cut(directory: Path, rng: random.Random, pairs: int) -> None:
-    """Cut the power, let the store work on what the disk holds, cut it again, and open that."""
+    """Cut the power, let the store write to the resulting image, cut the power again, and open the result."""
     work_path, image_path = directory / "work", directory / "image"
     for path in (work_path, image_path):
         path.mkdir(exist_ok=True)
@@ -308,7 +308,7 @@ def test_no_acknowledged_write_is_lost_by_power_loss(
     assert checkpoints >= done / 100, "too little housekeeping for a proof"
 
 
-def test_a_second_power_loss_loses_nothing_and_is_no_damage(
+def test_second_power_loss_loses_nothing_and_the_store_still_opens(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, size: Callable[..., int]
 ) -> None:
     monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 200)  # torn transactions stay in the log
@@ -320,7 +320,7 @@ def test_a_second_power_loss_loses_nothing_and_is_no_damage(
 
 
 @pytest.mark.parametrize(("setting", "value"), [("NORMAL", 1), ("OFF", 0)])
-def test_the_proof_catches_a_weaker_synchronous_setting(
+def test_proof_detects_a_weaker_synchronous_setting(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, setting: str, value: int
 ) -> None:
     monkeypatch.setitem(database_module.PRAGMAS, "synchronous", (setting, value))

@@ -1,4 +1,4 @@
-"""Protobuf bodies that are almost right, by the million: an object or a Status 400, never a crash, a hang or a flood.
+"""Fuzz Protobuf request bodies: each gives an object or a Status 400, never a crash, a hang or excessive memory.
 
 ARGOSY_PROOF_SEED repeats a run.
 """
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.tier("test", "prove")
 
 
 def take(body: bytes) -> None:
-    """As the API server reads a body: what is accepted can be stored and sent, what is not is a 400."""
+    """Read a body as the API server does: an accepted object can be stored and sent, a rejected body is a 400."""
     try:
         value = read_object(body, PROTOBUF_MEDIA_TYPE, "Object", strict=True).value
     except ClusterError as error:
         if error.code != 400:
             raise AssertionError(f"refused with {error.code}") from error
-        orjson.dumps(error.message)  # what is no text could not be answered
+        orjson.dumps(error.message)  # the message must be serializable to be sent
         raise
     orjson.dumps(value)
     type_ = find_builtin_type(*split_api_version(value["apiVersion"]), value["kind"])
@@ -39,7 +39,7 @@ def take(body: bytes) -> None:
     decode(type_, value, kind=value["kind"], api_version=value["apiVersion"])
 
 
-def test_protobuf_that_is_almost_right_is_read_or_refused(rng: random.Random, size: Callable[..., int]) -> None:
+def test_malformed_protobuf_is_decoded_or_rejected_with_400(rng: random.Random, size: Callable[..., int]) -> None:
     count = size(1_000_000, test=1_500)
     refused = feed(mutated_messages(rng, real_messages(), count), take)
     assert count / 10 < refused < count * 9 / 10, "the inputs are too good or too bad to show anything"
@@ -59,7 +59,7 @@ def trust_raw_json(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed_bug", [trust_wire_types, trust_raw_json])
-def test_the_proof_notices_a_reader_that_is_wrong(
+def test_fuzzer_detects_seeded_reader_bugs(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     seed_bug(monkeypatch)

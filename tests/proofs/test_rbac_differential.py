@@ -1,4 +1,4 @@
-"""Who may do what, over 100,000 random policies and questions: both evaluators give one answer."""
+"""Two RBAC evaluators give the same answer to 100,000 random pairs of policy and question."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def own_lines(rng: random.Random) -> list[Line]:
 
 
 class Differs(AssertionError):
-    """The two evaluators give two answers."""
+    """The two evaluators disagree."""
 
 
 def compared(rng: random.Random, pairs: int) -> int:
-    """How often the answer was yes."""
+    """Compare both evaluators and return how often access was allowed."""
     yes = 0
     for _ in range(pairs // EACH // len(ASKERS)):
         policy = [line(rng) for _ in range(rng.randrange(16))]
@@ -55,7 +55,7 @@ def compared(rng: random.Random, pairs: int) -> int:
         quoted = "\n".join(", ".join(f'"{word}"' for word in rule) for rule in policy)
         enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted, "policy.default": usual}), projects)
         questions = rng.sample(ASKED, EACH)
-        for name in ASKERS:  # one after another, at one enforcer: what it remembers of one must not be another's
+        for name in ASKERS:  # all at one enforcer: a cached decision for one requester must not leak to another
             who = RbacRequester(name, tuple(rng.sample(GROUPS, rng.randrange(3))), name.startswith("proj:"))
             for question in questions:
                 answer = enforcer.get_permissions(who).may(*question)
@@ -65,12 +65,12 @@ def compared(rng: random.Random, pairs: int) -> int:
     return yes
 
 
-def test_random_policies_are_decided_alike(size: Callable[[int], int], rng: random.Random) -> None:
+def test_both_evaluators_agree_on_random_policies(size: Callable[[int], int], rng: random.Random) -> None:
     pairs = size(PAIRS)
-    assert compared(rng, pairs) > pairs // 50  # or nothing is shown
+    assert compared(rng, pairs) > pairs // 50  # otherwise the proof is vacuous
 
 
-def test_an_enforcer_that_takes_one_for_another_is_found_out(
+def test_proof_detects_an_enforcer_that_confuses_two_requesters(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     permissions, first = RbacEnforcer.get_permissions, dict[RbacEnforcer, RbacRequester]()

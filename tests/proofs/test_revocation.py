@@ -1,7 +1,7 @@
-"""Whatever ends a right ends every stream that is open by it, and no other.
+"""Revoking access ends every stream opened with it, and no other stream.
 
-200 streams of five accounts on one server. What ends them is written to the cluster as by kubectl: the server learns of
-it from its watch alone.
+200 streams of five accounts on one server. The revocation is written to the cluster as if by kubectl: the server learns
+of it only from its watch.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ async def check_ended(streams: list[Open], seconds: float = HANG_SECONDS) -> Non
     assert not still_open, f"{len(still_open)} of {len(streams)} streams are still open"
 
 
-async def test_all_streams_of_whoever_is_ended_end_and_no_other(
+async def test_revoking_an_account_ends_all_its_streams_and_no_others(
     world: SignedInWorld, size: Callable[[int], int]
 ) -> None:
     count = max(2, size(STREAMS) // (len(ENDED) + 1))
@@ -115,7 +115,7 @@ async def test_all_streams_of_whoever_is_ended_end_and_no_other(
 
 
 @pytest.mark.tier("all", "prove")
-async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedInWorld) -> None:
+async def test_logout_ends_the_streams_of_that_session_only(world: SignedInWorld) -> None:
     identities = world.identities
     own_token, other = [str(await in_loop(world, identities.login("ann", PASSWORD))) for _ in range(2)]
     streams = [await opened(world, token) for token in (own_token, own_token, other)]
@@ -127,10 +127,10 @@ async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedI
 
 
 @pytest.mark.tier("all", "prove")
-async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
+async def test_proof_detects_a_server_that_checks_only_token_expiry(
     world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However a right was ended, the streams stay open. With the bug taken out again, they end."""
+    """With the bug, streams stay open after every kind of revocation. After the bug is removed, they end."""
     check_counts = Counter[str]()
 
     def still(self: Authenticator, caller: Caller) -> bool:
@@ -152,7 +152,7 @@ async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
 
 
 @pytest.mark.tier("all", "prove")
-async def test_a_server_that_forgets_who_signed_out_is_found_out(
+async def test_proof_detects_a_server_that_ignores_revoked_sessions(
     world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked_sessions: list[str] = []

@@ -1,7 +1,7 @@
-"""No update is lost between clients of the API: sixteen of them at once, through every way to change an object.
+"""No update is lost between sixteen concurrent API clients, with every way to change an object.
 
-Counters grow by replace with a resourceVersion and by JSON patch with a test; managers apply fields of their own to
-shared objects. Then the counters must say how often somebody was told yes, and versions must follow real time.
+Counters grow by replace with a resourceVersion and by JSON patch with a test; managers apply their own fields to shared
+objects. At the end each counter equals the number of acknowledged increments, and versions follow real time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHARED = 4
 
 
 class Broken(AssertionError):
-    """The promise is broken."""
+    """A guarantee is violated."""
 
 
 class Write(NamedTuple):
@@ -46,13 +46,13 @@ class Write(NamedTuple):
 
 @dataclass
 class Calls:
-    """One clock for the starts and ends of all calls."""
+    """A record of all calls, with one logical clock for their starts and ends."""
 
     write_goal: int
     clock: int = 0
     writes: list[Write] = field(default_factory=list)
     increments: dict[str, int] = field(default_factory=dict)
-    applied: dict[tuple[str, str], str] = field(default_factory=dict)  # object, manager → its last value
+    applied: dict[tuple[str, str], str] = field(default_factory=dict)  # (object, manager) → last applied value
     conflicts: int = 0
 
     def tick(self) -> int:
@@ -112,7 +112,7 @@ async def count_by_patch(cluster: Cluster, rng: random.Random, calls: Calls, num
 
 
 async def apply_own_field(cluster: Cluster, rng: random.Random, calls: Calls, number: int) -> None:
-    """A manager is one client, so it knows what it said last; the others' fields are none of its business."""
+    """Apply one field. A manager is one client, so it knows its last value; it ignores the fields of the others."""
     name, manager, started = f"shared-{rng.randrange(SHARED)}", f"manager-{number}", calls.tick()
     value = f"{calls.tick()}"
     after = await cluster.apply(configmap(name, {manager: value}, namespace="default"), manager=manager)
@@ -184,7 +184,7 @@ def prove(door: Callable[..., object], folder: Path, rng: random.Random, operati
 
 
 @pytest.mark.parametrize(("door", "full"), [(embedded, 45_000), (wire, 5_000)], ids=["embedded", "wire"])
-def test_no_update_is_lost_between_clients_of_the_api(
+def test_no_update_is_lost_between_concurrent_clients(
     memory_path: Path, rng: random.Random, size: Callable[[int], int], door: Callable[..., object], full: int
 ) -> None:
     operations = size(full)
@@ -211,10 +211,10 @@ def ignore_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed_bug", [ignore_versions, read_only_what_is_committed, ignore_tests])
-def test_the_proof_catches(
+def test_proof_detects_seeded_concurrency_bugs(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     seed_bug(monkeypatch)
     with pytest.raises(Broken):
-        for turn in range(10):  # chance may keep a round away from the bug, but not all of them
+        for turn in range(10):  # a single round may miss the bug by chance, ten will not
             prove(embedded, memory_path / f"data-{turn}", rng, 200)

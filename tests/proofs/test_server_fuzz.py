@@ -1,7 +1,7 @@
-"""Requests that are almost right, by the thousand: each gets an answer, none a fault of the server, and it goes on.
+"""Fuzz the API server with malformed requests: each gets a response, none an internal error, and the server survives.
 
-Manifests of many kinds have one place changed to what nobody expects there, and go to paths that are almost theirs,
-as bodies and as patches of every kind. ARGOSY_PROOF_SEED repeats a run.
+Manifests of many kinds get unexpected values in a few places and are sent to slightly wrong paths, as bodies and as
+patches of every type. ARGOSY_PROOF_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
-DOCUMENTED = (b"failed to create typed patch object", b"strconv.Parse")  # k8s: the server's fault, in its own eyes
+DOCUMENTED = (b"failed to create typed patch object", b"strconv.Parse")  # k8s: answers 500 to these too
 
 
 class Sent(NamedTuple):
@@ -173,7 +173,7 @@ def furnish(server: Sandbox) -> None:
         for number in range(3):
             answer = server.request("POST", bucket, whole(kind, content, number))
             deadline = time.monotonic() + HANG_SECONDS
-            while answer.code == 404 and time.monotonic() < deadline:  # of a kind that is about to be served
+            while answer.code == 404 and time.monotonic() < deadline:  # the custom kind is not served yet
                 answer = server.request("POST", bucket, whole(kind, content, number))
             assert answer.code in (201, 409), (kind, answer.body)
 
@@ -209,7 +209,7 @@ def check(sent: Sent, answer: Answer, server: Sandbox, already: int) -> None:
 
 
 def prove(folder: Path, rng: random.Random, count: int, bug: str = "") -> dict[int, int]:
-    """Send that many requests; how often each code was answered."""
+    """Send that many requests; return the count of each status code."""
     codes: dict[int, int] = {}
     with sandbox(folder, "--port", "0", bug=bug) as server:
         furnish(server)
@@ -227,7 +227,7 @@ def prove(folder: Path, rng: random.Random, count: int, bug: str = "") -> dict[i
     return codes
 
 
-def test_requests_that_are_almost_right_never_find_a_fault(
+def test_malformed_requests_never_cause_an_internal_error(
     tmp_path: Path, rng: random.Random, size: Callable[..., int]
 ) -> None:
     codes = prove(tmp_path / "data", rng, size(20_000, test=500))
@@ -242,6 +242,6 @@ _PatchedDocument.run = lambda self, operation: _OPERATIONS[operation["op"]](self
 
 
 @pytest.mark.tier("all", "prove")
-def test_a_server_that_trusts_the_steps_of_a_patch_is_found_out(tmp_path: Path, rng: random.Random) -> None:
+def test_proof_detects_a_server_that_trusts_json_patch_steps(tmp_path: Path, rng: random.Random) -> None:
     with pytest.raises(AssertionError, match=r"a fault of the server: .*json-patch.*in <lambda>.*(Key|Type)Error"):
         prove(tmp_path / "data", rng, 2_000, bug=TRUSTING)

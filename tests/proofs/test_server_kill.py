@@ -1,7 +1,7 @@
-"""kill -9 of the real server under load: what it acknowledged is there afterwards, and no version is given out twice.
+"""kill -9 of the real server under load: no acknowledged write is lost, and no resourceVersion is assigned twice.
 
-Clients write over HTTPS and keep every answer. The server is killed at a random moment, its first start included, and
-started again on the same folder; then every object is compared with the answers, and a watch that was cut off resumes.
+Clients write over HTTPS and record every response. The server is killed at a random moment, possibly during startup,
+and restarted on the same folder; then every object is compared with the responses, and an interrupted watch resumes.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"
 CLIENTS = 4
 KEYS = 12
-LEAST = 10  # writes that are answered in each life
+LEAST = 10  # acknowledged writes per life
 GONE = (OSError, http.client.HTTPException, ssl.SSLError, ValueError)
 
 
 class Lost(AssertionError):
-    """The promise is broken."""
+    """A guarantee is violated."""
 
 
 @dataclass
 class Ledger:
-    """All answers of all lives. A client has objects of its own, so that it knows the order of its writes."""
+    """All responses of all lives. Each client has its own objects, so it knows the order of its writes."""
 
     acked: dict[str, tuple[int, str]] = field(default_factory=dict)  # path → version, content; "" = deleted
-    tried: dict[str, set[str]] = field(default_factory=dict)  # path → contents sent and not answered since
+    tried: dict[str, set[str]] = field(default_factory=dict)  # path → contents sent and not acknowledged since
     contents: dict[int, tuple[str, str]] = field(default_factory=dict)  # version → path, content
     total: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,7 +65,7 @@ class Ledger:
 
 
 class Writer(threading.Thread):
-    """One client: creates, replaces and deletes until the server goes."""
+    """One client: creates, replaces and deletes until the server is gone."""
 
     def __init__(self, endpoint: Endpoint, ledger: Ledger, number: int, seed: int) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Writer(threading.Thread):
         manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": {"proof": "kill"}}}
         manifest["metadata"]["annotations"] = {"content": content}  # type: ignore[index]
         answer = ask(connection, "PUT" if there else "POST", path if there else bucket, manifest, token=token)
-        if answer.code == 409 and not there:  # written by the last life, and never answered
+        if answer.code == 409 and not there:  # written in the previous life, but never acknowledged
             answer = ask(connection, "PUT", path, manifest, token=token)
         elif answer.code == 404 and there:
             answer = ask(connection, "POST", bucket, manifest, token=token)
@@ -135,7 +135,7 @@ def check(server: Sandbox, ledger: Ledger) -> None:
             raise Lost(f"{path}: the content of {version} has version {now_version}")
         if now_version > newest:
             raise Lost(f"{path} is newer than its list")
-        if now:  # what was written but not answered counts from now on
+        if now:  # an unacknowledged write that survived must persist from now on
             recorded = ledger.contents.setdefault(now_version, (path, now))
             if recorded != (path, now):
                 raise Lost(f"version {now_version} was given out twice: {recorded} and {path}")
@@ -146,7 +146,7 @@ def check(server: Sandbox, ledger: Ledger) -> None:
 
 
 def check_watch(server: Sandbox, since: int, ledger: Ledger) -> None:
-    """A client that saw `since` before the kill goes on from there, and sees every write that it missed."""
+    """A client that saw `since` before the kill resumes from there and sees every write that it missed."""
     buckets = (CONFIGMAPS, SECRETS)
     with ThreadPoolExecutor() as pool:
         watched = list(pool.map(lambda bucket: watched_events(server, bucket, since), buckets))
@@ -163,7 +163,7 @@ def check_watch(server: Sandbox, since: int, ledger: Ledger) -> None:
 
 
 def write_last(server: Sandbox, bucket: str) -> str:
-    """The version of an object that is not in the ledger, and is newer than all others."""
+    """Create an object that is not in the ledger; return its resourceVersion, newer than all others."""
     manifest = {"apiVersion": "v1", "kind": "Secret" if bucket is SECRETS else "ConfigMap"}
     answer = server.request("POST", bucket, {**manifest, "metadata": {"generateName": "last-"}})
     assert answer.code == 201, answer.body
@@ -171,7 +171,7 @@ def write_last(server: Sandbox, bucket: str) -> str:
 
 
 def watched_events(server: Sandbox, bucket: str, since: int) -> list[Any]:
-    """Until an object that is written after the watch began arrives, and so all that was written before."""
+    """Watch until an object written after the watch began arrives; all earlier events have arrived by then."""
     connection = server.endpoint.connection()
     try:
         headers = {"Authorization": f"Bearer {server.endpoint.token}"}
@@ -221,7 +221,7 @@ def prove(home: Path, rng: random.Random, kills: int, bug: str = "") -> Ledger:
 
 
 def kill_a_start(folder: Path, rng: random.Random) -> None:
-    """Kill -9 while it is still starting; whatever it was doing, the next start works."""
+    """Kill -9 the server while it is still starting; the next start must work."""
     command = [str(ARGOSY), "sandbox", "start", "--data-dir", str(folder), "--port", "0"]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, env=environment(folder.parent), **silent) as process:
@@ -255,6 +255,6 @@ store.Store._flush = lambda self: self._loop.call_later(0.2, settle, self)
 """
 
 
-def test_the_proof_catches_an_answer_before_the_commit(tmp_path: Path, rng: random.Random) -> None:
+def test_proof_detects_a_response_before_the_commit(tmp_path: Path, rng: random.Random) -> None:
     with pytest.raises(Lost, match="acknowledged"):
         prove(tmp_path, rng, 6, bug=FORGETFUL)

@@ -1,7 +1,7 @@
-"""Watches over HTTPS: every event once and in order, through disconnects, resumes and compaction; Gone only when true.
+"""Watches over HTTPS: every event once and in order, across disconnects, resumes and compaction; no wrong Gone.
 
-Sixteen clients follow ConfigMaps, some of them by a selector, drop their connections at random and resume from the
-last version that they saw, while history is compacted behind them. What they see is compared with the store's events.
+Sixteen clients watch ConfigMaps, some of them with a selector, disconnect at random and resume from the last version
+that they saw, while history is compacted behind them. The received events are compared with the store's events.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Broken(AssertionError):
-    """The promise is broken."""
+    """A guarantee is violated."""
 
 
 class Seen(NamedTuple):
@@ -56,7 +56,7 @@ def colour(body: bytes | None) -> str:
 
 @dataclass
 class Record:
-    """Every event of the ConfigMaps, as the store told it, in the order of revisions."""
+    """All ConfigMap events that the store published, in order of revision."""
 
     events: list[StoreEvent] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class Record:
         return [observed_event for observed_event in observed_events if observed_event]
 
     def state(self, chosen: str, at: int) -> dict[str, int]:
-        """The last event of each name decides."""
+        """Return the revision of each existing object at that revision, from the last event of its name."""
         last: dict[str, StoreEvent] = {}
         for index in range(self._count(at) - 1, -1, -1):
             last.setdefault(self.events[index].name, self.events[index])
@@ -83,7 +83,7 @@ class Record:
 
 
 def as_seen(event: StoreEvent, chosen: str) -> Seen | None:
-    """What an event is to a client that asked for one colour: leaving it is a deletion, entering it an addition."""
+    """Translate an event for a watch that selects one colour: leaving it is DELETED, entering it ADDED."""
     if not chosen:
         return Seen(event.type.value, event.name, event.revision)
     before = colour(event.previous) == chosen
@@ -119,7 +119,7 @@ class Follower:
             await asyncio.sleep(self._rng.random() * self._absence)
 
     async def _connect(self) -> None:
-        """Watch for a while, then drop the connection, now and then in the middle of a line."""
+        """Watch for a while, then drop the connection, sometimes in the middle of a line."""
         query = {**self._selector, "watch": "1", "resourceVersion": str(self._position), "allowWatchBookmarks": "true"}
         query["timeoutSeconds"] = "1"
         most = self._rng.choice((1, 5, 30, 200))
@@ -153,7 +153,7 @@ class Follower:
         self._position = version
 
     def _quiet(self) -> None:
-        """The server ended the watch: when all is written, nothing may be left out."""
+        """The server ended the watch: once all writes are done, no event may be missing."""
         if end := self._end():
             left = self._record.expected(self._chosen, self._position, end)
             if not left:
@@ -201,7 +201,7 @@ async def write(server: Served, rng: random.Random, events: int, record: Record)
 
 
 async def compact(server: Served, session: aiohttp.ClientSession, rng: random.Random, done: Callable[[], bool]) -> None:
-    """Compact all the time, and probe the border: at it a watch works, one below it is told Gone."""
+    """Compact continuously and probe the boundary: a watch works at it and gets Gone one revision below it."""
     store = server.plane.store
     while not done():
         retained = rng.choice((0, 20, 100, 100, 400))
@@ -253,16 +253,16 @@ def prove(folder: Path, rng: random.Random, events: int) -> Tally:
 
 @pytest.fixture(autouse=True)
 def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Watchers that lag behind read from disk, and soon are too late."""
+    """Make the event window small, so that slow watchers read from disk and soon get Gone."""
     monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 40)
     monkeypatch.setattr(diskjournal_module, "EVENTS_PER_READ", 7)
 
 
-def test_no_event_is_lost_doubled_or_out_of_order_over_the_wire(
+def test_no_event_is_lost_duplicated_or_reordered_over_https(
     memory_path: Path, rng: random.Random, size: Callable[[int], int]
 ) -> None:
     events, tally = size(20_000), Tally()
-    for turn in range(MOST_TURNS):  # whether a watch is too late is chance: until it happened
+    for turn in range(MOST_TURNS):  # a Gone happens by chance: repeat until one did
         tally += prove(memory_path / f"data-{turn}", rng, events)
         if tally.delivered > events and tally.resumed > WATCHERS * 2 and tally.gone > 0:
             break
@@ -329,7 +329,7 @@ def say_gone_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(say_gone_too_early, marks=IN_TEST_ALL_AND_PROVE),
     ],
 )
-def test_the_proof_catches(
+def test_proof_detects_seeded_watch_bugs(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     seed_bug(monkeypatch)

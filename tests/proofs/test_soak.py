@@ -1,7 +1,7 @@
-"""Half an hour of ordinary work with an API that fails now and then: nothing grows.
+"""Soak test: half an hour of ordinary work against an API server with injected faults; no resource usage grows.
 
-Two controllers share applications that are pushed to, changed by hand, refreshed, made and deleted, while one of twenty
-requests is refused or done without an answer and watches are cut.
+Two controllers share Applications that are pushed to, changed by hand, refreshed, created and deleted, while one of
+twenty requests is refused or executed without a response, and watches are cut.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from support.proof_scale import is_full
 from support.sharded_controllers import APPS, CONTROL, Controller, SharedWork, shared_work
 
 TROUBLE = 0.05
-DRIFT = 0.02  # of memory, after the warm-up
-# Of a full run; `make prove` ends a proof of more than an hour, unless ARGOSY_TEST_PATIENCE says otherwise.
+DRIFT = 0.02  # allowed memory growth after the warm-up
+# For a full run; `make prove` stops a proof after an hour, unless ARGOSY_TEST_PATIENCE is set.
 MINUTES, APPLICATIONS = float(os.environ.get("ARGOSY_SOAK_MINUTES", "30")), 100
-SAMPLES, FEW_APPLICATIONS = 8, 5  # of a short run; fewer samples could not show growth
-WARM_UP = 0.3  # of all samples
-WARM_UP_DEEDS = 600  # before a full run, in quick succession: more at a time than the run itself ever has
+SAMPLES, FEW_APPLICATIONS = 8, 5  # for a short run; fewer samples cannot show growth
+WARM_UP = 0.3  # fraction of all samples
+WARM_UP_DEEDS = 600  # before a full run, in quick succession: more load than the run itself ever has
 BETWEEN_DEEDS = 2.0 if is_full() else 0.5  # seconds
 DEEDS_A_SAMPLE = 3
-FEW = 0 if is_full() else 10  # more of something, in a run so short that it may be chance
+FEW = 0 if is_full() else 10  # allowed growth in a short run, where it may be chance
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MERGE = "application/merge-patch+json"
 HISTORY = 2
 
 
 class Counted(Controller):
-    """One that tells of its tasks; a process with imports of its own, so that all its memory is its own."""
+    """A controller that reports its task count; it does its own imports, so all its memory is its own."""
 
     def _started(self, words: Sequence[object], env: Mapping[str, str], errors: int, source: str) -> Any:
         self.told = Path(env["HOME"]) / "tasks"
@@ -52,7 +52,7 @@ class Counted(Controller):
         return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
 
     def leaked_tasks(self) -> int:
-        """How many more tasks there are after each request: a bug that is put in on purpose."""
+        """Number of tasks leaked per request: a seeded bug."""
         return 0
 
     def sample(self) -> Sample:
@@ -74,7 +74,7 @@ class Sample(NamedTuple):
 
 
 class Deeds:
-    """What people do all day, one deed after another. The same applications again and again: nothing is to pile up."""
+    """User actions, one after another, always on the same Applications, so that nothing should accumulate."""
 
     def __init__(self, work: SharedWork, rng: random.Random) -> None:
         self._work, self._rng = work, rng
@@ -103,7 +103,7 @@ class Deeds:
         self._work.sync(app)
 
     def _replace(self, app: str) -> None:
-        """Deleted, and made again."""
+        """Delete the Application and create it again."""
         application = self._work.running.request("GET", f"{APPS}/{app}").json()
         self._ask("DELETE", f"{APPS}/{app}", None)
         anew = {**application, "metadata": {"name": app, "namespace": CONTROL}}
@@ -113,7 +113,7 @@ class Deeds:
 
 
 def fill(work: SharedWork) -> None:
-    """What is kept by design, such as a history, is full from the first sample on."""
+    """Fill bounded data such as the history, so that it is full from the first sample on."""
     for app in work.apps:
         work.running.request("PATCH", f"{APPS}/{app}", {"spec": {"revisionHistoryLimit": HISTORY}}, MERGE)
     for number in range(HISTORY + 1):
@@ -122,14 +122,14 @@ def fill(work: SharedWork) -> None:
 
 
 def warm_up(deeds: Deeds, count: int) -> None:
-    """After this the memory of a process that leaks nothing is as large as it ever gets."""
+    """Run actions until a process without leaks has reached its peak memory."""
     for _ in range(count):
         deeds.one()
         time.sleep(0.2)
 
 
 def soak(work: SharedWork, rng: random.Random, minutes: float) -> dict[str, list[Sample]]:
-    """For so many minutes, and in any case as long as it takes to have samples that can be compared."""
+    """Run for that many minutes, and at least until there are enough samples to compare."""
     deeds, samples_by_name = Deeds(work, rng), {controller.name: list[Sample]() for controller in work.controllers}
     if is_full():
         warm_up(deeds, WARM_UP_DEEDS)
@@ -146,7 +146,7 @@ def soak(work: SharedWork, rng: random.Random, minutes: float) -> dict[str, list
 
 
 def grown(samples: Sequence[Sample]) -> Iterator[str]:
-    """What is more at the end than after the warm-up."""
+    """Yield what is higher at the end than after the warm-up."""
     assert len(samples) >= SAMPLES, f"{len(samples)} samples show nothing"
     calm = samples[int(len(samples) * WARM_UP) :]
     third = max(1, len(calm) // 3)
@@ -161,7 +161,7 @@ def grown(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 @pytest.mark.tier("all", "prove")
-def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_path: Path) -> None:
+def test_memory_descriptors_threads_and_tasks_do_not_grow(rng: random.Random, memory_path: Path) -> None:
     applications, minutes = (APPLICATIONS, MINUTES) if is_full() else (FEW_APPLICATIONS, 0.0)
     with shared_work(memory_path, applications, controllers=2, made_by=Counted) as work:
         fill(work)
@@ -182,14 +182,14 @@ def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_p
 
 
 class OneLeaks(Counted):
-    """Of two controllers, the second never ends what it begins with each request."""
+    """The second of two controllers leaks tasks with each request."""
 
     def leaked_tasks(self) -> int:
         return 10 if self.name == "c1" else 0
 
 
 @pytest.mark.tier("test")
-def test_of_two_controllers_at_work_the_one_that_leaks_is_found(rng: random.Random, memory_path: Path) -> None:
+def test_short_soak_detects_the_leaking_one_of_two_controllers(rng: random.Random, memory_path: Path) -> None:
     with shared_work(memory_path, FEW_APPLICATIONS, controllers=2, made_by=OneLeaks) as work:
         work.proxy.trouble = TROUBLE
         findings = {name: list(grown(samples)) for name, samples in soak(work, rng, 0.0).items()}
@@ -198,13 +198,13 @@ def test_of_two_controllers_at_work_the_one_that_leaks_is_found(rng: random.Rand
 
 
 CALM = Sample(memory=100e6, descriptors=30, threads=12, tasks=40)
-GROWTH = Sample(memory=0.1e6, descriptors=0.1, threads=0.1, tasks=0.1)  # in each sample
+GROWTH = Sample(memory=0.1e6, descriptors=0.1, threads=0.1, tasks=0.1)  # per sample
 
 
 @pytest.mark.tier("test", "prove")
 @pytest.mark.parametrize("field", Sample._fields)
-def test_the_proof_notices_what_grows(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A little more of one thing in every sample, while all of them go up and down; judged as in a full run."""
+def test_full_run_detects_slow_growth(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One field grows slightly in every sample while all fields fluctuate; judged as in a full run."""
     monkeypatch.setattr(sys.modules[__name__], "is_full", lambda: True)
     monkeypatch.setattr(sys.modules[__name__], "FEW", 0)
     steady = [Sample(*(most * (1 - number % 5 / 1000) for most in CALM)) for number in range(90)]
@@ -216,8 +216,8 @@ def test_the_proof_notices_what_grows(field: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.tier("test", "prove")
 @pytest.mark.parametrize("field", ["descriptors", "threads", "tasks"])
-def test_a_short_proof_notices_what_grows_with_every_request(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three more of one thing with each deed, in as many samples as a short run takes."""
+def test_short_run_detects_growth_per_request(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One field grows by three with each action, over as many samples as a short run takes."""
     monkeypatch.setattr(sys.modules[__name__], "is_full", lambda: False)
     monkeypatch.setattr(sys.modules[__name__], "FEW", 10)
     steady = [CALM] * SAMPLES

@@ -1,4 +1,4 @@
-"""Whenever a process dies, before or after any call to the cluster: triggers are carried out once."""
+"""Notebook triggers run exactly once, even if the process crashes before or after any API call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST = 60  # passes
 
 @dataclass
 class Stage:
-    """A cluster in which others do their part: who runs Pods, and who carries out operations."""
+    """A cluster with the other controllers simulated: one that runs Pods, one that runs operations."""
 
     cluster: EmbeddedCluster
     runs: ToldRuns = field(default_factory=ToldRuns)
@@ -68,7 +68,7 @@ class Stage:
         await self.cluster.create({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
 
     async def others(self) -> None:
-        """Two Pods serve, all of them ready; an operation that is asked for is carried out."""
+        """Keep two ready serving Pods, and complete a requested operation."""
         serving = (await self.cluster.list(POD, namespace="default")).items
         if len(serving) < 2:
             self.pods += 1
@@ -84,7 +84,7 @@ class Stage:
             await self.cluster.patch(APP, {"operation": None, "status": {"operationState": done}})
 
     async def process(self, cluster: Any) -> None:
-        """One process, until nothing is left to do or it dies."""
+        """Run one process until all work is done or it crashes."""
         metrics = NotebookMetrics()
         follows: dict[str, Any] = {"start_hooks": list_start_hooks(metrics), "result_hooks": list_result_hooks(metrics)}
         controller = NotebookJobController(
@@ -117,7 +117,7 @@ async def calls_of_a_whole_life() -> list[str]:
         return recording_cluster.calls
 
 
-async def test_triggers_are_carried_out_once_wherever_a_process_dies(
+async def test_triggers_run_exactly_once_wherever_the_process_crashes(
     size: Callable[[int], int], rng: random.Random
 ) -> None:
     moments = [(point, after) for point in range(len(await calls_of_a_whole_life())) for after in (False, True)]
@@ -127,7 +127,7 @@ async def test_triggers_are_carried_out_once_wherever_a_process_dies(
 
 
 async def check_crash(point: int, *, after: bool) -> None:
-    """A process dies at that call, another goes on: everything was carried out once."""
+    """Crash a process at that call and let another one continue: every trigger ran once."""
     async with EmbeddedCluster.open() as cluster:
         stage = Stage(cluster)
         await stage.furnish()
@@ -143,15 +143,15 @@ async def check(stage: Stage, where: str) -> None:
     events = [event for event in (await stage.cluster.list(EVENT)).items if event["reason"].startswith("Trigger")]
     assert [trigger["status"] for trigger in live["status"]["triggers"]] == ["Succeeded"] * 3, where
     assert web["metadata"]["generation"] == 2, where
-    assert stage.pods == 4, f"{where}: {stage.pods} Pods were made"  # two, and two in their places
+    assert stage.pods == 4, f"{where}: {stage.pods} Pods were made"  # two, and their two replacements
     assert len(stage.operations) == 1, f"{where}: {len(stage.operations)} syncs were asked for"
     assert [event["reason"] for event in events] == ["TriggerSuccess"] * 3, where
     assert live["metadata"]["annotations"]["mlops.dev/wave-complete"] == "0", where
     assert '"status":"Succeeded"' in live["metadata"]["annotations"]["mlops.dev/trigger-status"], where
 
 
-async def test_a_sync_that_is_not_known_by_its_mark_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the mark, the next process does not know that the last one had asked for the sync."""
+async def test_proof_detects_a_sync_trigger_that_ignores_its_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the marker, the next process cannot know that the previous one requested the sync."""
     point = (await calls_of_a_whole_life()).index("patch Application/serving")
     await check_crash(point, after=True)
     is_marked = TriggerExecution.was_executed_on

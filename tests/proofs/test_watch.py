@@ -1,7 +1,7 @@
-"""A watch sees every event after its revision once, in order, or is told Gone, and Gone only when that is true.
+"""A store watch delivers every event after its revision once and in order, or raises Gone, and never a wrong Gone.
 
-Sixteen watchers, fast and slow, that disconnect and resume, on a window of a few events, while compaction never rests.
-What they see is compared with the record that the writers made of their own writes.
+Sixteen fast and slow watchers disconnect and resume, with a window of a few events and continuous compaction. The
+received events are compared with the writers' own record of their writes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MOST_TURNS = 10
 
 
 class Broken(AssertionError):
-    """The promise is broken."""
+    """A guarantee is violated."""
 
 
 @dataclass
 class Record:
-    """Every event as its writer knows it, by revision."""
+    """All events as recorded by their writer, by revision."""
 
     events: dict[int, StoreEvent] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ async def read_on(
     watch: BucketWatch, store: Store, rng: random.Random, record: Record, tally: Tally, slowness: float, position: int,
     end: Callable[[], int],
 ) -> int:  # fmt: skip
-    """Take a few batches, check each against the record, and disconnect."""
+    """Read a few batches, check each against the record, and disconnect."""
     for _ in range(rng.randint(1, 6)):
         floor = watch._event_log.floor
         batch = await watch.next_batch(timeout=0.05)
@@ -144,7 +144,7 @@ async def relist(store: Store, record: Record, tally: Tally, bucket: str) -> int
 
 
 async def compact(store: Store, rng: random.Random, record: Record, tally: Tally, done: Callable[[], bool]) -> None:
-    """Compact all the time, and probe the border: at it everything works, one below nothing does."""
+    """Compact continuously and probe the boundary: reads work at it and raise Gone one revision below it."""
     while not done():
         retained = rng.choice((0, 50, 200, 200, 200))
         if store.revision - retained > store.compacted:
@@ -205,11 +205,11 @@ def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("where", ["disk", "memory"])
-def test_no_event_is_lost_doubled_or_out_of_order(
+def test_no_event_is_lost_duplicated_or_reordered(
     memory_path: Path, rng: random.Random, size: Callable[..., int], where: str
 ) -> None:
     events, tally = size(20_000, test=500), Tally()
-    for turn in range(MOST_TURNS):  # whether a watch is too late is chance, and so is much else: until it happened
+    for turn in range(MOST_TURNS):  # Gone and disk reads happen by chance: repeat until they did
         tally += prove(memory_path / f"{turn}.db" if where == "disk" else None, rng, events)
         is_enough = tally.delivered > events and tally.resumed > WATCHERS and tally.gone > 0
         if is_enough and (where == "memory" or tally.from_disk > 0):
@@ -277,10 +277,10 @@ def read_disk_one_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
         read_disk_one_too_far,
     ],
 )  # fmt: skip
-def test_the_proof_catches(
+def test_proof_detects_seeded_watch_bugs(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     seed_bug(monkeypatch)
     with pytest.raises(Broken):
-        for turn in range(MOST_TURNS):  # chance may keep a round away from the bug, but not all of them
+        for turn in range(MOST_TURNS):  # a single round may miss the bug by chance, not all of them
             prove(memory_path / f"{turn}.db", rng, 2_000)

@@ -1,6 +1,6 @@
-"""Whatever is sent to the webhook: no fault of the server, nothing that died, and no more memory than is allowed.
+"""Fuzz the webhook endpoint: no internal error, no crashed task, and memory stays within its limit.
 
-Once secrets are set, no delivery is accepted whose signature is missing or of another body.
+Once secrets are set, no delivery is accepted whose signature is missing or belongs to another body.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from support.webhooks import CLONE, PROVIDERS, SECRETS, delivery, post, signatur
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 PAYLOADS = 100_000
-MOST_MEMORY = 96 << 20  # one body at a time, of which a reader of JSON makes twelve times as much
+MOST_MEMORY = 96 << 20  # one body at a time; parsing JSON takes twelve times its size
 ODD: list[Any] = [
     "",
     "ref",
@@ -62,7 +62,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await wait_until_async(lambda: sources(world) == {CLONE}, "the server knows all of them")
         world.site.get_module_state(WebhookReceiver).refreshes = RefreshQueue(
             interval_seconds=0.0
-        )  # each delivery that concerns them refreshes them
+        )  # each matching delivery refreshes the Applications
         yield world
 
 
@@ -72,7 +72,7 @@ def sources(world: World) -> set[str]:
 
 
 def payload(rng: Random, name: str, others: list[bytes]) -> bytes:
-    """Sometimes other values in the right places, sometimes other bytes."""
+    """Return a payload with either changed values or changed bytes."""
     _, good = delivery(name)
     if rng.random() < 0.5:
         content = disturbed(rng, json.loads(good), 0.15)
@@ -109,7 +109,7 @@ async def fuzz(world: World, rng: Random, count: int, *, is_signed: bool) -> Cou
     webhooks_of_site = world.site.get_module_state(WebhookReceiver)
     await webhooks_of_site.refreshes.wait_until_empty()
     webhooks_of_site.refreshes = RefreshQueue(interval_seconds=0.0)
-    gc.collect()  # a task that died is told of when nobody has it any more
+    gc.collect()  # asyncio reports a crashed task when it is garbage-collected
     asyncio.get_running_loop().set_exception_handler(None)
     assert broken == [], f"a task died: {broken}"
     return codes
@@ -120,7 +120,7 @@ async def set_secrets(world: World) -> None:
     await world.seen("", "Secret", "argocd-secret")
 
 
-async def test_no_payload_of_any_host_breaks_the_server(world: World, size: Callable[..., int], rng: Random) -> None:
+async def test_malformed_payloads_cause_no_server_error(world: World, size: Callable[..., int], rng: Random) -> None:
     count = size(PAYLOADS) // 2
     codes = await fuzz(world, rng, count, is_signed=False)
     assert codes[200] > count / 50 and codes[400] > count / 50
@@ -162,11 +162,11 @@ def die_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
         (skip_signatures, 2_000, "a forged delivery of .* is accepted"),
         pytest.param(accept_any_signature, 2_000, "a forged delivery of .* is accepted", marks=IN_TEST_ALL_AND_PROVE),
         pytest.param(trust_forms, 2_000, "is answered with 500", marks=IN_TEST_ALL_AND_PROVE),
-        # which is looked for at the end
+        # checked at the end
         pytest.param(die_in_the_background, 200, "a task died: .*KeyError", marks=IN_TEST_ALL_AND_PROVE),
     ],
 )
-async def test_the_proof_notices_a_webhook_that_is_wrong(
+async def test_fuzzer_detects_seeded_webhook_bugs(
     world: World,
     rng: Random,
     monkeypatch: pytest.MonkeyPatch,
@@ -185,7 +185,7 @@ PUSH = {"x-github-event": "push"}
 
 
 async def send_at_once(world: World, count: int) -> None:
-    """Send that many bodies, each as large as is allowed: a few are read, the others wait or are sent away."""
+    """Send that many bodies of the maximum size: a few are read, the others wait or are rejected."""
     gc.collect()
     tracemalloc.start()
     sent = [post(world.entry, LARGE, PUSH, f"192.0.2.{number}") for number in range(count)]
@@ -197,13 +197,13 @@ async def send_at_once(world: World, count: int) -> None:
 
 
 @pytest.mark.tier("all", "prove")
-async def test_large_bodies_at_once_fill_no_memory(
+async def test_concurrent_large_webhook_bodies_stay_within_the_memory_limit(
     world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred at a time, thirty in `make test`."""
+    """A hundred concurrent bodies, thirty in `make test`."""
     monkeypatch.setattr(
         webhook_api, "RECEIVE_TIMEOUT_SECONDS", HANG_SECONDS
-    )  # on a slow machine the last wait longer than it allows
+    )  # on a slow machine the last bodies wait longer than the default
     await send_at_once(world, min(100, size(2_000, test=30)))
     body, headers = LARGE, PUSH
     too_large = await post(world.entry, body + b" " * 200, headers, "192.0.2.200")
@@ -212,7 +212,7 @@ async def test_large_bodies_at_once_fill_no_memory(
 
 
 @pytest.mark.tier("all", "prove")
-async def test_the_proof_notices_bodies_that_wait_for_no_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proof_detects_unlimited_concurrent_bodies(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WebhookReceiver, "wait_for_turn", lambda self, announced: contextlib.nullcontext())
     with pytest.raises(AssertionError, match=r"bodies take \d+ MB"):
         await send_at_once(world, 30)

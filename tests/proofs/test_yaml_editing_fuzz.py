@@ -1,4 +1,4 @@
-"""Edits of YAML by the ten thousand: what is written says what was asked for, and nothing else was touched.
+"""Fuzz YAML edits: the result has the requested value, and no other lines change.
 
 ARGOSY_PROOF_SEED repeats a run.
 """
@@ -34,7 +34,7 @@ KEYS = ["new", "n/a", "y", "a b", "<<", "1", "", "#", "null"]
 
 
 def ours() -> list[str]:
-    """The YAML files of this repository that are read without templates."""
+    """Return the YAML files of this repository that parse as plain YAML (no templates)."""
     texts = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.y*ml")):
@@ -76,7 +76,7 @@ def some_edit(rng: random.Random, value: Any) -> YamlEdit:
 
 
 def applied(value: Any, edit: YamlEdit) -> Any:
-    """The edit on the value, in a second writing."""
+    """Apply the edit to the parsed value: a second, independent implementation."""
     if not edit.path:
         return edit.value
     value = copy.deepcopy(value)
@@ -95,7 +95,7 @@ def as_json(value: Any) -> str:
 
 
 def lost(before: str, after: str) -> list[str]:
-    """The lines from the first to the last that changed, as they were."""
+    """Return the old lines from the first to the last changed line."""
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[0] == new[0]:
         old, new = old[1:], new[1:]
@@ -111,7 +111,7 @@ def changed(rng: random.Random, text: str) -> str:
 
 
 def check_edits(rng: random.Random, count: int) -> None:
-    """Make that many edits; each says what was asked for, and touches no other line."""
+    """Make that many edits; check that each has the requested value and changes no other line."""
     texts, refused = ours(), 0
     assert len(texts) > 30
     for _ in range(count):
@@ -134,9 +134,7 @@ def check_edits(rng: random.Random, count: int) -> None:
     assert refused < count / 20, "an editor that refuses this often edits nothing"
 
 
-def test_an_edit_says_what_was_asked_for_and_takes_no_line_that_it_does_not_touch(
-    rng: random.Random, size: Callable[..., int]
-) -> None:
+def test_edits_change_the_requested_value_and_no_other_lines(rng: random.Random, size: Callable[..., int]) -> None:
     check_edits(rng, size(20_000, test=100))
 
 
@@ -155,7 +153,7 @@ def check_lines(text: str, after: str, edit: YamlEdit, old: Any) -> None:
 
 
 def check_mutated(rng: random.Random, count: int) -> None:
-    """Edit that many texts that are almost YAML; none raises anything but a refusal."""
+    """Edit that many malformed YAML texts; none may raise anything but an ArgosyError."""
     good = [text.encode() for text in ours()] + [
         b"a: &x {b: [1, 2]}\nc: *x\nd:\n  <<: *x\n", b"? a\n: b\n", b"- - a\n  - b: |+\n      x\n\n  -\n-\n", b"a\r\nb",
     ]  # fmt: skip
@@ -176,7 +174,7 @@ def check_mutated(rng: random.Random, count: int) -> None:
     feed(short(), take)
 
 
-def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
+def test_malformed_yaml_is_edited_or_rejected(rng: random.Random, size: Callable[[int], int]) -> None:
     check_mutated(rng, size(20_000))
 
 
@@ -206,7 +204,7 @@ def edit_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
         (edit_another_document, "says something else"),
     ],
 )
-def test_the_proof_notices_an_editor_that_is_wrong(
+def test_fuzzer_detects_seeded_editor_bugs(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None], finding: str
 ) -> None:
     seed_bug(monkeypatch)
@@ -214,10 +212,10 @@ def test_the_proof_notices_an_editor_that_is_wrong(
         check_edits(rng, 300)
 
 
-def test_the_proof_notices_an_editor_that_expects_every_key(
+def test_fuzzer_detects_an_editor_that_requires_existing_keys(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path may end at a key that is not there yet; here looking for it fails."""
+    """A path may end at a key that does not exist yet; here its lookup raises."""
 
     def entry(node: OutlineNode, step: str | int) -> OutlineEntry:
         return node.entries[step] if isinstance(step, int) else {child.key: child for child in node.entries}[step]

@@ -1,4 +1,4 @@
-"""Scenarios work with the real `argosy` command in a home of their own."""
+"""Fixtures for scenarios that run the real `argosy` command, each with its own home folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def running(home: Path) -> Iterator[Sandbox]:
-    """A sandbox of the test's own."""
+    """A sandbox for this test only."""
     with sandbox(home / "data", "--port", "0") as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One sandbox for all tests of a file; each works under names of its own."""
+    """One sandbox for all tests of a file; each test uses its own object names."""
     with sandbox(tmp_path_factory.mktemp("shared") / "data", "--port", "0") as started:
         yield started
 
@@ -51,6 +51,6 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def real_server() -> Iterator[WipedServer]:
-    """One for all; it is wiped before each test."""
+    """One real server for the session; it is wiped before each test."""
     with wiped_server() as server:
         yield server

@@ -1,4 +1,4 @@
-"""`argosy account`, `argosy admin` and `argosy open`, as people type them, at a cluster on a socket."""
+"""The commands `argosy account`, `argosy admin` and `argosy open`, against a cluster over a socket."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def server(scene: Scene) -> Authenticator:
 
 
 @pytest.mark.tier("all")
-async def test_accounts_are_listed_as_argocd_lists_them(scene: Scene) -> None:
+async def test_account_list_and_get_match_argocd_output(scene: Scene) -> None:
     assert (await scene.argosy("account", "list")).out.splitlines() == [
         "NAME   ENABLED  CAPABILITIES",
         "admin  true     login",
@@ -64,7 +64,7 @@ async def test_accounts_are_listed_as_argocd_lists_them(scene: Scene) -> None:
     assert (await scene.argosy("account", "get", "-a", "eve")).code == 2
 
 
-async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Scene) -> None:
+async def test_generated_token_is_valid_until_deleted(scene: Scene) -> None:
     identities = await server(scene)
     result = await scene.argosy(
         "account", "generate-token", "--account", "ci", "--expires-in", "1h", "--id", "pipeline"
@@ -85,7 +85,7 @@ async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Sce
     assert "is not a duration" in (await scene.argosy("account", "generate-token", "-a", "ci", "-e", "soon")).err
 
 
-async def test_what_an_account_may_is_answered_yes_or_no(scene: Scene) -> None:
+async def test_can_i_answers_yes_or_no(scene: Scene) -> None:
     for account, words, answer in (
         ("ci", "sync applications ml/a", "yes"),
         ("ci", "delete applications ml/a", "no"),
@@ -96,7 +96,7 @@ async def test_what_an_account_may_is_answered_yes_or_no(scene: Scene) -> None:
         assert (result.code, result.out.strip()) == (0, answer)
 
 
-async def test_the_first_password_is_told_and_a_new_one_is_read_from_stdin(
+async def test_initial_password_is_printed_and_update_password_reads_stdin(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identities = await server(scene)
@@ -115,12 +115,12 @@ async def test_the_first_password_is_told_and_a_new_one_is_read_from_stdin(
     )
 
 
-async def test_argocd_knows_the_same_commands(scene: Scene) -> None:
+async def test_argocd_program_name_accepts_account_list(scene: Scene) -> None:
     result = await scene.argosy("account", "list", "-o", "name", program="argocd")
     assert result.out.split() == ["admin", "ann", "ci", "old"]
 
 
-def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_creates_a_login_code_for_the_running_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from argosy.main import main
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

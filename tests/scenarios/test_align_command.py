@@ -1,4 +1,4 @@
-"""`argosy align` on a cluster with an engine: what is proposed, what is written, and whether the proof comes true."""
+"""`argosy align` on a cluster with an engine: proposals, written files, and whether its predictions come true."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def deployment(name: str, **labels: str) -> Manifest:
 
 @dataclass
 class Story:
-    """What was said, and what the files were, at each of its turns."""
+    """The output and the files after each command run (turn)."""
 
     results: dict[str, Said] = field(default_factory=dict)
     files: dict[str, dict[str, str]] = field(default_factory=dict)
     listed: dict[str, dict[str, str]] = field(default_factory=dict)
     branch: str = ""
     status: str = ""
-    is_real: bool = False  # where no admission sets anything
+    is_real: bool = False  # a real server, without the admission handler
 
     def data(self, turn: str = "json") -> dict[str, Any]:
         report: dict[str, Any] = json.loads(self.results[turn].out)
@@ -156,7 +156,7 @@ def _application(desk: Scene, name: str, ref: str = "main", more: str = "") -> s
 
 
 async def _begun(desk: Scene) -> None:
-    """Ten Applications that an eleventh makes, each synced but one."""
+    """Create ten Applications through an eleventh, and sync all of them but one."""
     push, git = desk.repository.push, desk.repository._git
     push({"README.md": "begin"})
     git("branch", "old")
@@ -275,10 +275,10 @@ def _git(root: Path, *words: str) -> str:
 
 
 @pytest.mark.anyio
-async def test_what_a_controller_writes_becomes_a_rule_in_git_and_the_proof_comes_true(
+async def test_controller_write_becomes_an_ignore_rule_that_makes_the_app_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The story below in short."""
+    """A short version of the story below."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     async with scene(tmp_path) as desk:
         root, destination = desk.repository.path, {"server": "https://kubernetes.default.svc", "namespace": CONTROL}
@@ -303,7 +303,7 @@ async def test_what_a_controller_writes_becomes_a_rule_in_git_and_the_proof_come
         await _until(desk, {"root": "Synced", "scaled": "Synced"})
 
 
-def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story) -> None:
+def test_admission_and_controller_changes_become_one_ignore_rule_each(story: Story) -> None:
     proposals = story.app("tuned")["proposals"]
     rules = [rule for proposal in proposals for rule in proposal.get("ignoreDifferences", ())]
     other = {"group": "example.org", "kind": "Widget", "name": "other", "jsonPointers": ["/spec/speed"]}
@@ -313,7 +313,7 @@ def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story)
     assert story.app("tuned")["after"]["sync"] == "Synced"
 
 
-def test_many_fields_of_one_writer_and_an_element_of_a_list_are_ignored_and_nothing_is_left(story: Story) -> None:
+def test_many_fields_become_a_manager_rule_and_a_list_element_a_jq_rule(story: Story) -> None:
     report = story.app("crowded")
     rules = {rule["kind"]: rule for proposal in report["proposals"] for rule in proposal.get("ignoreDifferences", ())}
     assert rules["Widget"] == {"group": "example.org", "kind": "Widget", "managedFieldsManagers": ["planner"]}
@@ -322,14 +322,14 @@ def test_many_fields_of_one_writer_and_an_element_of_a_list_are_ignored_and_noth
     assert report["after"]["sync"] == "Synced"
 
 
-def test_a_branch_that_is_only_behind_is_asked_about(story: Story) -> None:
+def test_branch_behind_the_live_state_is_only_proposed(story: Story) -> None:
     report = story.app("behind")
     (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
     assert not branch["certain"] and not branch["done"] and "behind the live state" in branch["text"]
     assert "old-behind" in story.files["write"]["apps/behind.yaml"]
 
 
-def test_who_agrees_to_what_is_asked_about_has_it_done(story: Story) -> None:
+def test_accept_flag_applies_the_proposed_branch_change(story: Story) -> None:
     report = story.app("behind", "accepted")
     (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
     assert branch["done"] and report["files"] == ["apps/behind.yaml"] and report["afterSync"]["sync"] == "Synced"
@@ -337,7 +337,7 @@ def test_who_agrees_to_what_is_asked_about_has_it_done(story: Story) -> None:
     assert story.results["nobody"].code == 2 and "argosy align APP --accept" in story.results["nobody"].err
 
 
-def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> None:
+def test_working_tree_that_differs_from_the_tracked_branch_is_reported(story: Story) -> None:
     assert story.app("tuned")["byHand"] == []
     (manual_step,) = story.app("tuned", "elsewhere")["byHand"]
     assert manual_step.startswith(
@@ -345,7 +345,7 @@ def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> N
     )
 
 
-def test_a_branch_that_cannot_be_rendered_gives_way_to_the_default_one(story: Story) -> None:
+def test_branch_that_cannot_be_rendered_is_replaced_by_the_default_branch(story: Story) -> None:
     report = story.app("stale")
     (branch,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Branch")
     assert (branch["targetRevision"], branch["certain"], branch["done"]) == ("main", True, True)
@@ -354,7 +354,7 @@ def test_a_branch_that_cannot_be_rendered_gives_way_to_the_default_one(story: St
     assert not report["afterSync"]["errors"]
 
 
-def test_labels_that_a_kustomization_leaks_into_selectors_are_kept_out_of_them(story: Story) -> None:
+def test_include_selectors_is_disabled_for_leaking_labels(story: Story) -> None:
     report = story.app("leaky")
     (cure,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Selectors")
     assert cure["file"] == "leaky/kustomization.yaml" and report["files"] == ["leaky/kustomization.yaml"]
@@ -363,7 +363,7 @@ def test_labels_that_a_kustomization_leaks_into_selectors_are_kept_out_of_them(s
     assert written == LABELS.replace("includeSelectors: true", "includeSelectors: false")
 
 
-def test_a_kustomization_that_others_need_as_it_is_is_not_changed(story: Story) -> None:
+def test_kustomization_shared_with_another_application_is_not_changed(story: Story) -> None:
     for turn in ("json", "elder"):
         assert story.kinds("elder", turn) == ["Recreate"], turn
         assert story.app("elder", turn)["files"] == []
@@ -371,7 +371,7 @@ def test_a_kustomization_that_others_need_as_it_is_is_not_changed(story: Story) 
     assert story.files["write"]["family/kustomization.yaml"] == LABELS
 
 
-def test_what_must_be_made_anew_is_asked_for_and_the_proof_says_that_it_is_left(story: Story) -> None:
+def test_recreation_is_only_proposed_and_the_app_stays_out_of_sync(story: Story) -> None:
     report = story.app("moved")
     (anew,) = (proposal for proposal in report["proposals"] if proposal["kind"] == "Recreate")
     assert not anew["certain"] and not anew["done"]
@@ -379,13 +379,13 @@ def test_what_must_be_made_anew_is_asked_for_and_the_proof_says_that_it_is_left(
     assert story.results["json"].code == 1
 
 
-def test_whoever_says_so_has_it_recreated_and_that_is_rehearsed_too(story: Story) -> None:
+def test_recreate_flag_predicts_synced_after_the_recreation(story: Story) -> None:
     report = story.app("moved", "recreate")
     assert report["afterSync"]["sync"] == "Synced" and report["files"] == ["moved/deployment.yaml"]
     assert story.results["recreate"].code == 0
 
 
-def test_the_documented_rules_hide_the_selector_and_say_so(story: Story) -> None:
+def test_as_documented_flag_ignores_the_selector_and_warns_about_it(story: Story) -> None:
     report = story.app("moved", "documented")
     (rule,) = (rule for proposal in report["proposals"] for rule in proposal.get("ignoreDifferences", ()))
     assert rule["jsonPointers"] == ["/spec/selector", "/spec/template/metadata/labels"]
@@ -400,13 +400,13 @@ def test_the_documented_rules_hide_the_selector_and_say_so(story: Story) -> None
     ]
 
 
-def test_your_own_change_needs_a_sync_and_no_rule(story: Story) -> None:
+def test_unsynced_git_change_needs_a_sync_and_no_ignore_rule(story: Story) -> None:
     report = story.app("mine")
     assert story.kinds("mine") == ["Inform"]
     assert (report["after"]["sync"], report["afterSync"]["sync"]) == ("OutOfSync", "Synced")
 
 
-def test_the_figures_before_and_after_are_counted(story: Story) -> None:
+def test_report_counts_applications_before_and_after(story: Story) -> None:
     report = story.data()
     assert report["before"] | {"errors": 0} == {
         "applications": 11, "synced": 3, "syncedPercent": 27.3, "healthy": report["before"]["healthy"],
@@ -417,19 +417,19 @@ def test_the_figures_before_and_after_are_counted(story: Story) -> None:
     assert "9/11 (81.8%)" in story.results["text"].out
 
 
-def test_the_parent_reads_the_changed_files_and_is_synced_first(story: Story) -> None:
+def test_parent_application_is_synced_first(story: Story) -> None:
     assert story.app("root")["after"]["sync"] == "OutOfSync" and story.app("root")["afterSync"]["sync"] == "Synced"
     assert story.data()["syncInOrder"][0] == "root"
 
 
-def test_nothing_is_written_unless_asked_for(story: Story) -> None:
+def test_align_writes_no_files_without_the_write_flag(story: Story) -> None:
     first = story.files["json"]
     for turn in ("text", "documented", "recreate", "patch", "branch"):
         assert story.files[turn] == first, turn
     assert story.status == ""
 
 
-def test_a_patch_is_what_git_apply_takes(story: Story, tmp_path: Path) -> None:
+def test_patch_output_applies_with_git_apply(story: Story, tmp_path: Path) -> None:
     for name, text in story.files["json"].items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -438,7 +438,7 @@ def test_a_patch_is_what_git_apply_takes(story: Story, tmp_path: Path) -> None:
     assert _texts(tmp_path) == story.files["write"]
 
 
-def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
+def test_write_keeps_comments_and_removes_redundant_rules(story: Story) -> None:
     text = story.files["write"]["apps/tuned.yaml"]
     assert text.startswith("# tuned, written by hand\n") and "targetRevision: main # followed" in text
     assert "/status" not in text and "/metadata/generation" not in text
@@ -449,22 +449,22 @@ def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
     assert story.files["write"]["apps/good.yaml"] == story.files["json"]["apps/good.yaml"]
 
 
-def test_a_commit_on_a_branch_holds_the_same_and_leaves_the_working_tree_alone(story: Story) -> None:
+def test_branch_flag_commits_the_changed_files_to_a_branch(story: Story) -> None:
     subject, _, *paths = story.branch.splitlines()
     assert subject == "Align them"
     assert paths == ["apps/crowded.yaml", "apps/stale.yaml", "apps/tuned.yaml", "leaky/kustomization.yaml"]
 
 
-def test_an_application_that_is_written_twice_is_not_edited(story: Story) -> None:
+def test_application_defined_twice_is_not_edited(story: Story) -> None:
     report = story.app("tuned", "twice")
     assert report["files"] == [] and "defined twice, in apps/tuned.yaml and apps/twice.yaml" in report["byHand"][0]
 
 
-def test_without_a_working_tree_there_are_proposals_and_proof(story: Story) -> None:
+def test_align_without_a_working_tree_predicts_the_sync_status(story: Story) -> None:
     assert story.results["nowhere"].code == 0 and story.app("good", "nowhere")["after"]["sync"] == "Synced"
 
 
-def test_the_proof_comes_true(story: Story) -> None:
+def test_predicted_sync_statuses_are_reached_after_the_sync(story: Story) -> None:
     for name in ("root", "stale", "tuned", "mine", "leaky", "good", "crowded"):
         report = story.app(name, "after")
         assert report["before"]["sync"] == "Synced", report

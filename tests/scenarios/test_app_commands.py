@@ -1,4 +1,4 @@
-"""Applications from the command line: looked at, synced, waited for."""
+"""`argosy app list`, `get`, `sync`, `terminate-op` and `wait`, including sync windows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
         "argosy.gitops.application_client.app_list_explanations.TIMEOUT_SECONDS", HANG_SECONDS
-    )  # else a busy machine leaves it out
+    )  # otherwise a busy machine omits the reasons
     async with scene(tmp_path) as opened_scene:
         opened_scene.repository.push({"app/settings.yaml": config_map(a="one")})
         yield opened_scene
@@ -40,7 +40,7 @@ def out_of_sync(status: dict[str, object]) -> bool:
     return (status.get("sync") or {}).get("status") == "OutOfSync"  # type: ignore[attr-defined]
 
 
-async def test_a_list_says_of_each_application_how_it_is_and_why(desk: Scene) -> None:
+async def test_app_list_shows_status_and_reason(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
     result = await desk.argosy("app", "list")
@@ -51,7 +51,7 @@ async def test_a_list_says_of_each_application_how_it_is_and_why(desk: Scene) ->
 
 
 @pytest.mark.tier("all")
-async def test_a_wide_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
+async def test_wide_app_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
     columns = [
@@ -66,7 +66,7 @@ async def test_a_wide_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) -> None:
+async def test_app_list_filters_by_label_project_and_repository(desk: Scene) -> None:
     await desk.deliver(metadata={"labels": {"env": "dev"}})
     await desk.deliver("other", metadata={"labels": {"env": "prod"}})
     assert (await desk.argosy("app", "list", "-l", "env=dev", "-o", "name")).out == "argocd/models\n"
@@ -75,7 +75,7 @@ async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) 
     assert [application["metadata"]["name"] for application in json.loads(both.out)["items"]] == ["models", "other"]
 
 
-async def test_a_sync_is_signed_shown_and_followed_to_its_end(desk: Scene) -> None:
+async def test_sync_records_its_initiator_and_waits_for_completion(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
     result = await desk.argosy("app", "sync", "models", "--timeout", HANG)
@@ -87,7 +87,7 @@ async def test_a_sync_is_signed_shown_and_followed_to_its_end(desk: Scene) -> No
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
 
 
-async def test_a_sync_that_fails_exits_1_and_says_why(desk: Scene) -> None:
+async def test_failed_sync_exits_1_with_the_reason(desk: Scene) -> None:
     desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})
     await desk.deliver()
     await desk.until(out_of_sync)
@@ -99,7 +99,7 @@ async def test_a_sync_that_fails_exits_1_and_says_why(desk: Scene) -> None:
 async def until_a_hook_is_waited_for(
     cluster: Cluster, key: ResourceKey, is_done: Callable[[Manifest | None], bool], seconds: float
 ) -> bool:
-    """Time is over as soon as the operation waits."""
+    """Simulate a timeout as soon as the operation waits for its hook."""
 
     def holds(application: Manifest | None) -> bool:
         state = ((application or {}).get("status") or {}).get("operationState") or {}
@@ -110,7 +110,7 @@ async def until_a_hook_is_waited_for(
 
 
 @pytest.mark.tier("all")
-async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sync_timeout_exits_4_and_the_operation_continues(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -135,12 +135,12 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
     assert again.code == 2 and "no operation is in progress" in again.err
 
 
-async def test_a_folder_is_never_synced(desk: Scene) -> None:
+async def test_sync_of_a_local_folder_is_refused(desk: Scene) -> None:
     result = await desk.argosy("app", "sync", "models", "--local", ".")
     assert result.code == 2 and "only manifests in Git" in result.err and "next: " in result.err
 
 
-async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
+async def test_app_get_matches_the_argo_cd_layout(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
     await desk.until_synced()
     result = await desk.argosy("app", "get", "models")
@@ -157,7 +157,7 @@ async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_what_does_not_live_yet_is_shown_as_missing(desk: Scene) -> None:
+async def test_app_get_shows_an_absent_resource_as_missing(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
     result = await desk.argosy("app", "get", "models")
@@ -165,7 +165,7 @@ async def test_what_does_not_live_yet_is_shown_as_missing(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_an_application_of_another_namespace_is_found_by_flag_and_by_name(desk: Scene) -> None:
+async def test_application_in_another_namespace_is_found_by_flag_and_qualified_name(desk: Scene) -> None:
     await desk.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     manifest = await desk.deliver()
     other = {**manifest, "metadata": {"name": "theirs", "namespace": "team"}}
@@ -179,7 +179,7 @@ async def test_an_application_of_another_namespace_is_found_by_flag_and_by_name(
 
 
 @pytest.mark.tier("all")
-async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene) -> None:
+async def test_app_list_without_the_crd_suggests_starting_the_controller(desk: Scene) -> None:
     kind = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "applications.argoproj.io")
     await desk.cluster.delete(kind)
     async with asyncio.timeout(HANG_SECONDS):
@@ -189,7 +189,7 @@ async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene
 
 
 @pytest.mark.tier("all")
-async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) -> None:
+async def test_unknown_application_name_suggests_the_nearest_one(desk: Scene) -> None:
     await desk.deliver()
     result = await desk.argosy("app", "get", "model")
     assert result.code == 2
@@ -199,7 +199,7 @@ async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) ->
 
 
 @pytest.mark.tier("all")
-async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene) -> None:
+async def test_wait_fails_fast_if_nothing_would_sync_the_application(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
     result = await desk.argosy("app", "wait", "models", "--sync", "--timeout", HANG)
@@ -209,7 +209,7 @@ async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene
 
 
 @pytest.mark.tier("all")
-async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) -> None:
+async def test_wait_timeout_exits_4_with_the_unmet_condition(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
     result = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "0.5", "--no-fail-fast")
@@ -217,7 +217,7 @@ async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) ->
     assert "timed out after 0.5 s: sync status is OutOfSync, not Synced" in result.err
 
 
-async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:
+async def test_wait_succeeds_when_the_requested_status_is_reached(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
     result = await desk.argosy("app", "wait", "models", "--timeout", HANG)
     assert result.code == 0, result.err
@@ -239,7 +239,7 @@ SHUT = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications
         ("argosy", ("rollback", "models", "0", "-y"), 5),
     ],
 )
-async def test_a_sync_that_a_window_denies_is_refused_at_once_and_leaves_no_operation(
+async def test_sync_denied_by_a_window_is_refused_without_an_operation(
     desk: Scene, program: str, words: tuple[str, ...], code: int
 ) -> None:
     await desk.project("team", syncWindows=[{**SHUT, "applications": ["mod*"]}])
@@ -258,7 +258,7 @@ async def test_a_sync_that_a_window_denies_is_refused_at_once_and_leaves_no_oper
         assert "operation" not in app and "operationState" not in (app.get("status") or {})
 
 
-async def test_a_window_that_cannot_be_understood_is_named_as_the_fault(desk: Scene) -> None:
+async def test_malformed_sync_window_is_reported_as_the_cause(desk: Scene) -> None:
     await desk.project("team", syncWindows=[{**SHUT, "schedule": "garbage"}])
     await desk.deliver(project="team")
     result = await desk.argosy("app", "sync", "models")
@@ -268,7 +268,7 @@ async def test_a_window_that_cannot_be_understood_is_named_as_the_fault(desk: Sc
     assert "wait until it ends" not in result.err
 
 
-async def test_a_sync_that_a_window_allows_by_hand_is_done(desk: Scene) -> None:
+async def test_sync_allowed_by_manual_sync_in_a_window_succeeds(desk: Scene) -> None:
     await desk.project("team", syncWindows=[{**SHUT, "manualSync": True}])
     await desk.deliver(project="team")
     result = await desk.argosy("app", "sync", "models", "--timeout", HANG)

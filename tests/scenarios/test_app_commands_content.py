@@ -1,4 +1,4 @@
-"""What an Application desires and what lives, from the command line: differences, manifests, trees, actions, logs."""
+"""`argosy app` commands for desired and live objects: diff, manifests, tree, resources, actions, logs, events."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def delivered(desk: Scene, **files: object) -> None:
-    """All in Git is in the cluster."""
+    """Deliver the files and wait until the Application is Synced."""
     desk.repository.push({f"app/{name}.yaml": content for name, content in files.items()})  # type: ignore[misc]
     await desk.deliver(syncPolicy=AUTOMATED)
     await desk.until_synced()
 
 
 @pytest.mark.tier("all")
-async def test_nothing_differs_after_a_sync_and_the_exit_code_says_so(desk: Scene) -> None:
+async def test_diff_after_a_sync_is_empty_and_exits_0(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT, token=SECRET)
     result = await desk.argosy("app", "diff", "models")
     assert (result.code, result.out) == (0, ""), result
     assert "no differences" in result.err
 
 
-async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: Scene) -> None:
+async def test_diff_shows_each_field_with_live_and_desired_value(desk: Scene) -> None:
     await delivered(desk)
     await desk.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "other"}})
     result = await desk.argosy("app", "diff", "models")
@@ -65,7 +65,7 @@ async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: 
 
 
 @pytest.mark.tier("all")
-async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None:
+async def test_diff_output_is_available_as_text_and_json(desk: Scene) -> None:
     await delivered(desk)
     await desk.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "other"}})
     text = await desk.argosy("app", "diff", "models", "-o", "diff")
@@ -76,7 +76,7 @@ async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None
 
 
 @pytest.mark.tier("all")
-async def test_another_revision_can_be_compared(desk: Scene) -> None:
+async def test_diff_can_compare_another_revision(desk: Scene) -> None:
     first = desk.repository.head
     await delivered(desk)
     desk.repository.push({"app/settings.yaml": config_map(a="two")})
@@ -87,7 +87,7 @@ async def test_another_revision_can_be_compared(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_folder_on_this_machine_can_be_compared(desk: Scene, tmp_path: Path) -> None:
+async def test_diff_can_compare_a_local_folder(desk: Scene, tmp_path: Path) -> None:
     await delivered(desk)
     folder = tmp_path / "work" / "app"
     folder.mkdir(parents=True)
@@ -97,7 +97,7 @@ async def test_a_folder_on_this_machine_can_be_compared(desk: Scene, tmp_path: P
     assert (await desk.argosy("app", "diff", "models", "--local", str(folder), "--exit-code=false")).code == 0
 
 
-async def test_values_of_secrets_are_never_shown(desk: Scene) -> None:
+async def test_diff_and_manifests_never_show_secret_values(desk: Scene) -> None:
     await delivered(desk, token=SECRET)
     await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}})
     for words in (("diff", "models"), ("diff", "models", "-o", "diff"), ("diff", "models", "-o", "json"),
@@ -109,7 +109,7 @@ async def test_values_of_secrets_are_never_shown(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_manifests_are_those_of_git_in_their_namespace(desk: Scene) -> None:
+async def test_manifests_are_rendered_from_git_with_their_namespace(desk: Scene) -> None:
     await delivered(desk)
     result = await desk.argosy("app", "manifests", "models")
     assert result.code == 0 and result.out.startswith("---\n"), result
@@ -119,7 +119,7 @@ async def test_manifests_are_those_of_git_in_their_namespace(desk: Scene) -> Non
 
 
 @pytest.mark.tier("all")
-async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
+async def test_tree_shows_objects_with_the_objects_they_own(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
     owner = await desk.get("apps/Deployment", "predictor") or {}
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
@@ -137,7 +137,7 @@ async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_resources_are_listed_with_health_and_orphans_apart(desk: Scene) -> None:
+async def test_resources_lists_health_and_orphans_with_a_flag(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
     result = await desk.argosy("app", "resources", "models")
     assert result.out.splitlines()[0].split()[-2:] == ["WAVE", "MESSAGE"]
@@ -149,7 +149,7 @@ async def test_resources_are_listed_with_health_and_orphans_apart(desk: Scene) -
     assert "stray" in orphans.out and "settings" not in orphans.out and "Yes" in orphans.out
 
 
-async def test_an_action_is_listed_run_and_told(desk: Scene) -> None:
+async def test_resource_action_is_listed_run_and_recorded_as_event(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
     result = await desk.argosy("app", "actions", "list", "models", "--kind", "Deployment")
     assert result.out.splitlines()[0].split() == ["GROUP", "KIND", "NAME", "ACTION", "DISABLED"]
@@ -165,14 +165,14 @@ async def test_an_action_is_listed_run_and_told(desk: Scene) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_logs_of_an_application_without_pods_are_refused_with_a_sentence(desk: Scene) -> None:
+async def test_logs_of_an_application_without_pods_are_rejected(desk: Scene) -> None:
     await delivered(desk)
     result = await desk.argosy("app", "logs", "models")
     assert result.code == 2 and "has no Pods to read from" in result.err
 
 
 @pytest.mark.tier("all")
-async def test_only_what_carries_a_label_is_synced(desk: Scene) -> None:
+async def test_sync_with_label_syncs_only_matching_resources(desk: Scene) -> None:
     desk.repository.push({"app/predictor.yaml": DEPLOYMENT})
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")

@@ -1,4 +1,4 @@
-"""An application is deleted with what belongs to it, step by step, and goes on wherever it was killed."""
+"""Deletion of an Application with its resources and hooks, step by step, and its continuation after a crash."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 @dataclass
 class Deletion:
-    """Calls `advance_deletion` with what lives now, and keeps the finalizers as they would be written."""
+    """Calls `advance_deletion` with the live objects and keeps the finalizers that it returns."""
 
     cluster: Cluster
     hooks: list[Manifest] = field(default_factory=list)
@@ -96,7 +96,7 @@ async def standing(cluster: Cluster, kind: Any = CONFIGS) -> list[str]:
     return await Stage(cluster).names(kind)
 
 
-async def test_resources_go_from_the_highest_wave_down(cluster: Cluster) -> None:
+async def test_resources_are_deleted_from_the_highest_wave_down(cluster: Cluster) -> None:
     held = config("late", wave=2)
     held["metadata"]["finalizers"] = ["example.com/held"]
     await Stage(cluster, [config("early", wave=-1), config("mid"), held]).finish()
@@ -118,13 +118,13 @@ async def test_resources_go_from_the_highest_wave_down(cluster: Cluster) -> None
         ({}, ["Delete=false"]),
     ],
 )
-async def test_what_asks_to_stay_stays(cluster: Cluster, annotations: dict[str, str], options: list[str]) -> None:
+async def test_delete_false_keeps_the_object(cluster: Cluster, annotations: dict[str, str], options: list[str]) -> None:
     await Stage(cluster, [config("kept", annotations=annotations)]).finish()
     await Deletion(cluster, finalizers=RESOURCES, options=options).finish()
     assert "kept" in await standing(cluster)
 
 
-async def test_definitions_and_what_may_not_be_deleted_stay(cluster: Cluster) -> None:
+async def test_crds_and_objects_refused_by_policy_are_not_deleted(cluster: Cluster) -> None:
     await Stage(cluster, [config("foreign"), definition()]).finish()
     await Deletion(cluster, finalizers=RESOURCES, may_delete=lambda _: "not ours").finish()
     assert "foreign" in await standing(cluster)
@@ -134,8 +134,8 @@ async def test_definitions_and_what_may_not_be_deleted_stay(cluster: Cluster) ->
 
 
 @pytest.mark.parametrize("hooks", [[], [manifest("Widget", "w", api="example.com/v1", hook="PreDelete")]])
-async def test_what_is_of_a_kind_that_went_is_gone_too(cluster: Cluster, hooks: list[Manifest]) -> None:
-    """Though the engine's cache may still tell of it."""
+async def test_deletion_finishes_when_the_crd_of_an_object_was_deleted(cluster: Cluster, hooks: list[Manifest]) -> None:
+    """The engine's cache may still list the object."""
     await Stage(cluster, [definition(), manifest("Widget", "w", api="example.com/v1"), config("a")]).finish()
     deletion = Deletion(cluster, hooks, finalizers=ALL[1:3] if hooks else RESOURCES)
     live = await Stage(cluster).live()
@@ -151,7 +151,7 @@ async def test_what_is_of_a_kind_that_went_is_gone_too(cluster: Cluster, hooks: 
 
 
 @pytest.mark.parametrize("error", [TransientError("the extension server is down"), ClusterError("no", code=500)])
-async def test_what_cannot_be_asked_for_is_not_gone(cluster: Cluster, error: ArgosyError) -> None:
+async def test_deletion_keeps_its_finalizer_when_an_object_cannot_be_read(cluster: Cluster, error: ArgosyError) -> None:
     await Stage(cluster, [config("a")]).finish()
     deletion = Deletion(cluster, finalizers=RESOURCES, engine=cast(Cluster, Silent(cluster, error)))
     with pytest.raises(type(error)):
@@ -160,7 +160,7 @@ async def test_what_cannot_be_asked_for_is_not_gone(cluster: Cluster, error: Arg
 
 
 class Silent:
-    """Tells of nothing that is asked for by its name."""
+    """Fails every read of a single object."""
 
     def __init__(self, cluster: Cluster, error: ArgosyError) -> None:
         self._cluster, self._error = cluster, error
@@ -173,7 +173,7 @@ class Silent:
 
 
 class TakenOver:
-    """Another application takes over what is asked for, right before the first of one verb, and that goes on."""
+    """Relabels the object as another application's right before the first call of one verb, then forwards that call."""
 
     def __init__(self, cluster: Cluster, verb: str) -> None:
         self._cluster, self._verb = cluster, verb
@@ -192,7 +192,7 @@ class TakenOver:
 
 
 @pytest.mark.parametrize("verb", ["get", "delete"])
-async def test_what_another_application_takes_over_meanwhile_stays(cluster: Cluster, verb: str) -> None:
+async def test_object_taken_over_by_another_application_is_not_deleted(cluster: Cluster, verb: str) -> None:
     await Stage(cluster, [config("a")]).finish()
 
     def is_foreign(manifest: Manifest) -> str:
@@ -203,14 +203,14 @@ async def test_what_another_application_takes_over_meanwhile_stays(cluster: Clus
     assert "a" in await standing(cluster)
 
 
-async def test_what_changes_while_it_is_deleted_goes_nevertheless(cluster: Cluster) -> None:
+async def test_object_modified_during_its_deletion_is_still_deleted(cluster: Cluster) -> None:
     await Stage(cluster, [config("a")]).finish()
     engine = cast(Cluster, TakenOver(cluster, "delete"))
     await Deletion(cluster, finalizers=RESOURCES, engine=engine).step()
     assert "a" not in await standing(cluster)
 
 
-async def test_an_application_that_manages_itself_does_not_wait_for_itself(cluster: Cluster) -> None:
+async def test_self_managed_application_does_not_wait_for_its_own_deletion(cluster: Cluster) -> None:
     deletion = Deletion(cluster, finalizers=RESOURCES)
     itself = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "demo"}}
     answer = await advance_deletion(
@@ -220,7 +220,7 @@ async def test_an_application_that_manages_itself_does_not_wait_for_itself(clust
 
 
 class Recorder:
-    """Remembers how things were deleted."""
+    """Records the propagation policy of each deletion."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -237,7 +237,7 @@ class Recorder:
 @pytest.mark.parametrize(
     ("word", "policy"), [("", "Foreground"), ("/foreground", "Foreground"), ("/background", "Background")]
 )
-async def test_what_depends_on_resources_goes_as_the_finalizer_says(cluster: Cluster, word: str, policy: str) -> None:
+async def test_deletion_propagation_policy_follows_the_finalizer(cluster: Cluster, word: str, policy: str) -> None:
     await Stage(cluster, [config("a")]).finish()
     recorder = Recorder(cluster)
     await Deletion(cluster, finalizers=(RESOURCES[0] + word,), engine=cast(Cluster, recorder)).finish()
@@ -245,7 +245,7 @@ async def test_what_depends_on_resources_goes_as_the_finalizer_says(cluster: Clu
 
 
 @pytest.mark.parametrize("word", ["", "foreground", "background", "orphan"])
-async def test_what_depends_on_a_pruned_object_goes_as_the_option_says(cluster: Cluster, word: str) -> None:
+async def test_prune_propagation_policy_follows_the_sync_option(cluster: Cluster, word: str) -> None:
     stage = Stage(cluster, [config("a"), config("old")], options=(f"PrunePropagationPolicy={word}",) if word else ())
     await stage.finish()
     recorder = Recorder(cluster)
@@ -253,7 +253,7 @@ async def test_what_depends_on_a_pruned_object_goes_as_the_option_says(cluster: 
     assert recorder.policies == [(word or "foreground").capitalize()]
 
 
-async def test_a_deletion_that_must_be_confirmed_waits_for_somebody(cluster: Cluster) -> None:
+async def test_delete_confirm_waits_for_the_approval_annotation(cluster: Cluster) -> None:
     await Stage(cluster, [config("a", options="Delete=confirm"), config("b")]).finish()
     deletion = Deletion(cluster, finalizers=RESOURCES)
     answer = await deletion.step()
@@ -263,7 +263,7 @@ async def test_a_deletion_that_must_be_confirmed_waits_for_somebody(cluster: Clu
     assert "a" not in await standing(cluster)
 
 
-async def test_hooks_run_before_and_after_and_are_cleaned_up_by_policy(cluster: Cluster) -> None:
+async def test_pre_and_post_delete_hooks_run_and_are_cleaned_up_by_policy(cluster: Cluster) -> None:
     hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
     await Stage(cluster, [config("a")]).finish()
     deletion = Deletion(cluster, hooks)
@@ -276,7 +276,7 @@ async def test_hooks_run_before_and_after_and_are_cleaned_up_by_policy(cluster: 
     assert not left["metadata"].get("finalizers")
 
 
-async def test_hooks_of_deletion_run_together_wave_by_wave(cluster: Cluster) -> None:
+async def test_pre_delete_hooks_of_one_wave_run_together_and_waves_in_order(cluster: Cluster) -> None:
     hooks = [job("one", hook="PreDelete"), job("two", hook="PreDelete"), job("late", hook="PreDelete", wave=1)]
     deletion = Deletion(cluster, hooks, finalizers=ALL[:2])
     assert (await deletion.step()).message == "waiting for completion of hook batch/Job/one and 1 more hooks"
@@ -286,7 +286,7 @@ async def test_hooks_of_deletion_run_together_wave_by_wave(cluster: Cluster) -> 
     await deletion.finish()
 
 
-async def test_a_hook_that_fails_is_tried_again_and_told(cluster: Cluster) -> None:
+async def test_failed_pre_delete_hook_is_reported_and_retried(cluster: Cluster) -> None:
     await Stage(cluster, [config("a")]).finish()
     deletion = Deletion(cluster, [job("before", hook="PreDelete")], well=False)
     with pytest.raises(AssertionError):
@@ -297,7 +297,7 @@ async def test_a_hook_that_fails_is_tried_again_and_told(cluster: Cluster) -> No
     await deletion.finish()
 
 
-async def test_finalizers_come_and_go_with_hooks() -> None:
+async def test_hook_finalizers_are_added_and_removed_with_the_hooks() -> None:
     app = read_application({"metadata": {"name": "a", "finalizers": ["mine", *ALL[3:]]}, "spec": {}})
     hooks = [job("before", hook="PreDelete"), config("a")]
     assert compute_finalizers(app, hooks) == ("mine", *ALL[:2])
@@ -305,7 +305,7 @@ async def test_finalizers_come_and_go_with_hooks() -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_deletion_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
+async def test_deletion_killed_at_any_api_call_ends_with_the_same_result() -> None:
     hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
 
     async def played(point: int | None, *, after: bool) -> tuple[Any, ...]:

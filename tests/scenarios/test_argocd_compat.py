@@ -1,4 +1,4 @@
-"""Called as argocd: scripts that were written for that command go on."""
+"""argosy called as `argocd`: scripts written for the argocd CLI keep working."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVER = "https://kubernetes.default.svc"
 ARGOCD_CM = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
 COMMANDS = recorded()
 Played = dict[int, tuple[Command, Said, dict[str, str]]]
-# What `make test` types: each verb once or twice, and nothing that needs another command before it.
+# The commands that `make test` runs: each verb once or twice, and none that needs an earlier command.
 SHORT = frozenset({0, 1, 2, 5, 6, 13, 14, 17, 24, 25, 30, 33, 36, 39, 50, 63, 79, 80, 81, 90, 92, 95, 97, 98, 101, 103})
 NUMBERS = [
     pytest.param(number, id=f"{number}: {command.line[:60]}", marks=() if number in SHORT else pytest.mark.tier("all"))
@@ -31,7 +31,7 @@ NUMBERS = [
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """The recorded commands, typed once, in their order and in one installation: all, or those of `make test`."""
+    """Run the recorded commands once, in order, in one installation: all of them, or those of `make test`."""
     folder = tmp_path_factory.mktemp("argocd")
     here = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
     numbers = sorted(SHORT) if {item.callspec.params["number"] for item in here} <= SHORT else range(len(COMMANDS))
@@ -57,13 +57,13 @@ def test_at_least_forty_commands_are_recorded() -> None:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_recorded_command_is_answered_as_recorded(played: Played, number: int) -> None:
+def test_command_gives_the_recorded_result(played: Played, number: int) -> None:
     command, result, variables = played[number]
     assert differences(command, result, variables) == [], command.line
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_every_record_can_fail(played: Played, number: int) -> None:
+def test_comparison_with_the_record_detects_a_wrong_exit_code_and_output(played: Played, number: int) -> None:
     command, result, variables = played[number]
     assert differences(command, result._replace(code=result.code + 1), variables)
     if command.out is not None and command.out.strip().removesuffix("...").strip() != "":
@@ -81,7 +81,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:  # typ
 
 @pytest.mark.tier("all")
 @pytest.mark.anyio
-async def test_a_sync_that_fails_exits_20(desk: Scene) -> None:
+async def test_failed_sync_and_unknown_application_exit_20(desk: Scene) -> None:
     desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})
     url = desk.repository.url
     words = f"app create models --repo {url} --path app --dest-server {SERVER} --dest-namespace ml"
@@ -92,7 +92,7 @@ async def test_a_sync_that_fails_exits_20(desk: Scene) -> None:
 
 @pytest.mark.tier("all")
 @pytest.mark.anyio
-async def test_specs_are_edited_and_what_is_refused_is_kept(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_edit_applies_changes_and_keeps_a_refused_draft(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one")})
     await desk.deliver()
     monkeypatch.setenv("KUBE_EDITOR", "sed -i s/main/HEAD/")
@@ -118,7 +118,7 @@ def said_as_argocd(capsys: pytest.CaptureFixture[str], line: str) -> Said:
     return Said(code, *capsys.readouterr())
 
 
-def test_the_version_is_told_in_its_forms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_supports_short_client_and_json_output(capsys: pytest.CaptureFixture[str]) -> None:
     version = f"v{__version__}+argosy"
     assert said_as_argocd(capsys, "version --client --short").out == f"argocd: {version}\n"
     lines = said_as_argocd(capsys, "version --client").out.splitlines()
@@ -129,7 +129,7 @@ def test_the_version_is_told_in_its_forms(capsys: pytest.CaptureFixture[str]) ->
     assert said_as_argocd(capsys, "version -o nonsense").code == 1
 
 
-def test_what_needs_its_server_says_what_to_do_instead(capsys: pytest.CaptureFixture[str]) -> None:
+def test_login_and_gpg_print_what_to_do_without_an_argocd_server(capsys: pytest.CaptureFixture[str]) -> None:
     result = said_as_argocd(capsys, "login argocd.example --core --username admin --password secret --sso")
     assert result.code == 0 and "no login needed" in result.err and "secret" not in result.err
     assert said_as_argocd(capsys, "logout argocd.example").code == 0
@@ -138,12 +138,12 @@ def test_what_needs_its_server_says_what_to_do_instead(capsys: pytest.CaptureFix
     assert "app\n" in said_as_argocd(capsys, "--help").out
 
 
-def test_a_login_without_any_cluster_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_login_without_a_kubeconfig_exits_20(capsys: pytest.CaptureFixture[str]) -> None:
     result = said_as_argocd(capsys, "login argocd.example --username admin --password secret")
     assert result.code == 20 and "no kubeconfig" in result.err and "secret" not in result.err
 
 
-def test_options_of_the_environment_that_cannot_be_read_are_told(
+def test_unparsable_argocd_opts_variable_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARGOCD_OPTS", "--server 'a")
@@ -152,7 +152,7 @@ def test_options_of_the_environment_that_cannot_be_read_are_told(
 
 
 @pytest.mark.anyio
-async def test_a_server_of_another_installation_is_refused_wherever_it_is_named(
+async def test_server_of_another_installation_is_refused_in_flags_and_environment(
     desk: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one")})
@@ -201,7 +201,7 @@ users:
 
 
 @pytest.mark.anyio
-async def test_a_server_that_argo_cds_own_configuration_names_is_refused(
+async def test_other_server_in_the_argocd_config_file_is_refused(
     desk: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one")})
@@ -231,7 +231,7 @@ async def test_a_server_that_argo_cds_own_configuration_names_is_refused(
 
 
 @pytest.mark.anyio
-async def test_a_write_after_a_refused_login_names_its_target(desk: Scene) -> None:
+async def test_write_after_a_refused_login_prints_its_target_context(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one")})
     await desk.deliver()
     assert (await desk.argosy("login", "prod.example", program="argocd")).code == 20
@@ -239,7 +239,7 @@ async def test_a_write_after_a_refused_login_names_its_target(desk: Scene) -> No
     assert result.code == 0 and result.err.startswith("target: context plane (https://127.0.0.1:"), result.err
 
 
-def test_flags_that_choose_a_server_are_passed_over_wherever_they_stand() -> None:
+def test_translate_arguments_drops_server_flags_in_any_position() -> None:
     line = "--server a.example --core --kube-context dev apps get models --header x=y -H z --out json --insecure=true"
     assert translate_arguments(line.split()) == ["app", "get", "models", "--output", "json", "--context", "dev"]
     assert translate_arguments(["app", "list", "--namespace", "argocd"]) == ["app", "list", "--app-namespace", "argocd"]

@@ -1,4 +1,4 @@
-"""`argosy cluster`: a second sandbox is added, looked at, given another token, and removed."""
+"""`argosy cluster` with a second sandbox: add, list, get, set, rotate and rm."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Both(NamedTuple):
         return str(json.loads(self.secret()["config"])["bearerToken"])
 
     def made(self) -> list[str]:
-        """What is on the far cluster for argocd-manager."""
+        """Return the paths of the argocd-manager objects on the far cluster."""
         names = [(path, manifest["metadata"]["name"]) for path in PLACES for manifest in self._far(path)]
         return [f"{path}/{name}" for path, name in names if name.startswith(MANAGER)]
 
@@ -54,7 +54,7 @@ class Both(NamedTuple):
             self.far.request("DELETE", path)
 
     def until_made(self, count: int) -> None:
-        """What was given up is collected after a moment."""
+        """Wait for that many objects; garbage collection takes a moment."""
         wait_until(lambda: len(self.made()) == count, f"{count} objects")
 
     def is_let_in(self, token: str) -> bool:
@@ -83,7 +83,7 @@ def both(sandboxes: Both) -> Iterator[Both]:
     sandboxes.argosy("rm", "prod", "-y")
 
 
-def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
+def test_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
     result = both.add("--name", "prod", "-y")
     assert result.code == 0 and result.out == f"Cluster '{both.far.address}' added\n"
     for line in ('ServiceAccount "argocd-manager" created', 'ClusterRole "argocd-manager-role" created'):
@@ -99,13 +99,13 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
     details = both.argosy("get", "prod", "-o", "wide")
     assert f"Server URL:              {both.far.address}" in details.out
     assert "oAuth authentication:    true" in details.out and "Cert validation:         true" in details.out
-    assert f"server: {both.far.address}\n" in both.argosy("get", "prod").out  # argo: YAML, unless somebody asks
+    assert f"server: {both.far.address}\n" in both.argosy("get", "prod").out  # argo: YAML is the default output
     document = json.loads(both.argosy("get", both.far.address, "-o", "json").out)
     assert document["connectionState"]["status"] == "Successful" and both.token() not in json.dumps(document)
     several = json.loads(both.argosy("get", "prod", "in-cluster", "-o", "json").out)
     assert [cluster["name"] for cluster in several] == ["prod", "in-cluster"]
     assert both.argosy("get", "prod", "in-cluster", "-o", "wide").out.count("Cluster information") == 2
-    for other in ("nowhere", "in-cluster"):  # all are looked at before the first is removed
+    for other in ("nowhere", "in-cluster"):  # all names are checked before the first cluster is removed
         assert both.argosy("rm", "prod", other, "-y").code == 2 and both.secret()["name"] == "prod"
     removed = both.argosy("rm", "prod", "-y")
     assert removed.code == 0 and removed.out == "Cluster 'prod' removed\n"
@@ -113,7 +113,7 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
 
 
 @pytest.mark.tier("all")
-def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
+def test_rotate_issues_a_new_token_and_revokes_the_old_one(both: Both) -> None:
     assert both.add("--name", "prod", "-y").code == 0
     old = both.token()
     result = both.argosy("rotate", "prod")
@@ -124,7 +124,7 @@ def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
 
 
 @pytest.mark.tier("all")
-def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: Both) -> None:
+def test_upsert_rotate_and_rm_revoke_the_previous_token(both: Both) -> None:
     both.clear()
     assert both.add("--name", "prod", "-y").code == 0 and len(both.made()) == 4
     first = both.token()
@@ -134,13 +134,13 @@ def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: 
     assert len(both.made()) == 4 and both.is_let_in(last := both.token())
     removed = both.argosy("rm", "prod", "-y")
     assert removed.code == 0 and "deleted on that cluster: ClusterRole argocd-manager-role, " in removed.err
-    assert both.add("--name", "prod", "-y").code == 0  # waits for what is collected
+    assert both.add("--name", "prod", "-y").code == 0  # waits for garbage collection
     assert not both.is_let_in(last) and both.is_let_in(both.token())
     both.until_made(4)
 
 
 @pytest.mark.tier("all")
-def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
+def test_rm_keeps_an_account_that_is_in_use_or_not_created_by_argosy(both: Both) -> None:
     both.clear()
     both.add("--name", "prod", "-y")
     marks = {"kubernetes.io/service-account.name": MANAGER}
@@ -159,7 +159,7 @@ def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Both) -> None:
+def test_rm_of_an_unreachable_cluster_prints_the_cleanup_commands(both: Both) -> None:
     claims = {"sub": f"system:serviceaccount:kube-system:{MANAGER}", "kubernetes.io": {"secret": {"name": "old"}}}
     config = {"bearerToken": f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"}
     metadata = {"name": "cluster-away", "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
@@ -172,7 +172,7 @@ def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Bot
 
 
 @pytest.mark.tier("all")
-def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None:
+def test_add_with_namespace_restricts_the_account_to_that_namespace(both: Both) -> None:
     both.clear()
     assert both.add("--name", "prod", "-y").code == 0 and both.is_let_in(both.token())
     result = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y", "--upsert")
@@ -182,12 +182,12 @@ def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None
     assert (secret["namespaces"], secret["clusterResources"], secret["project"]) == ("ml", "false", "team")
     assert not both.is_let_in(both.token())
     assert f"{both.far.address} (1 namespaces)" in both.argosy("list").out
-    removed = both.argosy("rm", "prod", "-y")  # nor may it clear itself away
+    removed = both.argosy("rm", "prod", "-y")  # the account may not delete its own objects either
     assert removed.code == 0 and "kubectl delete -n ml rolebinding/argocd-manager-role-binding" in removed.err
 
 
 @pytest.mark.tier("all")
-def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
+def test_add_replaces_a_different_cluster_only_with_upsert(both: Both) -> None:
     assert both.add("--name", "prod", "-y").code == 0
     token = both.token()
     same = both.add("--name", "prod", "-y")
@@ -200,7 +200,7 @@ def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) -> None:
+def test_add_reports_an_existing_cluster_that_rejects_its_token(both: Both) -> None:
     both.add("--name", "prod", "-y")
     for secret in both.far.request("GET", "/api/v1/namespaces/kube-system/secrets").json()["items"]:
         if secret["metadata"]["name"].startswith("argocd-manager-token-"):
@@ -210,7 +210,7 @@ def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) ->
     assert both.add("--name", "prod", "-y", "--upsert").code == 0 and both.is_let_in(both.token())
 
 
-def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
+def test_add_without_confirmation_adds_no_cluster(both: Both) -> None:
     result = both.add("--name", "prod")
     assert result.code == 2 and "pass -y" in result.err
     assert both.argosy("get", "prod").code == 2
@@ -222,7 +222,7 @@ def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
     pytest.param(("--label", "env=prod eu"), "a valid label must be", marks=pytest.mark.tier("all")),
     pytest.param(("--namespace", "nowhere"), "nowhere", marks=pytest.mark.tier("all")),
 ])  # fmt: skip
-def test_what_would_be_refused_here_makes_nothing_there(both: Both, flags: tuple[str, ...], says: str) -> None:
+def test_add_with_invalid_flags_creates_nothing_remotely(both: Both, flags: tuple[str, ...], says: str) -> None:
     both.clear()
     result = both.add("--name", "prod", "-y", *flags)
     assert result.code != 0 and says in result.err and "created" not in result.err
@@ -230,7 +230,7 @@ def test_what_would_be_refused_here_makes_nothing_there(both: Both, flags: tuple
 
 
 @pytest.mark.tier("all")
-def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
+def test_exec_credentials_store_no_token_and_cannot_be_rotated(both: Both) -> None:
     flags = ("--exec-command", "aws", "--exec-command-args", "eks", "--exec-command-env", "AWS_PROFILE=x")
     assert both.add("--name", "prod", *flags).code == 0
     config = json.loads(both.secret()["config"])
@@ -240,7 +240,7 @@ def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
 
 
 @pytest.mark.tier("all")
-def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None:
+def test_rm_lists_the_applications_of_the_cluster_before_it_asks_for_confirmation(both: Both) -> None:
     both.add("--name", "prod", "-y")
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
         both.near.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", load_definition(name))
@@ -255,7 +255,7 @@ def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None
 
 
 @pytest.mark.tier("all")
-def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) -> None:
+def test_cluster_secret_without_server_is_listed_as_failed(both: Both) -> None:
     metadata = {"name": "cluster-lost", "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
     both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": {"name": "lost", "server": ""}})
     (row,) = [line.split() for line in both.argosy("list").out.splitlines() if "lost" in line]
@@ -265,7 +265,7 @@ def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) ->
 
 
 @pytest.mark.tier("all")
-def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed(both: Both) -> None:
+def test_duplicate_cluster_names_are_refused_and_ambiguous_names_change_nothing(both: Both) -> None:
     kind = {"argocd.argoproj.io/secret-type": "cluster"}
     for name in ("one", "two"):
         values = {"name": "same", "server": f"https://{name}.example"}
@@ -286,7 +286,7 @@ def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed
 
 
 @pytest.mark.tier("all")
-def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both: Both) -> None:
+def test_set_changes_name_namespaces_labels_and_annotations_only(both: Both) -> None:
     both.add("--name", "first", "--namespace", "ml", "--shard", "3", "--label", "env=dev", "-y")
     before = both.secret()
     assert (before["shard"], before["namespaces"]) == ("3", "ml")
@@ -305,7 +305,7 @@ def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both:
 
 
 @pytest.mark.tier("all")
-def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both: Both) -> None:
+def test_kube_public_endpoint_uses_the_address_from_cluster_info(both: Both) -> None:
     result = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
     assert result.code == 0 and "no usable address in kube-public/cluster-info" in result.err
     assert both.secret()["server"] == both.far.address
@@ -323,7 +323,7 @@ def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both:
 
 
 @pytest.mark.tier("all")
-def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
+def test_unknown_cluster_or_context_gives_an_error_with_the_next_step(both: Both) -> None:
     advice = f"argosy --data-dir {both.near.folder} cluster list"
     for verb, *flags in (("get",), ("set", "--name", "x"), ("rm", "-y"), ("rotate",)):
         result = both.argosy(verb, "nowhere", *flags)

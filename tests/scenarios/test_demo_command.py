@@ -1,4 +1,4 @@
-"""`argosy demo`, as somebody types it: what they meet, what they change, what they break."""
+"""`argosy demo` as a user runs it: initial state, changes by push and sync, failure drills and shutdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CPU = "{.spec.predictor.model.resources.limits.cpu}"
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """As it is at first."""
+    """The demo in its initial state."""
     with demo(tmp_path_factory.mktemp("demo"), "--api-port", "0") as running:
         running.until(lambda: {name: running.words(name) for name in running.apps()} == AT_FIRST)
         yield running
@@ -36,14 +36,14 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture(scope="module")
 def work(shown: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone of its repository, to push from."""
+    """A clone of the demo's repository, to push from."""
     folder = tmp_path_factory.mktemp("work") / "llmops-demo"
     shown.git("clone", "-q", shown.where["repository"], str(folder))
     return folder
 
 
 def get(shown: Demo, path: str) -> dict[str, Any]:
-    """Without a process: this is asked again and again."""
+    """Read from the API server without a subprocess, because tests poll this."""
     answer = Endpoint.of_kubeconfig(Path(shown.where["kubeconfig"]).read_text()).request("GET", path)
     assert answer.code == 200, answer
     content: dict[str, Any] = answer.json()
@@ -67,7 +67,7 @@ def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
 
 
 @pytest.mark.tier("all")
-def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(shown: Demo) -> None:
+def test_initial_state_has_dev_synced_and_staging_one_field_behind(shown: Demo) -> None:
     assert len(shown.apps()["llmops-staging"]["status"]["history"]) == 2
     output = shown.argosy("app", "diff", "llmops-staging", code=1)
     assert re.search(r'spec\.predictor\.model\.resources\.limits\.cpu +"2" → "3"', output)
@@ -75,7 +75,7 @@ def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(
 
 
 @pytest.mark.tier("all")
-def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
+def test_demo_prints_its_addresses_and_commands_to_try(shown: Demo) -> None:
     assert shown.where["ready"] and shown.where["repository"] in shown.printed and shown.where["api"] in shown.printed
     assert f"export KUBECONFIG={shown.where['kubeconfig']} PATH=" in shown.printed
     for line in ("argosy app list", "argosy app diff llmops-staging", "argosy app sync llmops-staging"):
@@ -84,13 +84,13 @@ def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_demo_is_not_stopped_as_a_sandbox(shown: Demo) -> None:
+def test_sandbox_stop_refuses_to_stop_a_demo(shown: Demo) -> None:
     output = shown.argosy_said("sandbox", "stop", code=2)
     assert "a demo is running there, not a sandbox" in output and "argosy demo stop" in output
     assert shown.argosy("demo", "status")
 
 
-def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Demo, work: Path) -> None:
+def test_push_to_the_dev_overlay_changes_only_dev(shown: Demo, work: Path) -> None:
     before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
     push(shown, work, f"{OVERLAYS}/dev/kustomization.yaml", 'value: "500m"', 'value: "600m"')
     shown.until(lambda: resources_of_dev(shown)["requests"]["cpu"] == "600m")
@@ -99,7 +99,7 @@ def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Dem
 
 
 @pytest.mark.tier("all")
-def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
+def test_self_heal_reverts_a_live_edit_in_dev(shown: Demo) -> None:
     expected = resources_of_dev(shown)
     patch = '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
     shown.kubectl("patch", *DEV_MODEL, "--type", "merge", "-p", patch)
@@ -107,7 +107,7 @@ def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_after_a_sync_of_staging_the_table_is_that_of_the_guide(shown: Demo) -> None:
+def test_sync_of_staging_gives_the_table_of_the_guide(shown: Demo) -> None:
     shown.argosy("app", "sync", "llmops-staging")
     shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
     table = shown.kubectl("get", "applications", "-n", "openshift-gitops")
@@ -128,9 +128,7 @@ configMapGenerator:
 
 
 @pytest.mark.tier("all")
-def test_what_comes_and_goes_in_git_does_so_in_dev_and_elsewhere_only_by_a_sync_that_prunes(
-    shown: Demo, work: Path
-) -> None:
+def test_objects_follow_git_in_dev_but_in_staging_only_by_a_pruning_sync(shown: Demo, work: Path) -> None:
     def has_card(tier: str) -> bool:
         return "model-card" in shown.kubectl("get", "configmaps", "-n", f"llmops-{tier}", "-o", "name")
 
@@ -151,7 +149,7 @@ def test_what_comes_and_goes_in_git_does_so_in_dev_and_elsewhere_only_by_a_sync_
 
 
 @pytest.mark.tier("all")
-def test_an_earlier_version_is_listed_and_taken_back_but_not_where_syncs_are_automatic(shown: Demo) -> None:
+def test_history_and_rollback_work_in_staging_but_not_with_automated_sync(shown: Demo) -> None:
     history = shown.apps()["llmops-staging"]["status"]["history"]
     lines = shown.argosy("app", "history", "llmops-staging").splitlines()[1:]
     assert [line.split()[0] for line in lines] == [str(entry["id"]) for entry in history]
@@ -177,9 +175,9 @@ SIGNS = {
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("story", SIGNS)
-def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
+def test_failure_drill_changes_the_status_and_fix_undoes_it(shown: Demo, story: str) -> None:
     app, sync, health = SIGNS[story]
-    if shown.words(app) == ("OutOfSync", "Healthy"):  # as it is at first
+    if shown.words(app) == ("OutOfSync", "Healthy"):  # the initial state
         shown.argosy("app", "sync", app)
     shown.until(lambda: shown.words(app) == ("Synced", "Healthy"))
     assert "argosy demo fix" in shown.argosy("demo", "break", story)
@@ -191,7 +189,7 @@ def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_logs_that_the_health_guide_names_tell_of_a_broken_script_and_of_the_operator(shown: Demo) -> None:
+def test_logs_named_in_the_health_guide_show_the_lua_error_and_the_operator(shown: Demo) -> None:
     shown.argosy("demo", "break", "lua")
     try:
         shown.until(lambda: shown.words("llmops-dev")[1] == "Unknown")
@@ -208,7 +206,7 @@ def test_the_logs_that_the_health_guide_names_tell_of_a_broken_script_and_of_the
 
 
 @pytest.mark.tier("all")
-def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: Demo, work: Path) -> None:
+def test_failure_drill_undone_without_fix_is_no_longer_active(shown: Demo, work: Path) -> None:
     assert "failure drills" not in shown.argosy("demo", "status")
     shown.argosy("demo", "break", "image")
     shown.argosy("demo", "break", "drift")
@@ -226,7 +224,7 @@ def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: 
 
 
 @pytest.mark.tier("all")
-def test_ctrl_c_ends_it_and_leaves_nothing_behind(
+def test_ctrl_c_stops_the_demo_and_leaves_no_files_but_its_lock(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     with demo(tmp_path / "home", "--api-port", "0", "--no-engine") as running:
@@ -242,13 +240,13 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(
         running.end(signal.SIGINT)
         record_property("seconds until it ended", time.monotonic() - began)
         assert running.process.returncode == 0
-        ignored_paths = (running.log, running.home / ".kube")  # this test's, and kubectl's own cache
+        ignored_paths = (running.log, running.home / ".kube")  # this test's log, and kubectl's cache
         files = [file for file in running.home.rglob("*") if file.is_file()]
         assert [file for file in files if not any(map(file.is_relative_to, ignored_paths))] == [folder / "lock"]
         assert "not running" in running.argosy("demo", "status", code=1)
 
 
 @pytest.mark.tier("all")
-def test_a_second_engine_waits_while_the_demo_has_its_own(shown: Demo) -> None:
+def test_demo_engine_holds_the_controller_lease(shown: Demo) -> None:
     lease = ("lease/argosy-application-controller", "-n", "openshift-gitops")
     assert shown.kubectl("get", *lease, "-o", "jsonpath={.spec.holderIdentity}") == "argosy-demo"

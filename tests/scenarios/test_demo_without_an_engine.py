@@ -1,4 +1,4 @@
-"""`argosy demo --no-engine`, as beside an Argo CD: what prepares a cluster works the same, and no status is written."""
+"""`argosy demo --no-engine`, as next to an Argo CD: setup commands work the same, and no status is written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def delivering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def steps(output: str) -> list[str]:
-    """What was found and done: no addresses, and no table of Applications, whose words an engine gives."""
+    """Return the lines on checks and steps, without addresses and the Application table, which needs an engine."""
     return [
         re.sub(r"https?://\S+", "URL", line) for line in output.splitlines() if re.match(r"[✓✗⚠]|Step|  \w+\.\w", line)
     ]
@@ -47,14 +47,14 @@ COMMANDS = (
 
 
 def test_setup_and_health_give_the_same_results_with_an_engine_and_without(alone: Demo, delivering: Demo) -> None:
-    alone.argosy(*COMMANDS[0])  # the namespaces: an engine has made some of them by now
+    alone.argosy(*COMMANDS[0])  # creates the namespaces; an engine has already created some of them
     delivering.argosy(*COMMANDS[0])
     for command in COMMANDS:
         without, beside = (steps(running_demo.argosy(*command)) for running_demo in (alone, delivering))
         assert without == beside != [], command
 
 
-def test_a_new_repository_and_a_generated_job_are_the_same(alone: Demo, delivering: Demo, tmp_path: Path) -> None:
+def test_init_and_generate_do_not_depend_on_an_engine(alone: Demo, delivering: Demo, tmp_path: Path) -> None:
     files: list[dict[str, bytes]] = []
     for number, running_demo in enumerate((alone, delivering)):
         folder = tmp_path / str(number) / "new"
@@ -67,7 +67,7 @@ def test_a_new_repository_and_a_generated_job_are_the_same(alone: Demo, deliveri
     assert alone.argosy(*job) == delivering.argosy(*job) != ""
 
 
-def test_nothing_writes_a_status_of_an_application(alone: Demo) -> None:
+def test_no_application_status_is_written_without_an_engine(alone: Demo) -> None:
     for command in COMMANDS:
         alone.argosy(*command)
     assert {name: app.get("status") for name, app in alone.apps().items()} == dict.fromkeys(alone.apps())

@@ -1,4 +1,4 @@
-"""`argosy doctor` beside an engine: what it finds of Applications, what it leaves alone, and what it puts right."""
+"""`argosy doctor` with an engine: findings for Applications, and what `--fix` changes and leaves unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
         "argosy.features.doctor.service.MIN_PROOF_SECONDS", HANG_SECONDS
-    )  # a busy machine is no finding
+    )  # a busy machine must not cause a finding
     async with scene(tmp_path) as opened_scene:
         opened_scene.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         opened_scene.repository._git("branch", "old")
@@ -52,7 +52,7 @@ async def diagnosed(desk: Scene, *words: str, code: int) -> dict[str, Any]:
 
 
 async def scaled(desk: Scene) -> None:
-    """A controller writes over a field that Git has."""
+    """Let another controller overwrite a field that is set in Git."""
     await desk.cluster.patch(SETTINGS, {"data": {"a": "scaled"}}, manager="scaler")
     await desk.settled()
 
@@ -66,7 +66,7 @@ async def versions(desk: Scene) -> dict[str, str]:
 
 
 @pytest.mark.tier("all")
-async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(desk: Scene) -> None:
+async def test_healthy_installation_gives_no_findings_and_no_writes(desk: Scene) -> None:
     await desk.settled()
     before = await versions(desk)
     result = await desk.argosy("doctor")
@@ -81,7 +81,7 @@ async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(de
     assert await versions(desk) == before
 
 
-async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk: Scene) -> None:
+async def test_each_application_gets_a_cause_and_a_remedy_and_all_get_a_score(desk: Scene) -> None:
     desk.repository.push({"later/settings.yaml": {**config_map(b="1"), "metadata": {"name": "later"}}})
     old = {"repoURL": desk.repository.url, "path": "later", "targetRevision": "old"}
     await desk.deliver("stale", source=old)
@@ -115,7 +115,7 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
 
 
 @pytest.mark.tier("all")
-async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the_same(desk: Scene) -> None:
+async def test_manual_drift_without_automated_sync_is_a_warning_in_doctor_and_explain(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
     await desk.settled()
     (finding,) = (await diagnosed(desk, code=1))["findings"]
@@ -128,7 +128,7 @@ async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the
 
 
 @pytest.mark.tier("all")
-async def test_a_score_says_whom_it_leaves_out_and_why(desk: Scene) -> None:
+async def test_score_names_the_application_it_leaves_out_and_why(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
     there = {"server": "https://kubernetes.default.svc", "namespace": "nowhere"}
     await desk.deliver("later", destination=there)
@@ -139,7 +139,7 @@ async def test_a_score_says_whom_it_leaves_out_and_why(desk: Scene) -> None:
     assert "  without later: a sync cannot be rehearsed: ConfigMap/settings: namespace nowhere or" in result.out
 
 
-async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_finds_nothing(desk: Scene) -> None:
+async def test_fix_needs_confirmation_and_a_second_run_finds_nothing(desk: Scene) -> None:
     await scaled(desk)
     result = await desk.argosy("doctor", "--fix")
     assert result.code == 2 and "no terminal for the confirmation" in result.err
@@ -154,7 +154,7 @@ async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_fin
 
 
 @pytest.mark.tier("all")
-async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk: Scene) -> None:
+async def test_fix_does_not_change_an_application_managed_by_another_application(desk: Scene) -> None:
     await desk.annotate(tracking_id="root:argoproj.io/Application:argocd/models")
     await scaled(desk)
     result = await desk.argosy("doctor", "--fix", "-y")
@@ -164,7 +164,7 @@ async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk
 
 
 @pytest.mark.tier("all")
-async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk: Scene) -> None:
+async def test_fix_does_not_change_an_application_with_an_owner_reference(desk: Scene) -> None:
     maker = await desk.cluster.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fleet", "namespace": CONTROL}}
     )
@@ -178,7 +178,7 @@ async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk
 
 
 @pytest.mark.tier("all")
-async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_align_reports_an_unreadable_object(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scaled(desk)
 
     async def refused(reader: ApplicationReader, key: ResourceKey) -> None:
@@ -191,8 +191,8 @@ async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkey
 
 
 @pytest.mark.tier("all")
-async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk: Scene) -> None:
-    """Objects of the same names live here, and say nothing of it."""
+async def test_application_with_an_unknown_cluster_or_project_is_not_compared(desk: Scene) -> None:
+    """The local cluster has objects of the same names, which must not be used."""
     destination = {"server": "https://elsewhere.example:6443", "namespace": "ml"}
     await desk.deliver("away", destination=destination)
     await desk.until_condition("InvalidSpecError", "away")
@@ -213,7 +213,7 @@ async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk
 
 
 @pytest.mark.tier("all")
-async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene) -> None:
+async def test_blocked_sync_wave_is_reported_with_its_hook(desk: Scene) -> None:
     desk.repository.push({"app/migrate.yaml": JOB, "app/settings.yaml": config_map(a="two")})
     await desk.settled()
     await desk.sync()
@@ -228,7 +228,7 @@ async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene)
 
 
 @pytest.mark.tier("all")
-async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk: Scene) -> None:
+async def test_explain_application_shows_difference_cause_fix_and_proof(desk: Scene) -> None:
     await scaled(desk)
     result = await desk.argosy("explain", "application/models")
     lines = [line.strip() for line in result.out.splitlines()]
@@ -250,9 +250,7 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
 
 
 @pytest.mark.tier("all")
-async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_of_the_secret(
-    desk: Scene, tmp_path: Path
-) -> None:
+async def test_rejected_git_credentials_are_reported_with_the_secret_name(desk: Scene, tmp_path: Path) -> None:
     with git_host(tmp_path) as host:
         host.wanted = "Basic nobody-knows"
         await desk.configure({"source.protocols": "https, ssh, http"}, "argosy-cm")
@@ -271,7 +269,7 @@ async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_o
 
 
 @pytest.mark.tier("all")
-async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk: Scene) -> None:
+async def test_app_of_apps_on_another_branch_is_reported_as_stale(desk: Scene) -> None:
     child = json.loads(json.dumps(await desk.app()))
     manifest = {"apiVersion": child["apiVersion"], "kind": child["kind"], "spec": child["spec"]}
     metadata = {"name": "child", "namespace": CONTROL}
@@ -290,7 +288,7 @@ async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk
 
 
 @pytest.mark.tier("all")
-async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scene) -> None:
+async def test_applications_of_the_same_name_are_distinguished_by_namespace(desk: Scene) -> None:
     await scaled(desk)
     other = {**await desk.app(), "metadata": {"name": "models", "namespace": "ml"}}
     other.pop("status")
@@ -307,14 +305,14 @@ async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scen
 
 
 @pytest.mark.tier("all")
-async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:
+async def test_unknown_application_and_invalid_flags_exit_2(desk: Scene) -> None:
     result = await desk.argosy("doctor", "nobody")
     assert result.code == 2 and "Application 'nobody' not found" in result.err
     assert (await desk.argosy("doctor", "-y")).code == 2
     assert (await desk.argosy("doctor", "--match", "(")).code == 2
 
 
-async def test_windows_and_denials_of_a_project_are_found(desk: Scene) -> None:
+async def test_bad_sync_windows_and_source_denials_of_a_project_are_reported(desk: Scene) -> None:
     malformed = {"kind": "deny", "schedule": "0 8 * * *", "duration": "an hour", "clusters": ["nowhere"]}
     always = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["models"]}
     spec = {

@@ -1,4 +1,4 @@
-"""A delivery while the time of day is set forward and back: it comes to its end, and none is held for days."""
+"""A sync with a wave delay completes although the wall clock is set forward or back meanwhile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_wave(name: str, wave: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("jump", [-30 * DAY, -3600.0, 3600.0, 30 * DAY])
-async def test_the_pause_between_waves_ends_however_the_clock_is_set(room: Room, jump: float) -> None:
+async def test_wave_delay_ends_after_a_wall_clock_jump(room: Room, jump: float) -> None:
     await room.configure({"sync.waveDelay": "60"}, "argosy-cm")
     room.clock.leap(60 * DAY)
     room.repository.push({"app/a.yaml": in_wave("first", 0), "app/b.yaml": in_wave("second", 1)})

@@ -1,4 +1,4 @@
-"""`argosy explain KIND/NAME [FIELD]`: why an object or a field is as it is."""
+"""`argosy explain KIND/NAME [FIELD]`: causes of the state of an object or a field."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ DEPLOYMENT: Manifest = {
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One event loop for all tests of this file: most share a desk."""
+    """One event loop for all tests of this file, because most share an installation."""
     return "asyncio"
 
 
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    """For a test that changes something."""
+    """An installation for a test that changes it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     async with synced(tmp_path) as opened_scene:
         yield opened_scene
@@ -50,7 +50,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 @pytest.fixture(scope="module")
 async def looked_at(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """For tests that only ask."""
+    """An installation that read-only tests share."""
     folder = tmp_path_factory.mktemp("explained")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
@@ -79,14 +79,14 @@ async def data(desk: Scene, *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.tier("all")
-async def test_an_object_that_lives_as_git_asks_is_told_so(looked_at: Scene) -> None:
+async def test_object_in_sync_is_explained_without_differences(looked_at: Scene) -> None:
     result = await looked_at.argosy("explain", "cm/settings")
     assert result.code == 0, result.err
     assert result.out.splitlines()[0].startswith("ConfigMap/settings -n ml of models: ") and "Synced" in result.out
     assert "no differences: the live object matches Git" in result.out
 
 
-async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk: Scene) -> None:
+async def test_differing_field_gets_its_cause_source_line_and_next_command(desk: Scene) -> None:
     commit = desk.repository.push({"app/settings.yaml": config_map(a="two")}, "Raise a")
     result = await desk.argosy("explain", "configmap/settings")
     lines = [line.strip() for line in result.out.splitlines()]
@@ -96,7 +96,7 @@ async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk
     assert "next     argosy app sync models" in lines
 
 
-async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(looked_at: Scene) -> None:
+async def test_field_without_difference_gets_its_source_line(looked_at: Scene) -> None:
     path = '.spec.template.spec.containers[name="proxy"].image'
     fields = (await data(looked_at, "deploy/predictor", path))["fields"]
     (field,) = fields
@@ -109,7 +109,7 @@ async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(l
 
 
 @pytest.mark.tier("all")
-async def test_a_line_is_found_though_the_list_lives_in_another_order(desk: Scene) -> None:
+async def test_source_line_is_found_if_the_live_list_has_another_order(desk: Scene) -> None:
     turned = json.loads(json.dumps(DEPLOYMENT))
     containers = turned["spec"]["template"]["spec"]["containers"]
     containers.reverse()
@@ -122,7 +122,7 @@ async def test_a_line_is_found_though_the_list_lives_in_another_order(desk: Scen
 
 
 @pytest.mark.tier("all")
-async def test_a_default_is_told_from_what_somebody_set(desk: Scene) -> None:
+async def test_default_is_distinguished_from_a_value_of_another_manager(desk: Scene) -> None:
     (default,) = (await data(desk, "deploy/predictor", ".spec.revisionHistoryLimit"))["fields"]
     assert default["cause"]["kind"] == "Defaulting"
     await desk.cluster.patch(PREDICTOR, {"spec": {"replicas": 3}}, manager="scaler")
@@ -130,13 +130,13 @@ async def test_a_default_is_told_from_what_somebody_set(desk: Scene) -> None:
     assert (field["cause"]["kind"], field["manager"], field["differs"]) == ("OtherController", "scaler", False)
 
 
-async def test_a_field_that_is_not_there_is_answered_with_those_that_are(looked_at: Scene) -> None:
+async def test_unknown_field_gets_a_suggestion(looked_at: Scene) -> None:
     result = await looked_at.argosy("explain", "deploy/predictor", ".spec.replica")
     assert result.code == 2 and "did you mean replicas?" in result.err, result
 
 
 @pytest.mark.tier("all")
-async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -> None:
+async def test_object_of_no_application_is_an_error_that_names_its_owner(desk: Scene) -> None:
     owner = await desk.get("apps/Deployment", "predictor") or {}
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
     metadata = {"name": "predictor-1", "namespace": "ml", "ownerReferences": [reference]}
@@ -150,13 +150,13 @@ async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -
 @pytest.mark.parametrize(
     "words", ["settings", "deploy web", "cm/", "cm/settings a..b", "nonsense/x", "cm/settings --app no"]
 )
-async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(looked_at: Scene, words: str) -> None:
+async def test_invalid_arguments_exit_2_with_a_next_step(looked_at: Scene, words: str) -> None:
     result = await looked_at.argosy("explain", *words.split())
     assert result.code == 2 and "next: " in result.err, result
 
 
 @pytest.mark.tier("all")
-async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_name(looked_at: Scene) -> None:
+async def test_application_name_alone_and_kind_before_name_are_accepted(looked_at: Scene) -> None:
     whole = await looked_at.argosy("explain", "application/models")
     assert whole.code == 0 and (await looked_at.argosy("explain", "models")).out == whole.out
     assert (await looked_at.argosy("explain", "Application", "models")).out == whole.out
@@ -171,7 +171,7 @@ async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_n
 
 
 @pytest.mark.tier("all")
-async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: Scene) -> None:
+async def test_path_that_only_the_default_branch_has_means_a_stale_branch(desk: Scene) -> None:
     desk.repository._git("branch", "stage1-complete")
     desk.repository.push({"later/settings.yaml": config_map(a="one")})
     result = await desk.argosy("app", "set", "models", "--revision", "stage1-complete", "--path", "later")
@@ -182,7 +182,7 @@ async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: S
 
 
 @pytest.mark.tier("all")
-async def test_a_branch_that_is_gone_is_stale_too_and_the_diff_says_so(desk: Scene) -> None:
+async def test_missing_branch_is_a_stale_branch_in_explain_and_diff(desk: Scene) -> None:
     result = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
     assert result.code == 0, result.err
     assert (await data(desk, "cm/settings"))["cause"]["kind"] == "StaleBranch"
@@ -191,7 +191,7 @@ async def test_a_branch_that_is_gone_is_stale_too_and_the_diff_says_so(desk: Sce
     assert "next: argosy app set models --revision main" in diff_result.err
 
 
-async def test_a_secret_is_explained_without_its_values(desk: Scene) -> None:
+async def test_secret_is_explained_without_its_values(desk: Scene) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"key": "hunter2"}}
     desk.repository.push({"app/token.yaml": secret})
     assert (await desk.argosy("app", "sync", "models", "--timeout", HANG)).code == 0

@@ -1,8 +1,8 @@
-"""A newcomer's first five minutes, in a real terminal and a real browser, row by row; the score is printed at the end.
+"""A newcomer's first five minutes in a real terminal and a real browser, row by row; the score is printed at the end.
 
-Each row gets 2 points as written, 1 with friction, 0 where it fails. Seconds are told beside their budget; on a machine
-that runs other tests they decide nothing. Without a Chromium the browser's row is not played, and the others look at
-their terminal alone.
+Each row gets 2 points as specified, 1 with friction, 0 if it fails. Seconds are shown next to their budget; they decide
+nothing, because the machine may run other tests. Without Chromium the browser row is skipped, and the other rows check
+only the terminal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ for library in ("nbclient", "nbformat", "ipykernel"):
 
 pytestmark = pytest.mark.tier("all")
 STAGING, MODEL = "llmops-staging", "staging-qwen25-05b-instruct"
-SHIPPED = 0.9  # of all points, and no row without any
+SHIPPED = 0.9  # share of all points; also, no row may have 0 points
 NOTEBOOK = {
     "parameters": "alpha = 0.5",
     "fit": "loss = float('nan') if alpha > 0.5 else 0.1",
@@ -52,7 +52,7 @@ def look_at_the_page(visitor: Visitor, look: Look) -> None:
     look.shows(visitor.browser.row(tab, STAGING), "OutOfSync.*differ")
     look.shows(visitor.browser.row(tab, "llmops-production"), "OutOfSync.*Missing.*never synced")
     assert "password" not in tab.content().lower()
-    tab.evaluate("window.isTheSame = true")  # gone with the next load of the page
+    tab.evaluate("window.isTheSame = true")  # lost when the page is loaded again
 
 
 def list_applications(visitor: Visitor, look: Look) -> None:
@@ -117,7 +117,7 @@ def run_a_notebook(visitor: Visitor, look: Look) -> None:
 
 
 def _notebooks(visitor: Visitor, look: Look) -> str:
-    """Those that the demo names; else one that a visitor brings."""
+    """Return the notebook folder that the demo names; otherwise create one of the visitor's own."""
     named = re.search(r"argosy notebook run (\S+)/train\.ipynb", visitor.printed)
     if named:
         return named[1]
@@ -162,13 +162,13 @@ def preview_a_change(visitor: Visitor, look: Look) -> None:
 def plan_a_promotion(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type("argosy promote plan --to staging"))
     look.shows(text, r"^promote r\d+ \([0-9a-f]{7}\) to staging, from dev", r"^moves:", r"^ +[✔✖] check ")
-    look.wants(text, word_of_what_stays=r"^stays as it is in staging: (?s:.{0,400}?)memory")  # over several lines
+    look.wants(text, word_of_what_stays=r"^stays as it is in staging: (?s:.{0,400}?)memory")  # may span several lines
     onwards = visitor.type("argosy promote plan --to production").text
     look.wants(onwards, word_of_who_can_approve=r"✖ approval .*can open it")
 
 
 def look_at_a_cluster(visitor: Visitor, look: Look) -> None:
-    """The demo's, by a kubeconfig that knows it as a cluster of somebody's."""
+    """Run doctor on the demo, through a kubeconfig in which it looks like the visitor's own cluster."""
     before = _applications(visitor)
     kubeconfig = re.search(r"KUBECONFIG=(\S+)", visitor.printed)
     assert kubeconfig is not None
@@ -230,12 +230,12 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
 
 
 @pytest.mark.parametrize("step", PLAYED)
-def test_the_row_works(visit: Visit, step: str) -> None:
+def test_row_gets_at_least_one_point(visit: Visit, step: str) -> None:
     mark = visit.mark(step)
     assert mark.points > 0, mark.failure
 
 
-def test_the_first_five_minutes_have_nine_of_ten_points(visit: Visit, capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_five_minutes_get_90_percent_of_the_points(visit: Visit, capsys: pytest.CaptureFixture[str]) -> None:
     for step in PLAYED:
         visit.mark(step)
     with capsys.disabled():

@@ -1,4 +1,4 @@
-"""`argosy generate …` as it is typed: what it prints is what a cluster takes and what a Job runs."""
+"""`argosy generate` from the command line: a cluster accepts its output, and the scripts of its Jobs run."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ def documents(*words: str) -> list[Any]:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def test_yaml_and_json_say_the_same() -> None:
+def test_yaml_and_json_output_are_equal() -> None:
     for words in ([*IMAGE, "--with-rbac"], NOTEBOOK):
         listing = json.loads(typed(*words, "-o", "json").stdout)
         assert (listing["kind"], listing["items"]) == ("List", documents(*words))
 
 
-def test_negative_waves_can_be_typed() -> None:
+def test_negative_sync_wave_is_accepted() -> None:
     job = documents(*IMAGE, "--sync-wave", "-7")[-1]
     assert job["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "-7"
 
 
-def test_somebody_who_brings_an_own_account_is_told_what_it_must_be_allowed() -> None:
+def test_own_service_account_gets_a_note_on_required_permissions() -> None:
     done = typed(*IMAGE, "--service-account", "builder")
     assert "builder" in done.stderr
     assert "imagestreamtags" in done.stderr
     assert typed(*IMAGE, "--with-rbac").stderr == ""
 
 
-def test_a_notebook_that_does_not_come_first_is_refused_with_what_to_do() -> None:
+def test_notebook_in_a_later_wave_is_refused_with_a_next_step() -> None:
     done = typed(*NOTEBOOK, "--block-wave", "2", "--notebook-wave", "3")
     assert (done.returncode, done.stdout) == (2, "")
     assert "next: put the notebook into an earlier wave" in done.stderr
 
 
-def test_a_cluster_takes_what_is_generated(shared: Sandbox, needs_kubectl: None) -> None:
+def test_cluster_accepts_the_generated_manifests(shared: Sandbox, needs_kubectl: None) -> None:
     for words in ([*IMAGE, "--with-rbac", "--auto-start"], NOTEBOOK):
         kubectl = [KUBECTL, "--kubeconfig", shared.kubeconfig, "apply", "-f", "-"]
         done = subprocess.run(kubectl, input=typed(*words).stdout, capture_output=True, text=True, check=False)
@@ -63,7 +63,7 @@ def test_a_cluster_takes_what_is_generated(shared: Sandbox, needs_kubectl: None)
 
 
 def run_script(words: list[str], sandbox: Sandbox, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The script of the Job, with the real kubectl in the place of the image's client."""
+    """Run the script of the Job with the real kubectl instead of the client of the image."""
     for name in ("kubectl", "oc"):
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(KUBECTL)
@@ -75,7 +75,7 @@ def run_script(words: list[str], sandbox: Sandbox, folder: Path) -> subprocess.C
 
 
 def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
-    """A kind without a schema; the path of its collection in namespace default."""
+    """Create a CRD without a schema; return the path of its collection in namespace default."""
     plural = kind.lower() + "s"
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     versions = [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": free}}]
@@ -95,7 +95,7 @@ def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
 
 @pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)])
 @pytest.mark.tier("all")
-def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
+def test_wait_for_notebook_script_exits_by_the_notebook_phase(
     shared: Sandbox, tmp_path: Path, needs_kubectl: None, phase: str, code: int
 ) -> None:
     path = define(shared, GROUP, "NotebookValidationJob", "v1alpha1")
@@ -113,7 +113,7 @@ def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
 
 
 @pytest.mark.tier("all")
-def test_the_script_reads_builds_as_they_are_in_a_cluster(shared: Sandbox, tmp_path: Path, needs_kubectl: None) -> None:
+def test_image_script_reports_missing_and_failed_builds(shared: Sandbox, tmp_path: Path, needs_kubectl: None) -> None:
     define(shared, "image.openshift.io", "ImageStreamTag")
     path = define(shared, "build.openshift.io", "Build")
     without = run_script([*IMAGE, "--timeout", "1", "--interval", "1"], shared, tmp_path)

@@ -1,6 +1,6 @@
-"""The shell blocks of the guides, typed as they stand at one running demo, in the order of their pages.
+"""The shell blocks of the guides, run as written against one demo, in the order of their pages.
 
-`make test` types the quick start, `make test-all` every page.
+`make test` runs the quick start, `make test-all` every page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ oc patch configmap argosy-cm -n openshift-gitops --type merge -p '{{"data":{{"so
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """At a demo whose repository also stands for the one that readers are told to make at GitHub."""
+    """A reader at a demo whose repository also stands in for the one that the guides let readers create at GitHub."""
     with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0") as running_demo:
         guide_reader = Reader(running_demo)
         guide_reader.places[""] = guide_reader.home
@@ -42,14 +42,14 @@ def text_of(block: Block) -> str:
 
 
 class Session:
-    """A reader who types each block once, and no block before those that stand above it on its page."""
+    """Runs each block once, after the blocks above it on its page."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._results: dict[str, tuple[Typed, Typed, Typed]] = {}
 
     def typed(self, block: Block) -> tuple[Typed, Typed, Typed]:
-        """What others did before it, the block itself, and whether what it promises came true."""
+        """Return the results of the preparation by others, of the block, and of the check of its promise."""
         for earlier_block in TYPED[: TYPED.index(block) + 1]:
             if earlier_block.page == block.page and earlier_block.id not in self._results:
                 self._results[earlier_block.id] = self._type(earlier_block)
@@ -86,7 +86,7 @@ def test_a_block_does_what_its_page_says(session: Session, block: Block) -> None
     assert then.failed == [], typed.out
 
 
-def test_every_block_of_a_page_has_a_verdict_and_a_row() -> None:
+def test_every_block_of_a_page_is_listed_and_has_a_row() -> None:
     for page in dict.fromkeys(block.page for block in BLOCKS):
         listed_texts = [text_of(block) for block in BLOCKS if block.page == page]
         assert listed_texts == blocks_of(page), f"{page}: the blocks and the list of them differ"

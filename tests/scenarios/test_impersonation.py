@@ -1,4 +1,4 @@
-"""Syncs that act as the service account of their project, on a server that enforces RBAC."""
+"""Syncs that impersonate the service account of their project, on a server that enforces RBAC."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def room(tmp_path: Path) -> AsyncIterator[Room]:
 
 
 async def allow(room: Room, verbs: list[str], resources: tuple[str, ...] = ("configmaps",)) -> None:
-    """The account, and what it may do in namespace ml."""
+    """Create the service account and its permissions in namespace ml."""
     api, meta = "rbac.authorization.k8s.io/v1", {"name": "deployer", "namespace": "ml"}
     subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": "ml"}
     rule = {"apiGroups": ["", "batch"], "resources": list(resources), "verbs": verbs}
@@ -43,7 +43,7 @@ async def allow(room: Room, verbs: list[str], resources: tuple[str, ...] = ("con
 
 
 async def grant(room: Room, verbs: list[str], *resources: str) -> None:
-    """Other rights than before."""
+    """Replace the permissions of the service account."""
     role = await room.get("rbac.authorization.k8s.io/Role", "deployer")
     assert role
     rule = {"apiGroups": ["", "batch"], "resources": list(resources), "verbs": verbs}
@@ -55,7 +55,7 @@ async def change_project(room: Room, **spec: Any) -> None:
 
 
 def is_running(status: dict[str, Any]) -> bool:
-    """Whether a hook runs."""
+    """True if a hook is running."""
     results = status["operationState"]["syncResult"]["resources"]
     return any(result.get("hookType") and result["hookPhase"] == "Running" for result in results)
 
@@ -78,7 +78,7 @@ def state(app: dict[str, Any]) -> dict[str, Any]:
     return operation_state
 
 
-async def test_a_sync_has_the_rights_of_the_account_and_no_others(room: Room) -> None:
+async def test_sync_has_only_the_permissions_of_the_service_account(room: Room) -> None:
     await allow(room, [*READ, *WRITE])
     await room.project(destinationServiceAccounts=[ACCOUNT])
     room.repository.push({"app/a.yaml": config_map(value="1")})
@@ -97,7 +97,7 @@ async def test_a_sync_has_the_rights_of_the_account_and_no_others(room: Room) ->
 
 
 @pytest.mark.tier("all")
-async def test_hooks_act_as_the_account(room: Room) -> None:
+async def test_hooks_run_as_the_service_account(room: Room) -> None:
     await allow(room, [*READ, *WRITE])
     await room.project(destinationServiceAccounts=[ACCOUNT])
     room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
@@ -113,7 +113,7 @@ async def test_hooks_act_as_the_account(room: Room) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_sync_without_the_rights_to_read_is_not_retried(room: Room) -> None:
+async def test_sync_without_read_permission_is_not_retried(room: Room) -> None:
     await allow(room, WRITE, ("configmaps", "jobs"))
     await room.project(destinationServiceAccounts=[ACCOUNT])
     room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
@@ -128,7 +128,7 @@ async def test_a_sync_without_the_rights_to_read_is_not_retried(room: Room) -> N
     "change",
     ["the entry is removed", in_test_all("impersonation is enabled"), in_test_all("with server-side diff")],
 )
-async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(room: Room, change: str) -> None:
+async def test_terminated_sync_waits_for_an_account_to_delete_its_hooks(room: Room, change: str) -> None:
     if change == "impersonation is enabled":
         await room.configure({"application.sync.impersonation.enabled": "false"})
     await allow(room, [*READ, *WRITE, "delete"], ("configmaps", "jobs"))
@@ -155,7 +155,7 @@ async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(r
 
 
 @pytest.mark.tier("all")
-async def test_prune_and_deletion_act_as_the_account(room: Room) -> None:
+async def test_prune_and_deletion_run_as_the_service_account(room: Room) -> None:
     await allow(room, [*READ, *WRITE])
     await room.project(destinationServiceAccounts=[ACCOUNT])
     room.repository.push({"app/a.yaml": config_map(value="1"), "app/b.yaml": config_map("other", value="1")})
@@ -176,7 +176,7 @@ async def test_prune_and_deletion_act_as_the_account(room: Room) -> None:
     assert await room.get("ConfigMap", "settings") is None and await room.get("ConfigMap", "other") is None
 
 
-async def test_without_a_matching_account_nothing_is_changed(room: Room) -> None:
+async def test_sync_and_deletion_without_a_matching_account_change_nothing(room: Room) -> None:
     await room.project(destinationServiceAccounts=[{**ACCOUNT, "namespace": "other"}])
     room.repository.push({"app/a.yaml": config_map(value="1")})
     await room.deliver(project="team", metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
@@ -193,7 +193,7 @@ async def test_without_a_matching_account_nothing_is_changed(room: Room) -> None
     assert await room.get("ConfigMap", "settings")
 
 
-async def test_a_server_side_diff_acts_as_the_account(room: Room) -> None:
+async def test_server_side_diff_needs_a_matching_service_account(room: Room) -> None:
     await room.project(destinationServiceAccounts=[{**ACCOUNT, "namespace": "other"}])
     room.repository.push({"app/a.yaml": config_map(value="1")})
     await room.cluster.create({**config_map(value="0"), "metadata": {"name": "settings", "namespace": "ml"}})

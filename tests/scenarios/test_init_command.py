@@ -1,4 +1,4 @@
-"""`argosy init DIR` as it is typed, with a real Git in a home of its own."""
+"""`argosy init DIR` from the command line, with a real Git and a home folder of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def git(home: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def test_init_makes_a_committed_repository_and_says_what_to_type_next(home: Path) -> None:
+def test_init_creates_a_committed_repository_and_prints_next_commands(home: Path) -> None:
     done = typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
     assert (done.returncode, done.stderr) == (0, "")
     repository = home / "models"
@@ -50,7 +50,7 @@ def test_init_makes_a_committed_repository_and_says_what_to_type_next(home: Path
 
 
 @pytest.mark.tier("all")
-def test_without_an_address_the_placeholder_is_pointed_out(home: Path) -> None:
+def test_init_without_repo_url_points_out_the_placeholder(home: Path) -> None:
     last = typed(home, "models").stdout.splitlines()[-1]
     command = last.partition("#")[0].split()
     assert command[:3] == ["git", "grep", "-l"]
@@ -59,7 +59,7 @@ def test_without_an_address_the_placeholder_is_pointed_out(home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_who_has_no_identity_gets_a_neutral_one_and_who_has_one_keeps_it(home: Path) -> None:
+def test_commit_uses_the_git_identity_or_else_a_neutral_one(home: Path) -> None:
     typed(home, "nobody")
     assert git(home / "nobody", "log", "--format=%an <%ae>") == "argosy <argosy@localhost>"
     (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.com\n")
@@ -74,7 +74,7 @@ def test_no_commit_leaves_the_first_commit_to_the_user(home: Path) -> None:
     assert "?? argosy.yaml" in git(home / "models", "status", "--porcelain").splitlines()
 
 
-def test_an_empty_folder_that_one_stands_in_is_filled_and_stays_the_same(home: Path) -> None:
+def test_init_fills_the_empty_current_folder_in_place(home: Path) -> None:
     here = home / "here"
     here.mkdir()
     before = here.stat().st_ino
@@ -88,7 +88,7 @@ def test_an_empty_folder_that_one_stands_in_is_filled_and_stays_the_same(home: P
 @pytest.mark.parametrize(
     ("left", "said"), [("notes.txt", "is not empty"), (".git/HEAD", "a Git repository exists already")]
 )
-def test_a_folder_of_somebody_else_is_left_alone(home: Path, left: str, said: str) -> None:
+def test_init_refuses_a_folder_with_content_and_keeps_it(home: Path, left: str, said: str) -> None:
     file = home / "models" / left
     file.parent.mkdir(parents=True)
     file.write_text("mine")
@@ -100,7 +100,7 @@ def test_a_folder_of_somebody_else_is_left_alone(home: Path, left: str, said: st
 
 
 @pytest.mark.tier("all")
-def test_a_file_in_the_way_is_named(home: Path) -> None:
+def test_init_refuses_a_path_that_is_a_file_or_link(home: Path) -> None:
     (home / "file").write_text("mine")
     (home / "link").symlink_to("nowhere")
     for name in ("file", "link"):
@@ -111,12 +111,12 @@ def test_a_file_in_the_way_is_named(home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_folders_above_the_new_one_are_made(home: Path) -> None:
+def test_init_creates_parent_folders(home: Path) -> None:
     assert typed(home, "teams/ours/models").returncode == 0
     assert git(home / "teams/ours/models", "status", "--porcelain") == ""
 
 
-def test_without_git_it_says_what_to_install(home: Path) -> None:
+def test_init_without_git_exits_3_with_a_next_step(home: Path) -> None:
     empty = home / "bin"
     empty.mkdir()
     done = typed(home, "models", PATH=str(empty))
@@ -126,7 +126,7 @@ def test_without_git_it_says_what_to_install(home: Path) -> None:
     assert not (home / "models").exists()
 
 
-def test_a_commit_that_fails_leaves_nothing_behind(home: Path) -> None:
+def test_failed_commit_leaves_nothing_behind(home: Path) -> None:
     hooks = home / "hooks"
     hooks.mkdir()
     (hooks / "pre-commit").write_text("#!/bin/sh\necho 'no; not today' >&2\nexit 1\n")
@@ -139,7 +139,7 @@ def test_a_commit_that_fails_leaves_nothing_behind(home: Path) -> None:
     assert sorted(path.name for path in home.iterdir()) == [".gitconfig", "hooks"]
 
 
-def test_another_repository_that_git_was_told_of_is_not_touched(home: Path) -> None:
+def test_init_ignores_git_dir_and_git_work_tree(home: Path) -> None:
     typed(home, "other")
     first = git(home / "other", "rev-parse", "HEAD")
     done = typed(home, "models", GIT_DIR=str(home / "other/.git"), GIT_WORK_TREE=str(home / "other"))
@@ -150,7 +150,7 @@ def test_another_repository_that_git_was_told_of_is_not_touched(home: Path) -> N
 
 @pytest.mark.parametrize("overlay", ["dev", "staging", "production"])
 @pytest.mark.tier("all")
-def test_the_overlays_build_to_what_the_tree_builds_to(home: Path, overlay: str, needs_kubectl: None) -> None:
+def test_overlays_build_the_same_as_those_of_the_example_tree(home: Path, overlay: str, needs_kubectl: None) -> None:
     typed(home, "models")
     built = [
         subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True, check=True).stdout
@@ -162,7 +162,7 @@ def test_the_overlays_build_to_what_the_tree_builds_to(home: Path, overlay: str,
     assert built[0] == built[1] != ""
 
 
-def test_the_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) -> None:
+def test_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) -> None:
     typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
     path = f"{KUBECTL.parent}:{os.environ['PATH']}"
     done = subprocess.run(
@@ -177,7 +177,7 @@ def test_the_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) ->
 
 
 @pytest.mark.tier("all")
-def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running: Sandbox, needs_kubectl: None) -> None:
+def test_cluster_accepts_applications_overlays_and_notebooks(home: Path, running: Sandbox, needs_kubectl: None) -> None:
     typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
     kubectl = [str(KUBECTL), "--kubeconfig", str(running.kubeconfig)]
     kinds = load_definitions(
@@ -209,8 +209,8 @@ def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running:
 
 
 @pytest.mark.tier("all")
-def test_nothing_of_the_checkout_is_needed(home: Path) -> None:
-    """The package alone, somewhere else, makes the same repository."""
+def test_init_needs_only_the_package(home: Path) -> None:
+    """A copy of the package in another folder creates the same repository."""
     alone = home / "site"
     shutil.copytree(ROOT / "src/argosy", alone / "argosy", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "argosy", "init", "models"]

@@ -1,4 +1,4 @@
-"""`argosy install` and `uninstall` as people type them, on a sandbox that enforces roles and plays the kubelet."""
+"""`argosy install` and `uninstall` on a sandbox that enforces RBAC and simulates the kubelet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def empty_box(tmp_path: Path) -> Iterator[Sandbox]:
-    """Where nothing was installed before."""
+    """A sandbox in which nothing was installed before."""
     with sandbox(tmp_path / "box", *FLAGS) as running_sandbox:
         yield running_sandbox
 
@@ -53,7 +53,7 @@ def is_rolled(box: Sandbox, name: str, replicas: int) -> bool:
     return is_seen and counts == [replicas] * 3
 
 
-def test_install_plans_asks_brings_and_is_done_again_without_a_change(empty_box: Sandbox) -> None:
+def test_install_plans_asks_applies_and_is_idempotent(empty_box: Sandbox) -> None:
     box = empty_box
     code, out, err = run(box, "install", "--apply")
     assert (code, "Plan: 21 to add" in out) == (2, True) and "add -y" in err
@@ -74,7 +74,7 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(empty_box:
 
 
 @pytest.mark.tier("all")
-def test_uninstall_asks_before_it_deletes_anything(box: Sandbox) -> None:
+def test_uninstall_without_confirmation_deletes_nothing(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")
     code, out, err = run(box, "uninstall")
     assert (code, "- Deployment argosy-server in argosy" in out, "add -y" in err) == (2, True, True)
@@ -84,7 +84,7 @@ def test_uninstall_asks_before_it_deletes_anything(box: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_another_version_and_more_of_them_are_rolled_one_at_a_time(box: Sandbox) -> None:
+def test_install_again_updates_image_replicas_and_read_only_mode(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")
     wait_until(lambda: is_rolled(box, "argosy-controller", 1))
     code, out, _ = run(box, "install", "--apply", "-y", "--ha", "--image", "argosy:0.2.0")
@@ -100,7 +100,7 @@ def test_another_version_and_more_of_them_are_rolled_one_at_a_time(box: Sandbox)
 
 
 @pytest.mark.tier("all")
-def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
+def test_base_renders_as_with_kubectl_and_is_what_install_applies(box: Sandbox) -> None:
     folder = ROOT / "deploy" / "argosy"
     ours = argosy("render", folder, home=box.folder.parent)
     kubectl_result = kubectl(box.kubeconfig, "kustomize", folder)
@@ -110,11 +110,11 @@ def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
     assert applied.code == 0, applied.err
     wait_until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
     code, out, _ = run(box, "install", "--apply", "--dry-run")
-    assert code == 0 and "to add" not in out, out  # the same, whoever brought it
+    assert code == 0 and "to add" not in out, out  # the same objects as those that kubectl applied
 
 
-def test_what_is_printed_is_what_kubectl_takes(box: Sandbox) -> None:
-    box.request("POST", "/api/v1/namespaces", {"metadata": {"name": "argosy"}})  # a dry run does not make it
+def test_kubectl_accepts_the_printed_manifests(box: Sandbox) -> None:
+    box.request("POST", "/api/v1/namespaces", {"metadata": {"name": "argosy"}})  # a dry run does not create it
     printed = argosy("install", "--ha", "--hostname", "argosy.example.com", home=box.folder.parent)
     applied = kubectl(box.kubeconfig, "apply", "--dry-run=server", "-f", "-", input=printed.out)
     assert (printed.code, applied.code) == (0, 0), applied.err
@@ -125,7 +125,7 @@ def test_what_is_printed_is_what_kubectl_takes(box: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sandbox) -> None:
+def test_uninstall_keeps_applications_and_refuses_to_strand_their_finalizers(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")
     at = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
     spec = {"project": "default", "destination": {"namespace": "a"},
@@ -152,7 +152,7 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
 
 
 @pytest.mark.tier("all")
-def test_a_plan_says_whether_an_argo_cd_looks_at_the_namespace(box: Sandbox) -> None:
+def test_install_plan_says_whether_argo_cd_watches_the_namespace(box: Sandbox) -> None:
     named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
     assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(named)).code == 0
     assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(controller())).code == 0

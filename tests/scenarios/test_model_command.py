@@ -1,4 +1,4 @@
-"""`argosy model`, typed at a demo: models are listed, asked, probed and restarted; curl reaches them too."""
+"""`argosy model` on a demo: models are listed, tried, probed and restarted; curl reaches them too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.deadlines import HANG_SECONDS, wait_until
 from support.demo import Demo, demo
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
-PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl reports the reason before the test kills it
 NAME = "dev-qwen25-05b-instruct"
 RUNTIME = {
     "apiVersion": "serving.kserve.io/v1alpha1",
@@ -67,7 +67,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def answerers() -> list[int]:
-    """All processes below the demo that answer for models."""
+    """Return the pids of all model server processes on this machine."""
     pids = []
     for entry in Path("/proc").iterdir():
         try:
@@ -78,7 +78,7 @@ def answerers() -> list[int]:
     return pids
 
 
-def test_models_are_listed_with_who_delivers_them(shown: Demo) -> None:
+def test_model_list_shows_readiness_and_application(shown: Demo) -> None:
     items = {model["name"]: model for model in json.loads(shown.argosy("model", "list", "-o", "json"))["items"]}
     dev = items[NAME]
     assert (dev["ready"], dev["application"], dev["namespace"]) == ("True", "llmops-dev", "llmops-dev")
@@ -86,7 +86,7 @@ def test_models_are_listed_with_who_delivers_them(shown: Demo) -> None:
     assert header.split() == ["NAME", "NAMESPACE", "READY", "URL", "RUNTIME", "APP"] and len(rows) == len(items)
 
 
-def test_the_stub_of_a_model_answers_and_says_what_it_is(shown: Demo) -> None:
+def test_model_stub_answers_and_says_that_it_is_simulated(shown: Demo) -> None:
     assert shown.argosy("model", "try", NAME, "Hello").startswith(f"stub of {NAME}: simulated by argosy")
     whole = json.loads(shown.argosy("model", "try", NAME, '{"prompt": "Hello"}', "-o", "json"))
     assert whole["object"] == "text_completion" and whole["model"] == NAME
@@ -104,7 +104,7 @@ def test_curl_reaches_the_url_of_the_status(shown: Demo) -> None:
 
 @pytest.mark.tier("all")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl: there is none")
-def test_the_host_of_its_route_and_its_name_in_the_cluster_lead_to_it_too(shown: Demo) -> None:
+def test_route_host_and_cluster_dns_name_reach_the_model(shown: Demo) -> None:
     route_args = ("get", "route", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.ingress[0].host}")
     port = json.loads(shown.argosy("model", "get", NAME, "-o", "json"))["url"].rpartition(":")[2]
     for host in (shown.kubectl(*route_args), f"{NAME}-predictor.llmops-dev.svc.cluster.local"):
@@ -115,7 +115,7 @@ def test_the_host_of_its_route_and_its_name_in_the_cluster_lead_to_it_too(shown:
 
 
 @pytest.mark.tier("all")
-def test_a_port_of_its_service_cannot_be_forwarded_and_is_told_where_the_model_is(shown: Demo) -> None:
+def test_port_forward_of_the_service_fails_and_names_the_model_url(shown: Demo) -> None:
     url = json.loads(shown.argosy("model", "get", NAME, "-o", "json"))["url"]
     where = ("--kubeconfig", shown.where["kubeconfig"], "-n", "llmops-dev")
     command = [str(KUBECTL), "port-forward", *where, f"service/{NAME}-predictor", "0:80"]
@@ -124,7 +124,7 @@ def test_a_port_of_its_service_cannot_be_forwarded_and_is_told_where_the_model_i
 
 
 @pytest.mark.tier("all")
-def test_a_name_that_is_wrong_is_corrected(shown: Demo) -> None:
+def test_unknown_model_and_invalid_requests_fail(shown: Demo) -> None:
     shown.argosy("model", "get", "dev-qwen25-05b-instructs", code=2)
     shown.argosy("model", "try", NAME, '{"no": "such"}', code=2)
     shown.argosy("model", "try", NAME, '{"messages": []}', code=1)
@@ -142,7 +142,7 @@ joblib.dump(DecisionTreeClassifier(random_state=0).fit(found.data, found.target_
 
 @pytest.mark.tier("all")
 @pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="scikit-learn: it is not installed")
-def test_what_scikit_learn_learned_tells_flowers_apart_and_its_log_tells_of_it(shown: Demo, tmp_path: Path) -> None:
+def test_scikit_learn_model_predicts_and_logs_its_requests(shown: Demo, tmp_path: Path) -> None:
     folder = Path(shown.where["dataDir"]) / "volumes" / "llmops-dev" / "models" / "iris"
     folder.mkdir(parents=True)
     subprocess.run([sys.executable, "-c", LEARNED, str(folder / "model.joblib")], check=True, timeout=HANG_SECONDS)
@@ -157,7 +157,7 @@ def test_what_scikit_learn_learned_tells_flowers_apart_and_its_log_tells_of_it(s
     shown.until(lambda: "ValueError: X has 1 features" in shown.argosy("oc", "logs", *pods))
 
 
-def test_a_model_on_a_volume_answers_and_is_read_again_after_a_restart(shown: Demo, tmp_path: Path) -> None:
+def test_model_on_a_volume_answers_and_is_reloaded_after_a_restart(shown: Demo, tmp_path: Path) -> None:
     folder = Path(shown.where["dataDir"]) / "volumes" / "llmops-dev" / "models" / "doubling"
     folder.mkdir(parents=True)
     (folder / "model.py").write_text("def predict(instances):\n    return [2 * each for each in instances]\n")
@@ -177,7 +177,7 @@ def _tripled(shown: Demo) -> bool:
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_is_left_however_the_demo_ends(tmp_path: Path, number: int) -> None:
+def test_no_model_server_process_is_left_after_the_demo_ends(tmp_path: Path, number: int) -> None:
     with demo(tmp_path / "home", "--api-port", "0") as running:
         before = set(answerers())
         demo_pids = {pid for pid in before if _is_below(pid, running.process.pid)}

@@ -1,4 +1,4 @@
-"""`argosy notebook …` as it is typed, with no cluster: a real kernel, a line a cell, files, exit codes."""
+"""`argosy notebook …` commands without a cluster: real kernel, output per cell, written files, exit codes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def failed(folder: Path) -> Done:
     return typed(folder, "run", "train.ipynb", *words)
 
 
-def test_a_run_is_a_line_a_cell_and_a_verdict(failed: Done) -> None:
+def test_run_prints_one_line_per_cell_and_a_verdict(failed: Done) -> None:
     assert failed.returncode == 1
     lines = failed.stdout.splitlines()
     assert [line.split()[:4] for line in lines[:4]] == [
@@ -74,7 +74,7 @@ def test_a_run_is_a_line_a_cell_and_a_verdict(failed: Done) -> None:
     assert "golden: 3 equal, 2 different (cell 2: has 1 output (stdout), had no output)" in lines[4]
 
 
-def test_a_failure_says_what_why_and_what_next(failed: Done) -> None:
+def test_failed_run_prints_error_reason_and_next_step(failed: Done) -> None:
     assert failed.stderr.splitlines()[-3:] == [
         "argosy: train.ipynb failed",
         "why: cell 3: losses has 1 infinite of 2",
@@ -82,7 +82,7 @@ def test_a_failure_says_what_why_and_what_next(failed: Done) -> None:
     ]
 
 
-def test_a_run_leaves_a_report_a_junit_file_and_the_executed_notebook(failed: Done, folder: Path) -> None:
+def test_run_writes_html_report_junit_file_and_executed_notebook(failed: Done, folder: Path) -> None:
     (executed,) = (folder / ".argosy" / "runs").glob("train-*.ipynb")
     assert "alpha = 0.6" in executed.read_text()
     assert "fit the model" in executed.with_suffix(".html").read_text()
@@ -93,7 +93,7 @@ def test_a_run_leaves_a_report_a_junit_file_and_the_executed_notebook(failed: Do
 
 
 @pytest.mark.tier("all")
-def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -> None:
+def test_accept_needs_confirmation_and_updates_the_golden_notebook(failed: Done, folder: Path) -> None:
     result = typed(folder, "accept", "train", "--cells", "2,4")
     assert (result.returncode, result.stderr.splitlines()[-1]) == (2, "next: run it again with -y")
     assert typed(folder, "accept", "train", "--cells", "2,4", "-y").stdout.splitlines()[-1] == "golden.ipynb: written"
@@ -107,14 +107,14 @@ def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -
     assert (page.returncode, page.stdout) == (0, "again.html\n")
 
 
-def test_a_file_that_is_no_notebook_does_not_hide_the_faults_of_others(folder: Path) -> None:
+def test_lint_reports_other_notebooks_despite_an_invalid_file(folder: Path) -> None:
     done = typed(folder, "lint", "train.ipynb", "broken.ipynb", "refused.ipynb")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "2 notebooks, 1 remark, 1 that fail")
     assert "why: broken.ipynb: is not a notebook" in done.stderr
 
 
 @pytest.mark.tier("all")
-def test_a_run_that_failed_is_accepted_only_by_force(folder: Path) -> None:
+def test_failed_run_is_accepted_only_with_force(folder: Path) -> None:
     write(folder / "raises.ipynb", "x = 1", "1 / 0")
     assert typed(folder, "run", "raises.ipynb").returncode == 1
     before = (folder / "raises.ipynb").read_text()
@@ -125,7 +125,7 @@ def test_a_run_that_failed_is_accepted_only_by_force(folder: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_notebook_is_valid_if_it_shows_what_it_was_saved_with(folder: Path) -> None:
+def test_validate_reports_cells_whose_output_differs_from_the_saved_one(folder: Path) -> None:
     write(folder / "saved.ipynb", "x = 1", "print(0.5)", "print('changed')")
     saved = json.loads((folder / "saved.ipynb").read_text())
     for index, text in ((2, "0.50001\n"), (3, "before\n")):
@@ -138,7 +138,7 @@ def test_a_notebook_is_valid_if_it_shows_what_it_was_saved_with(folder: Path) ->
     assert "next: if this is intended: argosy notebook accept saved --cells 3" in done.stderr
 
 
-def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
+def test_blocking_lint_fault_stops_a_run_before_any_cell(folder: Path) -> None:
     done = typed(folder, "run", "refused.ipynb", "-o", "json")
     assert done.returncode == 1
     assert {cell["status"] for cell in json.loads(done.stdout)["cells"]} == {"skipped"}
@@ -171,7 +171,7 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
         ],
     ),
 )
-def test_what_cannot_be_done_exits_with_two_and_says_what_to_do(folder: Path, words: list[str], said: str) -> None:
+def test_invalid_input_exits_2_with_a_next_step(folder: Path, words: list[str], said: str) -> None:
     done = typed(folder, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -179,7 +179,7 @@ def test_what_cannot_be_done_exits_with_two_and_says_what_to_do(folder: Path, wo
     assert "Traceback" not in done.stderr
 
 
-def test_parameters_are_listed(folder: Path) -> None:
+def test_params_lists_parameters_with_types_and_defaults(folder: Path) -> None:
     assert typed(folder, "params", "train.ipynb").stdout.splitlines() == [
         "NAME    TYPE    DEFAULT   ABOUT",
         "alpha   float   0.5       how fast",
@@ -190,7 +190,7 @@ def test_parameters_are_listed(folder: Path) -> None:
 
 
 def _processes_below(folder: Path) -> list[str]:
-    """Of kernels that work in this folder."""
+    """Return the command lines of kernel processes whose working directory is this folder."""
     commands = []
     for entry in Path("/proc").iterdir():
         try:
@@ -203,14 +203,14 @@ def _processes_below(folder: Path) -> list[str]:
 
 @contextmanager
 def ended(running: subprocess.Popen[str]) -> Iterator[None]:
-    """Killed where a test fails: what it runs never ends by itself."""
+    """Kill the process on exit, also if the test fails: the notebook never ends by itself."""
     try:
         yield
     finally:
         running.kill()
 
 
-def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_report(tmp_path: Path) -> None:
+def test_interrupted_run_saves_partial_notebook_and_report(tmp_path: Path) -> None:
     write(tmp_path / "long.ipynb", "print('first')", RUN_FOREVER, "print('never')")
     command = [ARGOSY, "notebook", "run", "long.ipynb", "--report", "mine.html"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -237,7 +237,7 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
 
 
 @pytest.mark.tier("all")
-def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp_path: Path) -> None:
+def test_interrupted_validate_saves_results_and_starts_no_further_notebook(tmp_path: Path) -> None:
     write(tmp_path / "a.ipynb", "x = 1")
     write(tmp_path / "long.ipynb", "x = 1", RUN_FOREVER)
     command = [ARGOSY, "notebook", "validate", "a.ipynb", "long.ipynb", "a.ipynb", "--junit", "j.xml"]
@@ -256,7 +256,7 @@ def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize(("signal_name", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
-def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, signal_name: str, code: int) -> None:
+def test_kernel_process_ends_with_the_command_for_every_signal(tmp_path: Path, signal_name: str, code: int) -> None:
     write(tmp_path / "long.ipynb", "x = 1", RUN_FOREVER)
     command = [ARGOSY, "notebook", "run", "long.ipynb"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -269,6 +269,6 @@ def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, sign
     assert running.returncode == code
     if signal_name == "INT":
         assert "argosy: long.ipynb was interrupted; partial results were saved" in stderr.splitlines()
-    if signal_name == "KILL":  # nobody waits for it then
+    if signal_name == "KILL":  # no parent process waits for the kernel then
         wait_until(lambda: not _processes_below(tmp_path.resolve()), "the kernel ends")
     assert _processes_below(tmp_path.resolve()) == []

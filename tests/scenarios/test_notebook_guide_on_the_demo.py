@@ -1,4 +1,4 @@
-"""The shell blocks of docs/guides/notebooks-with-argocd.md, typed in their order at a demo of each kind."""
+"""Runs the shell blocks of docs/guides/notebooks-with-argocd.md in order against each kind of demo."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = [
 ]
 [PAGE] = {block.page for block in NOTEBOOK_BLOCKS}
 SCENARIOS = ROOT / "docs/reference/scenarios.md"
-TEST = "[`test_a_block_of_the_page_does_what_it_says`](../../tests/scenarios/test_notebook_guide_on_the_demo.py)"
-# As the page tells readers who have OpenShift GitOps
+TEST = "[`test_guide_block_gives_the_documented_result`](../../tests/scenarios/test_notebook_guide_on_the_demo.py)"
+# Replacements that the page gives for OpenShift GitOps
 OPENSHIFT = {
     "-n argocd": "-n openshift-gitops",
     "argocd-server": "openshift-gitops-server",
@@ -40,7 +40,7 @@ def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def read(block: Block, reader: Reader) -> str:
-    """As a reader does who has names of their own, and perhaps OpenShift."""
+    """Return a block's text with the reader's own names and, on OpenShift, those of OpenShift GitOps."""
     text = text_of(block, NOTEBOOK_BLOCKS, blocks_of(PAGE))
     for before, after in {**reader.words, **block.reads}.items():
         text = text.replace(before, after)
@@ -49,7 +49,7 @@ def read(block: Block, reader: Reader) -> str:
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("block", NOTEBOOK_BLOCKS, ids=lambda guide_block: guide_block.id)
-def test_a_block_of_the_page_does_what_it_says(reader: Reader, block: Block) -> None:
+def test_guide_block_gives_the_documented_result(reader: Reader, block: Block) -> None:
     if "jq " in read(block, reader) and shutil.which("jq") is None:
         pytest.skip("jq: there is none, and this block needs it")
     prepared = reader.others(PAGE, block.first)
@@ -60,7 +60,7 @@ def test_a_block_of_the_page_does_what_it_says(reader: Reader, block: Block) -> 
         assert reader.others(PAGE, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
 
 
-def test_every_block_of_the_page_has_a_verdict_and_a_row() -> None:
+def test_every_guide_block_is_tested_and_has_a_scenarios_row() -> None:
     assert [text_of(guide_block, NOTEBOOK_BLOCKS, blocks_of(PAGE)) for guide_block in NOTEBOOK_BLOCKS] == blocks_of(
         PAGE
     )

@@ -1,4 +1,4 @@
-"""Notebook jobs on a real sandbox, by a real kubectl: the document's manifests as written, and real notebooks."""
+"""Notebook jobs on a real sandbox with a real kubectl: the document's manifests unchanged, and real notebooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
 FENCE = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # shorter than the hang limit, so that kubectl reports the reason
 URL = "https://git.example.com/notebooks.git"
 IMAGE = "quay.io/jupyter/minimal-notebook:latest"
 TRAIN = """
@@ -36,7 +36,7 @@ print('rate', rate, os.environ['WHO'])
 
 
 def documented() -> list[str]:
-    """Each NotebookValidationJob of the documents, as text."""
+    """Return each NotebookValidationJob of the documents as text."""
     texts = [file.read_text() for file in sorted(DOCUMENTS.glob("002*.txt"))] if DOCUMENTS.is_dir() else []
     parts = [part for text in texts for block in FENCE.findall(text) for part in re.split(r"^---\n", block, flags=re.M)]
     return [part for part in parts if re.search(r"^kind: NotebookValidationJob$", part, re.MULTILINE)]
@@ -47,7 +47,7 @@ NAMES = [re.findall(r"^  name: (.*)$", text, re.MULTILINE)[0] for text in DOCUME
 
 
 def two_now(texts: list[str], names: list[str]) -> list[Any]:
-    """Two are applied in `make test`, the others in `make test-all`."""
+    """Mark the parameters: the first two run in `make test`, the others in `make test-all`."""
     pairs = enumerate(zip(texts, names))
     return [pytest.param(text, id=name, marks=[IN_TEST_ALL] * (number > 1)) for number, (text, name) in pairs]
 
@@ -103,7 +103,7 @@ def claim(name: str) -> dict[str, Any]:
 
 @pytest.mark.skipif(not DOCUMENTED, reason="../shared/seeds is not here")
 @pytest.mark.parametrize("text", two_now(DOCUMENTED, NAMES))
-def test_a_job_of_the_document_applies_as_it_is_written(server: Sandbox, text: str) -> None:
+def test_documented_job_applies_with_the_expected_warnings(server: Sandbox, text: str) -> None:
     done = apply(server, text)
     assert done.code == 0, done.err
     assert apply(server, text).out.strip().endswith("unchanged")
@@ -114,7 +114,7 @@ def test_a_job_of_the_document_applies_as_it_is_written(server: Sandbox, text: s
 
 
 @pytest.mark.skipif(not DOCUMENTED, reason="../shared/seeds is not here")
-def test_nothing_that_the_document_wrote_is_rewritten_in_the_cluster(server: Sandbox) -> None:
+def test_documented_spec_is_stored_unchanged(server: Sandbox) -> None:
     text = DOCUMENTED[NAMES.index("retrain-model")]
     apply(server, text)
     spec = stored(server, "retrain-model", "ml-platform")["spec"]
@@ -124,9 +124,7 @@ def test_nothing_that_the_document_wrote_is_rewritten_in_the_cluster(server: San
     }  # fmt: skip
 
 
-def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_it(
-    server: Sandbox, repository: Repository
-) -> None:
+def test_job_runs_a_notebook_of_a_commit_with_its_volume(server: Sandbox, repository: Repository) -> None:
     commit = repository.commit({"train.ipynb": notebook(("rate = 2", ["parameters"]), TRAIN)})
     repository.commit({"train.ipynb": notebook("raise ValueError('not this one')")})
     pod = {
@@ -153,7 +151,7 @@ def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_
 
 
 @pytest.mark.tier("all")
-def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes(server: Sandbox) -> None:
+def test_failing_notebook_is_retried_by_a_policy_without_yaml_quotes(server: Sandbox) -> None:
     text = (
         dump_yaml(job("broken", "broken.ipynb"))
         + "  retryPolicy:\n    on: any\n    maxRetries: 1\n    backoff: 100ms\n"
@@ -170,7 +168,7 @@ def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes
 
 
 def golden(text: str, *outputs: str) -> str:
-    """The notebook, saved with what its cells printed."""
+    """Return the notebook with these outputs saved in its cells."""
     document = json.loads(text)
     for cell, output in zip(document["cells"], outputs):
         cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": output}] if output else []
@@ -178,7 +176,7 @@ def golden(text: str, *outputs: str) -> str:
 
 
 @pytest.mark.tier("all")
-def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_expect(
+def test_jobs_are_checked_against_golden_notebooks_and_expected_outputs(
     server: Sandbox, repository: Repository
 ) -> None:
     scored = notebook("print('accuracy', 0.9401)", "rows = [1, 2, 3]", "\n".join(["# long"] * 60))
@@ -210,7 +208,7 @@ def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_ex
     }
 
 
-def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) -> None:
+def test_metrics_endpoint_serves_job_and_api_server_metrics(server: Sandbox) -> None:
     def read_metrics() -> str:
         return str(server.request("GET", "/metrics").body.decode())
 
@@ -220,7 +218,7 @@ def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) ->
 
 
 @pytest.mark.tier("all")
-def test_a_run_that_dies_with_argosy_is_run_again_by_the_next_one(
+def test_run_killed_with_argosy_is_retried_after_restart(
     tmp_path: Path, repository: Repository, server: Sandbox
 ) -> None:
     first_hangs = """
@@ -257,7 +255,7 @@ if not seen.exists():
 
 
 @pytest.mark.tier("all")
-def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, repository: Repository) -> None:
+def test_deleting_a_running_job_removes_its_files(server: Sandbox, repository: Repository) -> None:
     repository.commit({"long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)")})
     apply(server, job("long", "long.ipynb"))
     condition = "jsonpath={.status.results[0].status}=Success"
@@ -269,7 +267,7 @@ def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, rep
 
 
 @pytest.mark.tier("all")
-def test_jobs_are_listed_shown_and_run_again_by_a_command(server: Sandbox, repository: Repository) -> None:
+def test_notebook_commands_list_show_and_trigger_jobs(server: Sandbox, repository: Repository) -> None:
     repository.commit({"again.ipynb": notebook(("rate = 1", ["parameters"]), "print('one')", "1 / (2 - rate)")})
     apply(server, job("again", "again.ipynb"))
     first = argosy("notebook", "logs", "again", "-f", *build_kubeconfig_args(server), home=server.folder.parent)

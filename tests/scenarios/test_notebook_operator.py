@@ -1,6 +1,6 @@
-"""The operator of deploy/notebooks as it is shipped, with its own Roles and no other right, and notebooks in Pods.
+"""The operator of deploy/notebooks as shipped, with only its own Roles, running notebooks in Pods.
 
-The sandbox plays the kubelet: the commands of the Deployment and of every validation Pod run as processes.
+The sandbox simulates the kubelet: the commands of the Deployment and of every validation Pod run as processes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, host: GitHost) -> Iterator[
 
 
 def installed() -> list[dict[str, Any]]:
-    """As it is shipped, but for the program, which is the one under test, run beside the sandbox."""
+    """Return the shipped manifests, changed only to run the program under test as a local process."""
     done = kubectl(Path("/dev/null"), "kustomize", SHIPPED)
     assert done.code == 0, done.err
     manifests = [dict(document) for document in read_yaml_documents(done.out)]
@@ -134,7 +134,7 @@ def has_ended(status: dict[str, Any]) -> bool:
     return status.get("phase") in ("Succeeded", "Failed")
 
 
-def test_a_notebook_of_a_private_repository_runs_in_a_pod_and_leaves_its_model(
+def test_notebook_of_a_private_repository_runs_in_a_pod_and_writes_its_model(
     server: Sandbox, host: GitHost, repository: Repository
 ) -> None:
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "ml"},
@@ -157,8 +157,8 @@ def test_a_notebook_of_a_private_repository_runs_in_a_pod_and_leaves_its_model(
     assert "cell 2 code Success" in log and "Results Summary:" in log
 
 
-def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: GitHost) -> None:
-    """The original reads results only of Pods that succeeded."""
+def test_failing_notebook_in_a_pod_reports_every_cell(server: Sandbox, host: GitHost) -> None:
+    """The upstream operator reads results only from Pods that succeeded."""
     assert apply(server, job(host, "broken", "broken.ipynb")).code == 0
     status = becomes(server, "broken", has_ended)
     message = "Cell execution failed: ZeroDivisionError: division by zero"
@@ -166,8 +166,8 @@ def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: 
     assert [result["status"] for result in status["results"]] == ["Success", "Failure", "Skipped"]
 
 
-def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(server: Sandbox, host: GitHost) -> None:
-    """The operator goes and comes back meanwhile: the Pod is taken up, and no other begins."""
+def test_running_job_reports_cells_and_keeps_its_pod_when_the_operator_restarts(server: Sandbox, host: GitHost) -> None:
+    """The operator restarts meanwhile: it adopts the running Pod and starts no other."""
     assert apply(server, job(host, "long", "long.ipynb", serviceAccountName="trainer")).code == 0
     status = becomes(server, "long", lambda status: status.get("results"))
     assert status["phase"] == "ValidationRunning"
@@ -186,8 +186,8 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
     wait_until(lambda: not any(stored(server, *reference) for reference in left), "nothing of it is left")
 
 
-def test_the_operator_is_refused_nothing_that_it_tries(server: Sandbox) -> None:
-    """The one that came back leads, and is refused nothing either."""
+def test_operator_log_has_no_forbidden_request(server: Sandbox) -> None:
+    """The restarted operator becomes leader, and its requests are not refused either."""
 
     def read_log() -> str:
         return kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out

@@ -1,4 +1,4 @@
-"""examples/notebooks-to-serving: one push leads from data to a model that answers, another one to its successor."""
+"""examples/notebooks-to-serving: one push trains and serves a model, and another push replaces it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TRAINING = "notebooks-to-serving/notebooks/02-train-model.ipynb"
 
 
 def files() -> dict[str, str]:
-    """As a reader copies the folder to the repository."""
+    """Return the files as a reader copies them into the repository."""
     paths = (path for path in sorted(FOLDER.rglob("*")) if path.suffix in (".yaml", ".ipynb"))
     return {f"{FOLDER.name}/{path.relative_to(FOLDER)}": path.read_text() for path in paths}
 
@@ -53,7 +53,7 @@ def anyio_backend() -> str:
 async def room(
     anyio_backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Room]:
-    """Where the example has been pushed, and its Application applied: all else happens by itself."""
+    """An engine with the example pushed and its Application applied; no other action is needed."""
     folder = tmp_path_factory.mktemp("story")
     data_folder = folder / "data"
     data_folder.mkdir()
@@ -79,7 +79,7 @@ async def status_of(room: Room, job: str) -> dict[str, Any]:
 
 
 async def answer(room: Room, *instance: float) -> dict[str, Any]:
-    """Of the model that is served."""
+    """Return the prediction of the served model."""
     url = (await room.get(SERVICE, MODEL, SPACE) or {})["status"]["url"]
     response = await asyncio.to_thread(
         send_plain_request, f"{url}/v1/models/{MODEL}:predict", {"instances": [instance]}
@@ -89,7 +89,7 @@ async def answer(room: Room, *instance: float) -> dict[str, Any]:
 
 
 async def until_answers(room: Room, version: str) -> None:
-    """Somebody answers all the time, while the Pod is replaced too; one broken connection is forgiven."""
+    """Poll until this version answers. Every poll must succeed, with one retry for a broken connection."""
     async with asyncio.timeout(HANG_SECONDS):
         while True:
             try:
@@ -102,7 +102,7 @@ async def until_answers(room: Room, version: str) -> None:
 
 
 async def origin(room: Room) -> tuple[tuple[str, ...], set[str], bool]:
-    """Which jobs' runs made what is served, of which commits, and whether it is what they made."""
+    """Return the jobs that made the served model, their commits, and whether the model is current."""
     desk = ApplicationService(room.cluster, "here", "argocd", "argocd")
     [lineage] = (await Tracer(desk).trace_object(f"isvc/{MODEL}")).lineages
     return tuple(run.job for run in lineage.runs), {run.commit for run in lineage.runs}, lineage.is_current
@@ -115,7 +115,7 @@ def retrained(version: str) -> dict[str, str]:
 
 
 @pytest.mark.tier("all")
-async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> None:
+async def test_one_push_trains_and_serves_a_model(room: Room) -> None:
     app = await room.until(lambda status: words(status) == ("Synced", "Healthy"), APP)
     assert app["status"]["operationState"]["phase"] == "Succeeded"
     done = [await status_of(room, job) for job in JOBS]
@@ -129,7 +129,7 @@ async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> N
 
 
 @pytest.mark.tier("all")
-async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
+async def test_retrained_model_replaces_the_served_one(room: Room) -> None:
     commit = room.repository.push(retrained("2"))
     await until_answers(room, "2")
     app = await room.until_synced(commit, APP)
@@ -144,7 +144,7 @@ async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> None:
+async def test_failing_notebook_keeps_the_old_model_serving(room: Room) -> None:
     good, served, text = room.repository.head, await answer(room, 0.5, 1, 0), files()[TRAINING]
     commit = room.repository.push({TRAINING: text.replace("epochs = 80", "epochs = 0"), **retrained("3")})
     app = await room.until(lambda status: status["operationState"]["phase"] == "Failed", APP)

@@ -1,4 +1,4 @@
-"""`argosy notifications …` as it is typed, and messages that survive a kill of the process that sends them."""
+"""`argosy notifications …` commands, and at-most-once delivery when the sending process is killed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def history(running: Sandbox) -> list[dict[str, Any]]:
     return list(json.loads(done.stdout)["items"])
 
 
-def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
+def test_notifications_are_listed_tested_and_sent_without_leaking_the_token(home: Path) -> None:
     with http_inbox() as inbox, sandbox(home / "data", "--port", "0", "--addons", "notifications") as running:
         load(running, home, APPLICATION.replace("INBOX", inbox.url))
         wait_until(lambda: inbox.letters)
@@ -90,7 +90,7 @@ def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
+def test_missing_subscribers_missing_services_and_broken_triggers_are_reported(home: Path) -> None:
     broken = '  trigger.broken: "[{when: app.status.health.status ==, send: [app-deployed]}]"\n'
     objects = APPLICATION.replace("INBOX", "http://127.0.0.1:1").replace("-degraded.chat", "-degraded.absent") + broken
     with sandbox(home / "data", "--port", "0", "--addons", "notifications") as running:
@@ -122,8 +122,8 @@ def history_rows(letters: list[Letter]) -> list[tuple[str, str, str]]:
         pytest.param(False, id="before the answer"),
     ],
 )
-def test_a_message_is_not_sent_twice_by_a_process_that_was_killed_while_it_sent(home: Path, answers: bool) -> None:
-    """Killed from within the receiver: the claim is written, the message has arrived, nothing is settled."""
+def test_message_is_not_sent_twice_after_the_sender_was_killed(home: Path, answers: bool) -> None:
+    """The receiver kills the sender: the claim is written, the message has arrived, the result is not recorded."""
     data = home / "data"
     victims: list[Sandbox] = []
 

@@ -1,4 +1,4 @@
-"""`argosy preview`: two sides of a repository, and what the change does."""
+"""`argosy preview`: compares two revisions of a repository and reports the impact of the change."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return new_repo
 
 
-# -- what is compared --
+# -- compared revisions --
 
 
-def test_edits_that_are_not_committed_are_seen_with_the_line_to_edit(repo: Repo) -> None:
+def test_uncommitted_edit_is_shown_with_its_file_and_line(repo: Repo) -> None:
     repo.edit(
         "overlays/dev/kustomization.yaml",
         "resources:",
@@ -45,7 +45,7 @@ def test_edits_that_are_not_committed_are_seen_with_the_line_to_edit(repo: Repo)
     assert "1 of 2 rendered" in result.out
 
 
-def test_a_change_of_the_base_reaches_all_overlays_and_production_is_named(repo: Repo) -> None:
+def test_base_change_affects_all_overlays_and_names_production(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "replicas: 2", "replicas: 3")
     result = repo.preview()
     assert "2 apps change" in result.impact
@@ -55,7 +55,7 @@ def test_a_change_of_the_base_reaches_all_overlays_and_production_is_named(repo:
 
 
 @pytest.mark.tier("all")
-def test_commits_of_a_branch_are_compared_with_where_it_left_main(repo: Repo) -> None:
+def test_three_dots_compare_with_the_merge_base_and_two_dots_with_main(repo: Repo) -> None:
     repo.git("switch", "-q", "-c", "feature")
     repo.edit("base/config.yaml", "a: '1'", "a: '2'")
     repo.commit("Change a setting")
@@ -66,10 +66,10 @@ def test_commits_of_a_branch_are_compared_with_where_it_left_main(repo: Repo) ->
     assert "no restarts" in three.impact and "v9" not in three.out
     assert "restarts 2 Deployments" in two.impact and "front:v9 → registry.example/front:v1" in two.out
     repo.git("switch", "-q", "feature")
-    assert "v9" not in repo.preview().out  # what it would be merged into is found by itself
+    assert "v9" not in repo.preview().out  # the merge target is detected automatically
 
 
-def test_ignored_files_are_no_change_and_new_files_are(repo: Repo) -> None:
+def test_new_files_are_changes_and_ignored_files_are_not(repo: Repo) -> None:
     repo.write({".gitignore": "*.local.yaml\n"})
     repo.write({"plain/a.yaml": config(), "apps/plain.yaml": application("plain", "plain")})
     repo.commit("Add plain files")
@@ -78,7 +78,7 @@ def test_ignored_files_are_no_change_and_new_files_are(repo: Repo) -> None:
     assert "+ ConfigMap/fresh" in result.out and "ignored" not in result.out
 
 
-def test_only_applications_whose_files_changed_are_rendered(repo: Repo) -> None:
+def test_only_applications_with_changed_files_are_rendered(repo: Repo) -> None:
     for number in range(5):
         repo.write(
             {f"apps/{number}.yaml": application(f"app-{number}", f"plain/{number}"), f"plain/{number}/a.yaml": config()}
@@ -89,7 +89,7 @@ def test_only_applications_whose_files_changed_are_rendered(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo) -> None:
+def test_names_select_applications_and_an_unknown_name_gets_a_suggestion(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     result = repo.preview("fraud-dev")
     assert "1 app changes" in result.impact and "\nfraud-prod" not in result.out
@@ -99,20 +99,20 @@ def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo
 
 
 @pytest.mark.tier("all")
-def test_from_a_folder_below_the_whole_repository_is_seen(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preview_in_a_subfolder_covers_the_whole_repository(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     monkeypatch.chdir(repo.root / "overlays" / "prod")
     assert "2 apps change" in repo.preview().impact
 
 
-def test_nothing_changed_says_so_and_what_to_type(repo: Repo) -> None:
+def test_no_change_is_reported_with_a_next_command(repo: Repo) -> None:
     result = repo.preview()
     assert (result.code, result.impact) == (EXIT_OK, "nothing changes")
     assert "next: argosy preview HEAD~1" in result.err
 
 
 @pytest.mark.tier("all")
-def test_an_application_that_follows_a_tag_changes_only_with_its_tag(repo: Repo) -> None:
+def test_application_at_a_tag_changes_only_when_its_tag_changes(repo: Repo) -> None:
     repo.git("remote", "add", "origin", "https://git.example.com/acme/models.git")
     repo.git("tag", "v1")
     repo.edit("apps/prod.yaml", "targetRevision: main", "targetRevision: v1")
@@ -127,7 +127,7 @@ def test_an_application_that_follows_a_tag_changes_only_with_its_tag(repo: Repo)
     assert "front:v1 → registry.example/front:v2" in result.out and "production touched" in result.impact
 
 
-def test_the_target_that_ci_names_is_the_base(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ci_target_branch_is_the_base(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.git("branch", "release")
     repo.edit("base/config.yaml", "a: '1'", "a: '2'")
     repo.commit("Change a setting")
@@ -135,10 +135,10 @@ def test_the_target_that_ci_names_is_the_base(repo: Repo, monkeypatch: pytest.Mo
     assert repo.preview().out.startswith("release…working tree")
 
 
-# -- what a change does --
+# -- impact of a change --
 
 
-def test_a_field_that_cannot_change_is_refused_with_exit_code_1(repo: Repo) -> None:
+def test_immutable_field_change_exits_1(repo: Repo) -> None:
     repo.write({"base/deployment.yaml": deployment(label="other")})
     result = repo.preview()
     assert result.code == EXIT_NEGATIVE
@@ -147,16 +147,16 @@ def test_a_field_that_cannot_change_is_refused_with_exit_code_1(repo: Repo) -> N
     assert "next: argosy explain AGY111" in result.err
 
 
-def test_what_goes_from_git_is_deleted_as_far_as_it_is_pruned(repo: Repo) -> None:
+def test_objects_removed_from_git_are_deleted_according_to_the_prune_setting(repo: Repo) -> None:
     repo.write({"base/kustomization.yaml": "resources: [deployment.yaml, config.yaml]\n"})
     result = repo.preview()
     assert "deletes 2 objects (2 with data)" in result.impact
-    assert "is deleted by the next sync, with its data" in result.out  # dev prunes by itself
+    assert "is deleted by the next sync, with its data" in result.out  # dev has automated prune
     assert "is deleted by a sync with --prune, with its data" in result.out
 
 
 @pytest.mark.tier("all")
-def test_an_application_that_goes_takes_its_objects_along_or_leaves_them(repo: Repo) -> None:
+def test_removed_application_deletes_its_objects_only_with_a_finalizer(repo: Repo) -> None:
     (repo.root / "apps/dev.yaml").unlink()
     result = repo.preview()
     assert "no deletions" in result.impact and "its Application has no finalizer" in result.out
@@ -169,7 +169,7 @@ def test_an_application_that_goes_takes_its_objects_along_or_leaves_them(repo: R
     assert "deletes 3 objects (1 with data)" in preview_result.impact and "removed from Git" in preview_result.out
 
 
-def test_a_new_application_asks_for_all_that_it_requests(repo: Repo) -> None:
+def test_new_application_adds_all_its_resource_requests(repo: Repo) -> None:
     repo.write({"apps/test.yaml": application("fraud-test", "overlays/test")})
     repo.write({"overlays/test/kustomization.yaml": "namespace: test\nresources: [../../base]\n"})
     result = repo.preview()
@@ -177,7 +177,7 @@ def test_a_new_application_asks_for_all_that_it_requests(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_setting_that_is_read_once_is_told_to_be_stale(repo: Repo) -> None:
+def test_config_map_change_warns_that_pods_keep_old_values_until_restart(repo: Repo) -> None:
     repo.edit("base/config.yaml", "a: '1'", "a: '2'")
     result = repo.preview()
     assert "no restarts" in result.impact
@@ -188,7 +188,7 @@ def test_a_setting_that_is_read_once_is_told_to_be_stale(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_generated_name_is_one_change_and_restarts_what_reads_it(repo: Repo) -> None:
+def test_generated_config_map_change_restarts_its_deployment_without_deletion(repo: Repo) -> None:
     generator = "resources: [deployment.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=1]}]\n"
     repo.write({"base/kustomization.yaml": generator})
     repo.commit("Generate the settings")
@@ -199,7 +199,7 @@ def test_a_generated_name_is_one_change_and_restarts_what_reads_it(repo: Repo) -
 
 
 @pytest.mark.tier("all")
-def test_children_of_an_application_of_applications_are_found_behind_kustomize(repo: Repo) -> None:
+def test_child_applications_are_found_through_kustomize(repo: Repo) -> None:
     repo.write({"apps/kustomization.yaml": "namePrefix: eu-\nresources: [dev.yaml, prod.yaml]\n"})
     repo.write({"root.yaml": application("root", "apps")})
     repo.commit("Add a root")
@@ -215,7 +215,7 @@ def test_children_of_an_application_of_applications_are_found_behind_kustomize(r
 
 
 @pytest.mark.tier("all")
-def test_a_kustomization_that_no_application_names_is_shown_by_its_folder(repo: Repo) -> None:
+def test_kustomization_without_application_is_shown_as_a_folder(repo: Repo) -> None:
     repo.write({"other/kustomization.yaml": "resources: [a.yaml]\n", "other/a.yaml": config()})
     repo.commit("Add another")
     repo.edit("other/a.yaml", "'1'", "'2'")
@@ -223,7 +223,7 @@ def test_a_kustomization_that_no_application_names_is_shown_by_its_folder(repo: 
 
 
 @pytest.mark.tier("all")
-def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -> None:
+def test_application_set_that_deletes_applications_is_reported(repo: Repo) -> None:
     sets = (
         "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: teams, namespace: argocd}\nspec:\n"
         "  generators: [{git: {repoURL: 'https://git.example.com/acme/models.git', directories: [{path: teams/*}]}}]\n"
@@ -238,10 +238,10 @@ def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -
     assert "ApplicationSet/teams would delete 1 Application (team-red) and everything they deployed" in result.err
 
 
-# -- forms --
+# -- output formats --
 
 
-def test_the_comment_has_its_mark_the_impact_and_the_difference(repo: Repo) -> None:
+def test_markdown_comment_has_marker_impact_and_diff(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     text = repo.preview("-o", "md").out
     assert text.startswith(
@@ -252,14 +252,14 @@ def test_the_comment_has_its_mark_the_impact_and_the_difference(repo: Repo) -> N
 
 
 @pytest.mark.tier("all")
-def test_a_comment_is_never_longer_than_a_host_takes(repo: Repo) -> None:
+def test_markdown_comment_stays_within_65536_characters(repo: Repo) -> None:
     repo.write({"plain/a.yaml": "\n---\n".join(config(f"{n}", f"c-{n}") for n in range(800))})
     repo.write({"apps/plain.yaml": application("plain", "plain")})
     text = repo.preview("-o", "md").out
     assert len(text) <= 65_536 and "objects are not shown: the comment would be too long" in text
 
 
-def test_text_of_manifests_does_not_become_markup(repo: Repo) -> None:
+def test_manifest_text_is_escaped_in_html_and_markdown(repo: Repo) -> None:
     evil = "``` </code></details><script>alert(1)</script> @everyone"
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
     repo.write({"base/config.yaml": f"{head}data:\n  a: |\n    ```\n    {evil}\n"})
@@ -269,7 +269,7 @@ def test_text_of_manifests_does_not_become_markup(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_names_of_manifests_neither_mention_anybody_nor_leave_their_line(repo: Repo) -> None:
+def test_object_names_cannot_inject_mentions_or_lines_into_the_comment(repo: Repo) -> None:
     named = '"a @boss\\n\\n# Heading\\n\\n![x](https://tracker.example/x.png)"'
     head = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {named}}}\ndata: {{a: b}}\n"
     repo.write({"plain/a.yaml": head, "apps/plain.yaml": application("plain", "plain")})
@@ -279,7 +279,7 @@ def test_names_of_manifests_neither_mention_anybody_nor_leave_their_line(repo: R
     assert not any("@boss" in line for line in text_lines)
 
 
-def test_values_of_secrets_are_in_no_form(repo: Repo) -> None:
+def test_secret_values_are_masked_in_every_output_format(repo: Repo) -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: token}\nstringData: {token: %s}\n"
     repo.write({"plain/a.yaml": secret % "old-hunter2", "apps/plain.yaml": application("plain", "plain")})
     repo.commit("Add a secret")
@@ -289,7 +289,7 @@ def test_values_of_secrets_are_in_no_form(repo: Repo) -> None:
         assert "hunter2" not in result.out + result.err and "++++++++" in result.out
 
 
-def test_json_has_the_sentence_the_amounts_and_each_field(repo: Repo) -> None:
+def test_json_output_has_verdict_resource_amounts_and_changed_fields(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "cpu: 500m", "cpu: '1'")
     answer = repo.data()
     assert (answer["kind"], answer["impact"]["cpu"], answer["impact"]["verdict"]) == ("Preview", "2", "fine")
@@ -297,11 +297,11 @@ def test_json_has_the_sentence_the_amounts_and_each_field(repo: Repo) -> None:
     assert (field["before"], field["after"], field["writtenIn"]) == ("500m", "1", "base/deployment.yaml:14")
 
 
-# -- what can be in the way --
+# -- errors and unusual repositories --
 
 
 @pytest.mark.tier("all")
-def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
+def test_folder_without_git_and_repository_without_commits_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = Repo(tmp_path / "empty", capsys)
@@ -318,7 +318,7 @@ def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
 
 
 @pytest.mark.tier("all")
-def test_a_detached_head_is_compared_like_any_other(repo: Repo) -> None:
+def test_detached_head_is_compared_like_a_branch(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     repo.commit("Change the image")
     repo.git("switch", "-q", "--detach")
@@ -326,7 +326,7 @@ def test_a_detached_head_is_compared_like_any_other(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_shallow_clone_says_how_to_get_the_common_commit(
+def test_shallow_clone_without_merge_base_suggests_git_fetch_unshallow(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.git("switch", "-q", "-c", "feature")
@@ -346,10 +346,10 @@ def test_a_shallow_clone_says_how_to_get_the_common_commit(
         and "git fetch --unshallow" in result.err
     )
     assert clone.preview("origin/main..").code == EXIT_OK
-    assert main(["check"]) in (EXIT_OK, EXIT_NEGATIVE)  # and the rules that need a history are silent
+    assert main(["check"]) in (EXIT_OK, EXIT_NEGATIVE)  # rules that need Git history report nothing
 
 
-def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: Repo) -> None:
+def test_render_error_on_one_side_is_reported_and_others_are_previewed(repo: Repo) -> None:
     repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
     repo.edit("overlays/prod/kustomization.yaml", "resources:", "replicas: [{name: front, count: 9}]\nresources:")
     result = repo.preview()
@@ -362,7 +362,7 @@ def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: 
 
 
 @pytest.mark.tier("all")
-def test_a_folder_that_was_renamed_with_its_application_is_no_change(repo: Repo) -> None:
+def test_renaming_a_folder_with_its_application_changes_nothing(repo: Repo) -> None:
     repo.git("mv", "overlays/dev", "overlays/development")
     repo.edit("apps/dev.yaml", "overlays/dev", "overlays/development")
     repo.git("mv", "apps/dev.yaml", "apps/development.yaml")
@@ -370,7 +370,7 @@ def test_a_folder_that_was_renamed_with_its_application_is_no_change(repo: Repo)
 
 
 @pytest.mark.tier("all")
-def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> None:
+def test_binary_files_huge_files_and_odd_names_do_not_break_preview(repo: Repo) -> None:
     repo.write(
         {"base/model.bin": os.urandom(3 << 20), "base/ö ' \n.yaml": b"\xff\xfe\x00", "base/x.yaml": "a: [" * 4000}
     )
@@ -382,9 +382,7 @@ def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> N
 
 
 @pytest.mark.tier("all")
-def test_a_submodule_is_no_part_of_the_repository(
-    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_submodule_content_is_ignored(repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = Repo(tmp_path / "other", capsys)
     other.begin({"a.yaml": config()})
     repo.git("submodule", "add", "-q", f"file://{other.root}", "vendor")
@@ -395,7 +393,7 @@ def test_a_submodule_is_no_part_of_the_repository(
 
 
 @pytest.mark.tier("all")
-def test_a_further_working_tree_and_a_link_in_the_way_are_understood(
+def test_git_worktree_and_symlinked_base_are_supported(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.symlink("base", repo.root / "linked")
@@ -414,14 +412,14 @@ def test_a_further_working_tree_and_a_link_in_the_way_are_understood(
 
 
 @pytest.mark.tier("all")
-def test_files_that_are_only_touched_or_made_executable_change_nothing(repo: Repo) -> None:
+def test_new_mtime_or_executable_bit_changes_nothing(repo: Repo) -> None:
     os.utime(repo.root / "base/deployment.yaml", (1, 1))
     (repo.root / "base/config.yaml").chmod(0o755)
     assert repo.preview().impact == "nothing changes"
 
 
 @pytest.mark.tier("all")
-def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_understood(repo: Repo) -> None:
+def test_file_replaced_by_a_folder_and_the_reverse_are_compared(repo: Repo) -> None:
     repo.write({"plain/a/x.yaml": config(name="old"), "plain/b": "text"})
     recurse = application("plain", "plain").replace(
         "targetRevision: main", "targetRevision: main, directory: {recurse: true}"
@@ -436,7 +434,7 @@ def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_understood(repo: Re
     assert "+ ConfigMap/new" in result.out and "- ConfigMap/old" in result.out
 
 
-def test_nothing_is_written_to_the_repository(repo: Repo) -> None:
+def test_preview_writes_nothing_below_the_git_folder(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     before = {path: path.stat().st_mtime_ns for path in (repo.root / ".git").rglob("*")}
     repo.preview()
@@ -444,7 +442,7 @@ def test_nothing_is_written_to_the_repository(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> None:
+def test_render_error_on_both_sides_does_not_fail_the_preview(repo: Repo) -> None:
     repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
     repo.commit("Break it")
     repo.edit("overlays/dev/kustomization.yaml", "resources:", "# later\nresources:")
@@ -454,7 +452,7 @@ def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> 
 
 
 @pytest.mark.tier("all")
-def test_applications_of_one_name_are_told_apart_by_their_files(repo: Repo) -> None:
+def test_applications_with_the_same_name_are_shown_with_their_files(repo: Repo) -> None:
     for folder in ("one", "two"):
         repo.write({f"{folder}/app.yaml": application("same", "manifests"), f"{folder}/manifests/a.yaml": config()})
     repo.commit("Add examples")
@@ -466,7 +464,7 @@ def test_applications_of_one_name_are_told_apart_by_their_files(repo: Repo) -> N
 
 @pytest.mark.tier("all")
 @needs_one
-def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo) -> None:
+def test_helm_chart_uses_value_files_from_elsewhere_in_the_repository(repo: Repo) -> None:
     chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
     template = config().replace("'1'", "{{ .Values.a | quote }}")
     source = application("chart", "charts/web").replace(
@@ -481,7 +479,7 @@ def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo)
 
 
 @pytest.mark.tier("all")
-def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) -> None:
+def test_unresolved_merge_conflict_is_a_render_error(repo: Repo) -> None:
     repo.git("switch", "-q", "-c", "feature")
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     repo.commit("One")
@@ -495,7 +493,7 @@ def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) ->
 
 
 @pytest.mark.tier("all")
-def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
+def test_file_names_that_are_not_utf8_work_in_every_output_format(repo: Repo) -> None:
     folder = os.fsencode(repo.root / "plain")
     os.mkdir(folder)
     with open(folder + b"/\xff.yaml", "wb") as file:
@@ -510,7 +508,7 @@ def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ci_target_branch_suggests_fetch_depth_0(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_BASE_REF", "release")
     result = repo.preview()
     assert result.code == EXIT_ERROR and "release: the target branch is not in this clone" in result.err
@@ -518,7 +516,7 @@ def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch
 
 
 @pytest.mark.tier("all")
-def test_a_partial_clone_says_what_is_missing(
+def test_partial_clone_suggests_git_fetch_refetch(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.git("config", "uploadpack.allowFilter", "true")
@@ -532,7 +530,7 @@ def test_a_partial_clone_says_what_is_missing(
 
 
 @pytest.mark.tier("all")
-def test_a_comment_names_the_pull_request_that_ci_is_about(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markdown_comment_names_the_pull_request_of_the_ci_run(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     for name, value in (("BASE_REF", "main"), ("HEAD_REF", "feature/cpu"), ("REF", "refs/pull/42/merge")):
         monkeypatch.setenv(f"GITHUB_{name}", value)
@@ -540,7 +538,7 @@ def test_a_comment_names_the_pull_request_that_ci_is_about(repo: Repo, monkeypat
     assert "### argosy preview · HEAD…main" in repo.preview("HEAD...main", "-o", "md").out
 
 
-def test_the_guide_shows_what_is_printed(
+def test_preview_guide_shows_the_real_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
@@ -562,7 +560,7 @@ def test_the_guide_shows_what_is_printed(
 
 
 @pytest.mark.tier("all")
-def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
+def test_new_destination_cluster_creates_objects_instead_of_updating_them(repo: Repo) -> None:
     repo.edit("apps/dev.yaml", "https://kubernetes.default.svc", "https://other.example.com:6443")
     repo.write({"base/deployment.yaml": deployment(label="other")})
     result = repo.preview("fraud-dev")
@@ -571,14 +569,14 @@ def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_folder_in_the_place_of_a_name_is_told_where_to_put_it(repo: Repo) -> None:
+def test_folder_given_as_a_name_suggests_the_repo_flag(repo: Repo) -> None:
     result = repo.preview("overlays")
     assert result.code == EXIT_ERROR and "for a folder, use --repo overlays" in result.err
 
 
 @pytest.mark.tier("all")
 @needs_one
-def test_children_that_a_chart_makes_are_found(repo: Repo) -> None:
+def test_child_applications_of_a_helm_chart_are_found(repo: Repo) -> None:
     child = application("NAME", "plain").replace("NAME", "'{{ .Values.name }}'")
     root = application("root", "root").replace("targetRevision: main", "targetRevision: main, helm: {releaseName: r}")
     repo.write({"root/Chart.yaml": "apiVersion: v2\nname: root\nversion: 1.0.0\n", "root/values.yaml": "name: eu\n"})

@@ -1,4 +1,4 @@
-"""`argosy preview --live`: the head beside what lives, on a cluster with an engine."""
+"""`argosy preview --live`: compares the repository with live objects on a cluster with an engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield opened_scene
 
 
-async def test_the_head_is_compared_with_what_lives_drift_included(desk: Scene) -> None:
+async def test_live_preview_compares_the_working_tree_with_live_state_and_drift(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"b": "by hand"}}, manager="kubectl-edit")
     (desk.repository.path / "app/settings.yaml").write_text(dump_yaml(config_map(a="three", b="two")))
     without, live = await desk.argosy("preview"), await desk.argosy("preview", "--live")
@@ -55,7 +55,7 @@ async def test_the_head_is_compared_with_what_lives_drift_included(desk: Scene) 
 
 
 @pytest.mark.tier("all")
-async def test_what_goes_and_what_is_new_is_told_against_live(desk: Scene) -> None:
+async def test_live_preview_shows_new_and_deleted_objects_and_unknown_applications(desk: Scene) -> None:
     assert "nothing changes" in (await desk.argosy("preview", "--live", "models")).out
     (desk.repository.path / "app/settings.yaml").unlink()
     more = config_map(c="new")

@@ -1,4 +1,4 @@
-"""`argosy promote` in a clone, with no cluster: what moves, who may, what stays when it is killed."""
+"""`argosy promote` in a clone without a cluster: moves, approvals, rollbacks, and recovery from a kill."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ metadata: {name: always}
 imageTag: {name: example.com/web, newTag: "1.0"}
 """
 
-# -- looking --
+# -- status and plan --
 
 
-def test_the_picture_shows_each_environment_and_what_comes_next(web: Shelf) -> None:
+def test_status_shows_each_environment_and_the_next_promotion(web: Shelf) -> None:
     lines = web.argosy("status").out.splitlines()
     assert lines[0].split() == ["dev", lines[0].split()[1], "staging", lines[0].split()[3], "production"]
     assert lines[0].split()[1].endswith("▶")
@@ -48,7 +48,7 @@ def test_the_picture_shows_each_environment_and_what_comes_next(web: Shelf) -> N
     assert any("promote r2 → staging (ready)" in line for line in lines)
 
 
-def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None:
+def test_plan_shows_moves_kept_fields_and_the_next_command(web: Shelf) -> None:
     result = web.argosy("plan", "--to", "staging")
     assert "image  Deployment/staging-web  web:1.0 → web:1.1" in result.out
     assert "in staging/kustomization.yaml" in result.out
@@ -65,7 +65,7 @@ def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None
         pytest.param(["history"], marks=IN_TEST_ALL),
     ],
 )
-def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
+def test_output_wraps_at_80_columns_without_losing_words(
     web: Shelf, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     reason = "the numbers of the last quarter are being counted, and nobody wants a surprise while that goes on"
@@ -83,7 +83,7 @@ def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
     assert {word for word in whole.split() if "─" not in word} - {"MESSAGE"} <= set(output.split())
 
 
-def test_a_plan_and_the_status_are_documents_too(web: Shelf) -> None:
+def test_plan_has_json_output_and_status_has_yaml_output(web: Shelf) -> None:
     plan = json.loads(web.argosy("plan", "--to", "staging", "-o", "json").out)
     assert plan["kind"] == "PromotionPlan" and plan["ready"] is True
     assert plan["moves"][0]["to"] == "example.com/web:1.1"
@@ -93,7 +93,7 @@ def test_a_plan_and_the_status_are_documents_too(web: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_environments_are_found_by_convention_where_no_file_tells_them(web: Shelf) -> None:
+def test_environments_are_found_by_convention_without_argosy_yaml(web: Shelf) -> None:
     web.git("rm", "-q", "argosy.yaml")
     for name in ("dev", "staging", "production"):
         source = {"repoURL": "https://example.com/web.git", "path": name, "targetRevision": "main"}
@@ -105,7 +105,7 @@ def test_environments_are_found_by_convention_where_no_file_tells_them(web: Shel
     assert "web:1.0 → web:1.1" in result.out and "✖ healthy" in result.out
 
 
-def test_gates_that_need_a_cluster_say_so_and_are_closed(web: Shelf) -> None:
+def test_gate_that_needs_a_cluster_is_closed_without_one(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("after: dev}", "after: dev, gates: [{healthy: 10m}]}"))
     web.commit("a gate")
     result = web.argosy("plan", "--to", "staging", code=1)
@@ -115,7 +115,7 @@ def test_gates_that_need_a_cluster_say_so_and_are_closed(web: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> None:
+def test_check_gate_is_closed_by_a_rule_violation(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("after: dev}", "after: dev, gates: [{check: true}]}"))
     web.commit("a gate")
     assert "✔ check  no errors, no warnings" in web.argosy("plan", "--to", "staging").out
@@ -128,7 +128,7 @@ def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> No
 
 
 @pytest.mark.tier("all")
-def test_what_cannot_be_written_is_told_with_the_values_and_nothing_is_written(web: Shelf) -> None:
+def test_move_that_cannot_be_written_blocks_the_run_and_shows_the_values(web: Shelf) -> None:
     text = (web.folder / "staging/kustomization.yaml").read_text()
     web.write("staging/setter.yaml", IMAGE_SETTER)
     web.write("staging/kustomization.yaml", f"{text}transformers: [setter.yaml]\n")
@@ -139,7 +139,7 @@ def test_what_cannot_be_written_is_told_with_the_values_and_nothing_is_written(w
     assert web.git("rev-parse", "HEAD") == before
 
 
-def test_plain_manifests_are_written_to_as_well(web: Shelf) -> None:
+def test_plain_manifests_can_be_promoted(web: Shelf) -> None:
     web.git("rm", "-q", "staging/kustomization.yaml")
     web.write("staging/web.yaml", "# plain\n" + BASE.replace("name: web}", "name: staging-web}", 1))
     web.commit("staging is plain files")
@@ -149,7 +149,7 @@ def test_plain_manifests_are_written_to_as_well(web: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_two_objects_with_the_same_field_get_each_its_own_version(web: Shelf) -> None:
+def test_two_objects_with_the_same_field_get_their_own_versions(web: Shelf) -> None:
     api = BASE.replace("name: web}", "name: api}", 1).replace("example.com/web", "example.com/api")
     web.write("base/api.yaml", api)
     web.write("base/kustomization.yaml", "resources: [web.yaml, api.yaml]\n")
@@ -160,10 +160,10 @@ def test_two_objects_with_the_same_field_get_each_its_own_version(web: Shelf) ->
     assert 'newTag: "1.1"' in web.images("staging") and 'newTag: "7"' in web.images("staging")
 
 
-# -- doing --
+# -- run, approve, hold, rollback --
 
 
-def test_a_run_is_one_commit_with_the_results_of_the_gates_in_its_message(web: Shelf) -> None:
+def test_run_makes_one_commit_with_release_and_actor_in_its_message(web: Shelf) -> None:
     before = web.git("rev-parse", "HEAD")
     web.argosy("run", "--to", "staging")
     assert web.git("rev-parse", "HEAD~1") == before and web.git("status", "--porcelain") == ""
@@ -176,7 +176,7 @@ def test_a_run_is_one_commit_with_the_results_of_the_gates_in_its_message(web: S
     assert "moves: nothing" in again.out and web.git("rev-parse", "HEAD~1") == before
 
 
-def test_a_run_on_a_branch_leaves_the_current_one_alone_and_is_repeatable(web: Shelf) -> None:
+def test_run_on_a_branch_is_repeatable_and_keeps_the_current_branch(web: Shelf) -> None:
     before = web.git("rev-parse", "HEAD")
     result = web.argosy("run", "--to", "staging", "--branch", "promote-r2")
     assert "git push -u origin promote-r2" in result.err
@@ -188,7 +188,7 @@ def test_a_run_on_a_branch_leaves_the_current_one_alone_and_is_repeatable(web: S
     assert "branch promote-r2 already exists" in refused.err
 
 
-def test_an_environment_is_never_skipped_without_a_reason_and_with_one_it_is_recorded(web: Shelf) -> None:
+def test_skipping_an_environment_without_a_reason_is_refused(web: Shelf) -> None:
     refused = web.argosy("run", "r2", "--to", "production", code=2)
     assert "r2 has not been in staging, which is before production" in refused.err
     assert "argosy promote run r2 --to staging, or skip it: --skip staging --reason TEXT" in refused.err
@@ -199,7 +199,7 @@ def test_an_environment_is_never_skipped_without_a_reason_and_with_one_it_is_rec
 
 
 @pytest.mark.tier("all")
-def test_a_skip_with_a_reason_still_passes_the_gates_and_is_told_in_the_history(web: Shelf) -> None:
+def test_skip_with_a_reason_is_recorded_in_commit_and_history(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("gates:\n      - approval: leads", "gates: []"))
     web.commit("no gate")
     web.argosy("run", "--to", "production", "--skip", "staging", "--reason", "fire")
@@ -210,7 +210,7 @@ def test_a_skip_with_a_reason_still_passes_the_gates_and_is_told_in_the_history(
 
 
 @pytest.mark.tier("all")
-def test_production_waits_for_somebody_of_the_role_and_a_new_release_waits_again(web: Shelf) -> None:
+def test_each_release_needs_approval_by_a_member_of_the_role(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     refused = web.argosy("run", "--to", "production", code=1)
     assert "approval (leads): not approved yet" in refused.err
@@ -230,7 +230,7 @@ def test_production_waits_for_somebody_of_the_role_and_a_new_release_waits_again
 
 
 @pytest.mark.tier("all")
-def test_who_rejects_closes_the_gate_until_somebody_approves(web: Shelf) -> None:
+def test_rejection_closes_the_gate_until_an_approval(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("approve", "--to", "production")
     web.argosy("reject", "--to", "production", "--reason", "slow")
@@ -240,7 +240,7 @@ def test_who_rejects_closes_the_gate_until_somebody_approves(web: Shelf) -> None
 
 
 @pytest.mark.tier("all")
-def test_a_hold_is_remembered_until_it_is_resumed(web: Shelf) -> None:
+def test_hold_blocks_promotion_until_resume(web: Shelf) -> None:
     web.argosy("hold", "staging", "--reason", "quarter end")
     assert "held by ann@example.com: quarter end" in web.argosy("run", "--to", "staging", code=1).err
     assert "(unchanged)" in web.argosy("hold", "staging").out
@@ -250,7 +250,7 @@ def test_a_hold_is_remembered_until_it_is_resumed(web: Shelf) -> None:
     assert words == ["promote", "resume", "hold"]
 
 
-def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Shelf) -> None:
+def test_rollback_restores_the_release_before_and_blocks_the_one_rolled_back(web: Shelf) -> None:
     before = web.images("staging")
     web.argosy("run", "--to", "staging")
     result = web.argosy("rollback", "staging", "--reason", "wrong answers")
@@ -270,13 +270,13 @@ def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Sh
 
 
 @pytest.mark.tier("all")
-def test_a_rollback_where_nothing_was_promoted_says_what_else_there_is(web: Shelf) -> None:
+def test_rollback_without_a_promotion_suggests_git_revert(web: Shelf) -> None:
     refused = web.argosy("rollback", "staging", code=2)
     assert "r1 was not promoted to staging" in refused.err and "git revert" in refused.err
 
 
 @pytest.mark.tier("all")
-def test_parameters_move_only_when_they_changed_since_the_last_promotion(web: Shelf) -> None:
+def test_parameters_move_only_if_changed_since_the_last_promotion(web: Shelf) -> None:
     def argue(environment: str, value: str) -> None:
         text = (web.folder / environment / "kustomization.yaml").read_text().partition("patches:")[0]
         operation = f'- {{op: add, path: /spec/template/spec/containers/0/args, value: ["{value}"]}}'
@@ -297,10 +297,10 @@ def test_parameters_move_only_when_they_changed_since_the_last_promotion(web: Sh
     assert "-louder" in web.images("staging")
 
 
-# -- a repository that is not as it should be --
+# -- unusual repositories --
 
 
-def test_what_is_not_committed_is_not_promoted_and_never_overwritten(web: Shelf) -> None:
+def test_uncommitted_changes_are_neither_promoted_nor_overwritten(web: Shelf) -> None:
     path = web.folder / "staging/kustomization.yaml"
     path.write_text(path.read_text() + "# mine\n")
     web.write("notes.txt", "mine")
@@ -312,7 +312,7 @@ def test_what_is_not_committed_is_not_promoted_and_never_overwritten(web: Shelf)
 
 
 @pytest.mark.tier("all")
-def test_other_changes_in_the_work_tree_and_in_the_index_stay_as_they_are(web: Shelf) -> None:
+def test_run_keeps_other_changes_in_work_tree_and_index(web: Shelf) -> None:
     web.write("notes.txt", "staged")
     web.git("add", "notes.txt")
     web.write("base/web.yaml", (web.folder / "base/web.yaml").read_text() + "# mine\n")
@@ -322,7 +322,7 @@ def test_other_changes_in_the_work_tree_and_in_the_index_stay_as_they_are(web: S
 
 
 @pytest.mark.tier("all")
-def test_a_detached_head_is_refused_and_a_branch_of_its_own_is_not(web: Shelf) -> None:
+def test_run_on_a_detached_head_needs_the_branch_flag(web: Shelf) -> None:
     web.git("checkout", "-q", "--detach")
     refused = web.argosy("run", "--to", "staging", code=2)
     assert "HEAD is detached" in refused.err and "--branch NAME" in refused.err
@@ -337,7 +337,7 @@ def test_a_detached_head_is_refused_and_a_branch_of_its_own_is_not(web: Shelf) -
         pytest.param("kind: Delivery", "kind: [", "argosy.yaml", marks=IN_TEST_ALL),
     ],
 )
-def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old: str, new: str, message: str) -> None:
+def test_invalid_argosy_yaml_is_refused_without_a_commit(web: Shelf, old: str, new: str, message: str) -> None:
     web.write("argosy.yaml", DELIVERY.replace(old, new))
     before = web.commit("bad")
     for words in (("status",), ("plan", "--to", "staging"), ("run", "--to", "staging")):
@@ -346,7 +346,7 @@ def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old:
 
 
 @pytest.mark.tier("all")
-def test_an_environment_that_cannot_be_built_is_told_and_the_others_are_shown(web: Shelf) -> None:
+def test_environment_that_cannot_be_built_is_reported_and_others_work(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("path: production", "path: prodution"))
     web.commit("bad")
     result = web.argosy("status", code=1)
@@ -358,7 +358,7 @@ def test_an_environment_that_cannot_be_built_is_told_and_the_others_are_shown(we
     web.argosy("run", "--to", "staging")
 
 
-def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_without_git_repository_is_refused_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "empty").mkdir()
     with chdir(tmp_path / "empty"):
@@ -367,22 +367,22 @@ def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypa
 
 
 @pytest.mark.tier("all")
-def test_a_bare_repository_is_promoted_in_without_a_work_tree(web: Shelf, tmp_path: Path) -> None:
+def test_run_works_in_a_bare_repository(web: Shelf, tmp_path: Path) -> None:
     web.git("clone", "-q", "--bare", str(web.folder), str(tmp_path / "web.git"))
     bare = Shelf(tmp_path / "web.git")
     bare.argosy("run", "--to", "staging")
     assert "1.1" in bare.images("staging")
 
 
-# -- killed, and two at once --
+# -- kills and concurrency --
 
 
 class Killed(BaseException):
-    """As kill -9: nothing of ours runs after it."""
+    """Like kill -9: no code of ours handles it."""
 
 
 def steps_of(web: Shelf, monkeypatch: pytest.MonkeyPatch, at: int, *, after: bool) -> int:
-    """Runs a promotion that dies before or after its git call of this number; how many it made."""
+    """Run a promotion that dies before or after git call number `at`; return how many calls it made."""
     call_count, run = [0], plumbing.subprocess.run
 
     def counted(*words: Any, **options: Any) -> Any:
@@ -404,7 +404,7 @@ def steps_of(web: Shelf, monkeypatch: pytest.MonkeyPatch, at: int, *, after: boo
 
 
 def is_whole(web: Shelf, before: str) -> None:
-    """Git knows all of the promotion or nothing; a second run ends where an undisturbed one does."""
+    """Assert that Git has all of the promotion or nothing, and that a second run completes it."""
     head = web.git("rev-parse", "HEAD")
     assert head == before or web.git("rev-parse", "HEAD~1") == before
     assert ("1.1" in web.images("staging")) is (head != before)
@@ -414,7 +414,7 @@ def is_whole(web: Shelf, before: str) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_promotion_that_is_killed_near_its_end_is_whole_or_has_not_happened(
+def test_promotion_killed_near_its_end_is_atomic(
     web: Shelf, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = web.git("rev-parse", "HEAD")
@@ -427,7 +427,7 @@ def test_a_promotion_that_is_killed_near_its_end_is_whole_or_has_not_happened(
 
 
 @pytest.mark.tier("all")
-def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
+def test_promotion_killed_at_any_git_call_is_atomic(
     web: Shelf, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = web.git("rev-parse", "HEAD")
@@ -441,7 +441,7 @@ def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
 
 
 @pytest.mark.tier("all")
-def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: Shelf) -> None:
+def test_concurrent_promotions_commit_only_once(web: Shelf) -> None:
     from argosy.cli.application_service_connection import build_service_opener
     from argosy.cli.cluster_target import TargetOptions
     from argosy.features.promote.commits import commit_promotion
@@ -474,7 +474,7 @@ def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: 
 
 
 def while_it_waits(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
-    """Somebody else is first, while the next command waits for the lock."""
+    """Run `act` while the next command waits for the promotion lock."""
     alone = plumbing.GitRepository.lock_promotions
 
     def later(self: plumbing.GitRepository) -> Any:
@@ -486,7 +486,7 @@ def while_it_waits(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> N
 
 
 @pytest.mark.tier("all")
-def test_a_rollback_takes_back_only_the_release_that_was_there(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollback_is_refused_if_the_release_changed_meanwhile(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     web.argosy("run", "--to", "staging")
     web.pin("dev", "1.2")
     while_it_waits(monkeypatch, lambda: web.argosy("run", "--to", "staging"))
@@ -500,7 +500,7 @@ def test_a_rollback_takes_back_only_the_release_that_was_there(web: Shelf, monke
     assert "1.1" in web.images("staging"), "two who take the same back go back once"
 
 
-def test_a_commit_of_somebody_else_meanwhile_is_not_lost(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_commit_of_another_user_is_not_lost(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = plumbing.GitRepository.create_commit
 
     def slow(self: plumbing.GitRepository, *words: Any) -> str:

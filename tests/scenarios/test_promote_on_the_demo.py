@@ -1,4 +1,4 @@
-"""`argosy promote` right after `argosy demo`, as somebody types it in any folder: to staging, and on to production."""
+"""`argosy promote` right after `argosy demo`, from any folder: to staging, then to production."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def plan(shown: Demo, environment: str) -> dict[str, object]:
-    """The exit code says whether it is open; the document does, too."""
+    """Return the plan, after checking that the exit code agrees with its `ready` field."""
     done = run(("promote", "plan", "--to", environment, "-o", "json"), env=own(shown.home), timeout=HANG_SECONDS)
     promotion_plan: dict[str, object] = json.loads(done.stdout)
     assert done.returncode == (0 if promotion_plan["ready"] or not promotion_plan["moves"] else 1)
     return promotion_plan
 
 
-def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_one_commit(shown: Demo) -> None:
+def test_runtime_of_dev_is_promoted_to_staging_by_one_commit(shown: Demo) -> None:
     shown.until(lambda: plan(shown, "staging")["ready"])
     picture = shown.argosy("promote", "status")
     assert "promote r4 → staging (ready)" in picture and "✔ Healthy" in picture
@@ -46,7 +46,7 @@ def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_o
 
 
 @pytest.mark.tier("all")
-def test_production_waits_for_staging_and_for_somebody_who_has_the_role(shown: Demo) -> None:
+def test_production_needs_staging_approval_and_no_hold(shown: Demo) -> None:
     gates = {gate["gate"]: gate for gate in plan(shown, "production")["gates"]}  # type: ignore[attr-defined]
     assert gates["approval (release-managers)"]["who"] == "carol@example.com, system:masters"
     assert not gates["approval (release-managers)"]["open"]

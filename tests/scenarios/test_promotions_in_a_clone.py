@@ -1,4 +1,4 @@
-"""`argosy promote` in a clone that is shallow, behind, ahead or edited: what is told is true, or it is refused."""
+"""`argosy promote` in a clone that is shallow, behind, ahead or edited: correct reports, or a refusal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.promotion_repository import ALONE, Shelf, make
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    """Dev has 1.2, staging 1.1, production 1.0; nobody writes to it again."""
+    """Dev has 1.2, staging 1.1, production 1.0; tests do not write to it."""
     folder = tmp_path_factory.mktemp("origin")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ALONE, "XDG_STATE_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}.items():
@@ -56,7 +56,7 @@ WRITING = [
 
 
 @pytest.mark.tier("all")
-def test_in_a_shallow_clone_nothing_is_written_and_the_status_says_why(origin: Shelf, tmp_path: Path) -> None:
+def test_shallow_clone_refuses_writes_until_unshallowed(origin: Shelf, tmp_path: Path) -> None:
     shelf = cloned(origin, tmp_path / "clone", "--depth", "1")
     before = shelf.git("rev-parse", "HEAD")
     for words in (("run", "--to", "production"), *WRITING[2:]):
@@ -71,7 +71,7 @@ def test_in_a_shallow_clone_nothing_is_written_and_the_status_says_why(origin: S
 
 
 @pytest.mark.tier("all")
-def test_on_a_branch_that_is_behind_nothing_is_written(clone: Shelf) -> None:
+def test_branch_behind_its_upstream_refuses_writes_until_pulled(clone: Shelf) -> None:
     clone.git("reset", "-q", "--hard", "HEAD~1")
     before = clone.git("rev-parse", "HEAD")
     for words in WRITING:
@@ -84,7 +84,7 @@ def test_on_a_branch_that_is_behind_nothing_is_written(clone: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_off_all_branches_at_an_old_commit_it_is_noted(clone: Shelf) -> None:
+def test_detached_head_behind_origin_is_noted_and_refuses_a_run(clone: Shelf) -> None:
     clone.git("switch", "-q", "--detach", "HEAD~2")
     assert "note: HEAD is detached, and 2 commits behind origin/HEAD" in clone.argosy("status").err
     clone.argosy("run", "--to", "staging", "--branch", "aside", code=1)
@@ -93,7 +93,7 @@ def test_off_all_branches_at_an_old_commit_it_is_noted(clone: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_what_is_not_pushed_and_not_committed_is_noted_in_the_status(clone: Shelf) -> None:
+def test_status_notes_unpushed_commits_and_uncommitted_files(clone: Shelf) -> None:
     assert "note: not committed" not in clone.argosy("status").err
     clone.argosy("hold", "staging")
     clone.write("argosy.yaml", "kind: [")
@@ -102,14 +102,14 @@ def test_what_is_not_pushed_and_not_committed_is_noted_in_the_status(clone: Shel
     assert "note: ignored, because not committed: argosy.yaml" in stderr
 
 
-# -- what runs, where a cluster tells --
+# -- the running release, as reported by a cluster --
 
 ENVIRONMENTS = ("dev", "staging", "production")
 
 
 @contextlib.contextmanager
 def open_promotion_session(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.PromotionSession]:
-    """Where a cluster says that all environments run a commit, Synced but for those that are named."""
+    """Open a session whose cluster runs `revision` everywhere, Synced except for the given states."""
     reach = build_service_opener(TargetOptions())
     opened = sessions.open_session(shelf.folder, reach, lambda: None, is_offline=True, log=lambda _: None)
     with opened as session:
@@ -135,12 +135,12 @@ def app(name: str, revision: str, sync: str) -> dict[str, Any]:
 
 
 def drawn(session: sessions.PromotionSession) -> dict[str, list[str]]:
-    """The cells of the picture, by the name of their row."""
+    """Return the cells of the status table by row name."""
     rows = [line.split(None, 1) for line in render_status(session, TerminalOutput(io.StringIO()))][1:]
     return {row[0]: [cell.strip() for cell in row[1].split("  ") if cell.strip()] for row in rows if len(row) > 1}
 
 
-def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_push(clone: Shelf) -> None:
+def test_status_shows_the_running_release_and_suggests_push_then_sync(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     with open_promotion_session(clone, tip) as session:
         assert "runs" not in drawn(session)
@@ -155,7 +155,7 @@ def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_p
 
 
 def attempted(name: str, deployed: str, attempt: str, phase: str, sync: str = "Synced") -> dict[str, Any]:
-    """An Application that deployed a commit, and whose sync of the next one came to `phase`."""
+    """Return an Application that deployed a commit and whose sync of the next commit has this phase."""
     application = app(name, deployed, sync)
     application["status"]["sync"]["revision"] = attempt
     application["status"]["operationState"] = {"phase": phase, "syncResult": {"revision": attempt}}
@@ -163,8 +163,8 @@ def attempted(name: str, deployed: str, attempt: str, phase: str, sync: str = "S
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Error", "Running", "Terminating"])
-def test_a_release_whose_sync_did_not_succeed_is_not_what_runs(clone: Shelf, phase: str) -> None:
-    """All its objects are applied and so Synced, but a notebook failed, or is still at work."""
+def test_release_whose_sync_did_not_succeed_is_not_shown_as_running(clone: Shelf, phase: str) -> None:
+    """All objects are applied and Synced, but a notebook failed or is still running."""
     deployed = clone.git("rev-parse", "HEAD")
     attempt = clone.pin("dev", "9.9")
     with open_promotion_session(clone, attempt) as session:
@@ -177,8 +177,8 @@ def test_a_release_whose_sync_did_not_succeed_is_not_what_runs(clone: Shelf, pha
     assert plan.release.name == "r5"
 
 
-def test_a_release_that_nothing_had_to_be_synced_for_runs(clone: Shelf) -> None:
-    """What is there is what the newer commit asks for: no sync begins, and the last one was of the commit before."""
+def test_release_that_needed_no_sync_counts_as_running(clone: Shelf) -> None:
+    """Live state already matches the newer commit: no sync starts, and the last one was for the commit before."""
     deployed = clone.git("rev-parse", "HEAD")
     file = clone.folder / "dev" / "kustomization.yaml"
     file.write_text(f"# another comment\n{file.read_text()}")
@@ -191,8 +191,8 @@ def test_a_release_that_nothing_had_to_be_synced_for_runs(clone: Shelf) -> None:
 
 
 @pytest.mark.parametrize(("sync", "phase"), [("OutOfSync", "Succeeded"), ("Synced", "Failed")])
-def test_a_notebook_vouches_only_for_a_release_that_was_deployed(clone: Shelf, sync: str, phase: str) -> None:
-    """Somebody ran the notebook again, but its environment still runs the release before."""
+def test_notebook_gate_stays_closed_until_the_release_is_deployed(clone: Shelf, sync: str, phase: str) -> None:
+    """The notebook succeeded again, but its environment still runs the previous release."""
     text = (clone.folder / "argosy.yaml").read_text()
     gates = "after: dev, gates: [{notebook: eval}, {healthy: 1m}]}"
     clone.write("argosy.yaml", text.replace("path: staging, after: dev}", f"path: staging, {gates}"))
@@ -211,7 +211,7 @@ def test_a_notebook_vouches_only_for_a_release_that_was_deployed(clone: Shelf, s
 
 
 @pytest.mark.tier("all")
-def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
+def test_gate_waiting_for_an_unpushed_release_suggests_git_push(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     text = (clone.folder / "argosy.yaml").read_text()
     clone.write("argosy.yaml", text.replace("- approval: leads", "- healthy: 1m"))
@@ -224,7 +224,7 @@ def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf, clone: Shelf) -> None:
+def test_status_in_an_outdated_clone_shows_the_running_release(origin: Shelf, clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     clone.git("reset", "-q", "--hard", "HEAD~2")
     with open_promotion_session(clone, tip) as session:
@@ -237,7 +237,7 @@ def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf,
 
 
 @pytest.mark.tier("all")
-def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
+def test_next_step_of_an_out_of_sync_environment_is_app_sync(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     with open_promotion_session(clone, tip, production="OutOfSync") as session:
         assert session.planner.get_next_step(session.find_environment("staging")) is None
@@ -246,7 +246,7 @@ def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
+def test_status_shows_a_hold_without_a_pending_promotion(clone: Shelf) -> None:
     clone.git("reset", "-q", "--hard", "HEAD~1")
     clone.git("branch", "-q", "--unset-upstream")
     clone.argosy("hold", "staging", "--reason", "quarter end")
@@ -256,11 +256,11 @@ def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
     assert "held" in next(line for line in lines if line.startswith("next"))
 
 
-# -- what to type next can be typed --
+# -- suggested next commands --
 
 
 @pytest.mark.tier("all")
-def test_where_to_is_asked_for_with_a_command_that_works(clone: Shelf) -> None:
+def test_missing_to_flag_suggests_a_complete_command(clone: Shelf) -> None:
     for words in (("plan",), ("run",), ("approve", "r2")):
         refused = clone.argosy(*words, code=2).err
         assert f"next: argosy promote {words[0]} --to staging" in refused and "missing --to ENV" in refused
@@ -269,34 +269,34 @@ def test_where_to_is_asked_for_with_a_command_that_works(clone: Shelf) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_first_environment_gets_nothing_by_promotion_and_says_what_else_there_is(clone: Shelf) -> None:
+def test_first_environment_refuses_promotion_verbs_and_names_app_commands(clone: Shelf) -> None:
     for verb, instead in (("hold", "app hold"), ("resume", "app release"), ("rollback", "app rollback")):
         refused = clone.argosy(verb, "dev", code=2).err
         assert "dev is the first environment" in refused and f"argosy {instead} web-dev" in refused
 
 
 @pytest.mark.tier("all")
-def test_a_hold_that_ends_is_told_as_ended(clone: Shelf) -> None:
+def test_resume_reports_whether_a_hold_ended(clone: Shelf) -> None:
     clone.argosy("hold", "staging")
     assert "staging is no longer held\n" in clone.argosy("resume", "staging").out
     assert "staging is not held (unchanged)" in clone.argosy("resume", "staging").out
 
 
 @pytest.mark.tier("all")
-def test_gates_that_ask_a_cluster_are_not_waited_for_offline(clone: Shelf) -> None:
+def test_cluster_gate_in_offline_mode_suggests_running_without_offline(clone: Shelf) -> None:
     text = (clone.folder / "argosy.yaml").read_text()
     clone.write("argosy.yaml", text.replace("after: dev}", "after: dev, gates: [{healthy: 1m}]}"))
     clone.commit("a gate")
     assert "next: run it without --offline" in clone.argosy("plan", "--to", "staging", code=1).err
 
 
-def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_nothing_to_do(clone: Shelf) -> None:
+def test_run_suggests_push_and_sync_and_a_second_run_has_nothing_to_do(clone: Shelf) -> None:
     result = clone.argosy("run", "--to", "staging")
     assert "next: git push; then: argosy app sync web-staging" in result.err
     assert "nothing to do: staging has all of r4" in clone.argosy("run", "--to", "staging").err
 
 
-def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_flag_suggests_promote_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
     from argosy.cli.command_parser import UsageError
     from argosy.main import main
 
@@ -306,7 +306,7 @@ def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.tier("all")
-def test_the_history_of_the_first_environment_has_the_releases_that_can_be_picked(clone: Shelf) -> None:
+def test_history_of_the_first_environment_lists_promotable_releases(clone: Shelf) -> None:
     lines = clone.argosy("history", "dev").out.splitlines()
     assert lines[0].split() == ["TIME", "RELEASE", "BY", "COMMIT", "MESSAGE"]
     assert [line.split()[2] for line in lines[1:]] == ["r4", "r2", "r1"]

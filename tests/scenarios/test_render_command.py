@@ -1,4 +1,4 @@
-"""`argosy render` as it is typed: real repositories, the installed command, a home of its own."""
+"""`argosy render`: the installed command with real repositories and a separate home folder."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def models(begun: Path, desk: Desk) -> Path:
-    """One to change."""
+    """A copy that the test may change."""
     return shutil.copytree(begun, desk.home / "models")
 
 
@@ -72,7 +72,7 @@ def image(done: subprocess.CompletedProcess[str]) -> str:
     return str(manifest["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-def test_a_folder_prints_as_kubectl_prints_it(desk: Desk, models: Path) -> None:
+def test_output_equals_kubectl_kustomize(desk: Desk, models: Path) -> None:
     if not KUBECTL.exists():
         pytest.skip(f"kubectl 1.32: there is none at {KUBECTL} (make install)")
     done = desk.render(models, "overlays/dev")
@@ -84,7 +84,7 @@ def test_a_folder_prints_as_kubectl_prints_it(desk: Desk, models: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_folder_is_found_from_wherever_it_is_named(desk: Desk, models: Path) -> None:
+def test_folder_can_be_relative_absolute_or_a_symlink(desk: Desk, models: Path) -> None:
     assert names(desk.render(models / "overlays" / "dev", ".")) == ["dev-model"]
     assert names(desk.render(desk.home, models / "overlays" / "dev")) == ["dev-model"]
     link = desk.home / "link"
@@ -92,10 +92,10 @@ def test_a_folder_is_found_from_wherever_it_is_named(desk: Desk, models: Path) -
     assert names(desk.render(desk.home, "link")) == ["dev-model"]
 
 
-def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models: Path) -> None:
+def test_folder_outside_a_git_repository_is_rendered(desk: Desk, models: Path) -> None:
     shutil.rmtree(models / ".git")
     assert names(desk.render(models, "overlays/dev")) == ["dev-model"]
-    assert names(desk.render(models / "overlays", "dev")) == ["dev-model"]  # its base is above
+    assert names(desk.render(models / "overlays", "dev")) == ["dev-model"]  # its base is in a parent folder
     patch = models / "overlays" / "dev" / "kustomization.yaml"
     patch.write_text(patch.read_text() + "configMapGenerator: [{name: a, files: [../../application.yaml]}]\n")
     outside = desk.render(models / "overlays" / "dev", ".")
@@ -104,7 +104,7 @@ def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models:
 
 
 @pytest.mark.tier("all")
-def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path) -> None:
+def test_several_folders_are_rendered_in_order_into_one_stream(desk: Desk, models: Path) -> None:
     done = desk.render(models, "overlays/prod", "plain", "overlays/dev")
     assert names(done) == ["prod-model", "settings", "dev-model"]
     listed = json.loads(desk.render(models, "overlays/prod", "plain", "-o", "json").stdout)
@@ -115,7 +115,7 @@ def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path)
     )
 
 
-def test_one_that_fails_is_told_and_does_not_stop_the_others(desk: Desk, models: Path) -> None:
+def test_failing_folder_is_reported_and_the_others_are_rendered(desk: Desk, models: Path) -> None:
     done = desk.render(models, "overlays/prod", "overlays/broken", "overlays/dev")
     assert done.returncode == 2
     assert names(done) == ["prod-model", "dev-model"]
@@ -123,7 +123,7 @@ def test_one_that_fails_is_told_and_does_not_stop_the_others(desk: Desk, models:
     assert "Traceback" not in done.stderr
 
 
-def test_a_line_of_json_for_each_folder(desk: Desk, models: Path) -> None:
+def test_jsonl_output_has_one_line_per_folder(desk: Desk, models: Path) -> None:
     done = desk.render(models, "overlays/prod", "overlays/broken", "nowhere", "overlays/dev", "-o", "jsonl")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 2
@@ -140,7 +140,7 @@ def test_a_line_of_json_for_each_folder(desk: Desk, models: Path) -> None:
     assert lines[2]["error"]["message"].startswith("no such folder")
 
 
-def test_an_application_is_rendered_from_the_working_tree(desk: Desk, models: Path) -> None:
+def test_application_is_rendered_from_the_working_tree(desk: Desk, models: Path) -> None:
     (models / "base" / "deployment.yaml").write_text(
         FILES["base/deployment.yaml"].replace("replicas: 1", "replicas: 5")
     )
@@ -154,13 +154,13 @@ def test_an_application_is_rendered_from_the_working_tree(desk: Desk, models: Pa
 
 
 @pytest.mark.tier("all")
-def test_the_address_is_the_same_by_ssh(desk: Desk, models: Path) -> None:
+def test_ssh_remote_matches_the_https_repo_url(desk: Desk, models: Path) -> None:
     desk.git(models, "remote", "set-url", "origin", "git@git.example:acme/models.git")
     assert desk.render(models, "-f", "application.yaml").returncode == 0
 
 
 @pytest.mark.tier("all")
-def test_a_path_and_flags_are_laid_over_the_application(desk: Desk, models: Path) -> None:
+def test_path_and_flags_override_the_application(desk: Desk, models: Path) -> None:
     done = desk.render(
         models, "overlays/prod", "-f", "application.yaml", "--namesuffix=-x", "--kustomize-image=model:v9"
     )
@@ -170,7 +170,7 @@ def test_a_path_and_flags_are_laid_over_the_application(desk: Desk, models: Path
 
 @pytest.fixture
 def revised(desk: Desk, models: Path) -> Path:
-    """A tag, a commit after it, and a change that is not committed."""
+    """A repository with a tag, a commit after it, and an uncommitted change."""
     desk.git(models, "tag", "v1.0.0")
     path = models / "overlays" / "prod" / "kustomization.yaml"
     path.write_text("resources: [../../base]\nnamePrefix: second-\n")
@@ -192,31 +192,29 @@ def revised(desk: Desk, models: Path) -> Path:
         ],
     ),
 )
-def test_a_revision_is_rendered_instead_of_the_working_tree(
-    desk: Desk, revised: Path, revision: str, name: str
-) -> None:
+def test_revision_flag_renders_that_revision(desk: Desk, revised: Path, revision: str, name: str) -> None:
     assert names(desk.render(revised, "overlays/prod", "--revision", revision)) == [name]
     assert (desk.home / ".cache" / "argosy" / "mirrors").is_dir()
 
 
-def test_without_a_revision_the_working_tree_is_rendered(desk: Desk, revised: Path) -> None:
+def test_working_tree_is_rendered_without_the_revision_flag(desk: Desk, revised: Path) -> None:
     assert names(desk.render(revised, "overlays/prod")) == ["third-model"]
 
 
 @pytest.mark.tier("all")
-def test_a_revision_may_be_a_commit(desk: Desk, revised: Path) -> None:
+def test_revision_can_be_a_commit_hash(desk: Desk, revised: Path) -> None:
     commit = desk.git(revised, "rev-parse", "v1.0.0")
     assert names(desk.render(revised, "overlays/prod", "--revision", commit)) == ["prod-model"]
 
 
-def test_a_revision_that_is_not_there_is_named(desk: Desk, revised: Path) -> None:
+def test_unknown_revision_exits_2_and_is_named(desk: Desk, revised: Path) -> None:
     unknown = desk.render(revised, "overlays/prod", "--revision", "nowhere")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert "nowhere" in unknown.stderr
 
 
 @pytest.mark.tier("all")
-def test_a_further_working_tree_has_a_head_of_its_own(desk: Desk, models: Path) -> None:
+def test_head_of_a_linked_worktree_is_its_own(desk: Desk, models: Path) -> None:
     desk.git(models, "worktree", "add", "-q", "-b", "other", "../other")
     other = desk.home / "other"
     (other / "overlays" / "prod" / "kustomization.yaml").write_text("resources: [../../base]\nnamePrefix: other-\n")
@@ -226,7 +224,7 @@ def test_a_further_working_tree_has_a_head_of_its_own(desk: Desk, models: Path) 
 
 
 @pytest.mark.tier("all")
-def test_another_repository_is_rendered_by_its_path(desk: Desk, models: Path) -> None:
+def test_repo_flag_takes_a_path_a_file_url_or_a_bare_repository(desk: Desk, models: Path) -> None:
     assert names(desk.render(desk.home, "overlays/prod", "--repo", models)) == ["prod-model"]
     assert names(desk.render(desk.home, "overlays/prod", "--repo", f"file://{models}")) == ["prod-model"]
     desk.git(desk.home, "clone", "-q", "--bare", "models", "bare.git")
@@ -237,7 +235,7 @@ def test_another_repository_is_rendered_by_its_path(desk: Desk, models: Path) ->
 
 
 @pytest.mark.tier("all")
-def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, models: Path) -> None:
+def test_local_repository_of_an_application_needs_the_root_flag(desk: Desk, models: Path) -> None:
     file = desk.home / "elsewhere.yaml"
     file.write_text(APPLICATION.replace(ADDRESS, f"file://{models}"))
     refused = desk.render(desk.home, "-f", file)
@@ -248,7 +246,7 @@ def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, m
 
 
 @pytest.mark.tier("all")
-def test_a_setting_puts_a_mirror_in_the_place_of_a_host(desk: Desk, models: Path) -> None:
+def test_source_mirrors_setting_replaces_the_host(desk: Desk, models: Path) -> None:
     desk.git(models, "remote", "remove", "origin")
     settings = desk.home / "argosy-cm.yaml"
     mirrors = {"source.mirrors": f"https://git.example/acme {desk.home}"}
@@ -260,7 +258,7 @@ def test_a_setting_puts_a_mirror_in_the_place_of_a_host(desk: Desk, models: Path
 
 
 @pytest.mark.tier("all")
-def test_several_sources_are_rendered_in_their_order(desk: Desk, models: Path) -> None:
+def test_multiple_sources_are_rendered_in_order(desk: Desk, models: Path) -> None:
     other = desk.repository("other", {"here/config.yaml": FILES["plain/config.yaml"]})
     application = yaml.safe_load(APPLICATION)
     source = application["spec"].pop("source")
@@ -274,7 +272,7 @@ def test_several_sources_are_rendered_in_their_order(desk: Desk, models: Path) -
     assert names(done) == ["settings", "dev-model"], done.stderr
 
 
-def test_a_host_that_cannot_be_reached_is_exit_code_3(desk: Desk) -> None:
+def test_unreachable_host_exits_3(desk: Desk) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     done = desk.render(desk.home, "overlays/dev", "--repo", f"https://127.0.0.1:{port}/acme/models.git")
@@ -300,21 +298,21 @@ def test_a_host_that_cannot_be_reached_is_exit_code_3(desk: Desk) -> None:
         ],
     ),
 )
-def test_a_mistake_is_told_with_what_to_do(desk: Desk, models: Path, words: list[str], said: str) -> None:
+def test_invalid_arguments_exit_2_with_a_next_step(desk: Desk, models: Path, words: list[str], said: str) -> None:
     done = desk.render(models, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr and "next: " in done.stderr
 
 
 @pytest.mark.tier("all")
-def test_plain_files_are_read_as_flags_say(desk: Desk, models: Path) -> None:
+def test_directory_flags_select_plain_files(desk: Desk, models: Path) -> None:
     assert names(desk.render(models, "plain")) == ["settings"]
     assert names(desk.render(models, "plain", "--directory-recurse")) == ["settings", "more"]
     assert names(desk.render(models, "plain", "--directory-recurse", "--directory-exclude", "config.yaml")) == ["more"]
 
 
 @pytest.mark.tier("all")
-def test_who_stops_reading_ends_nothing_badly(desk: Desk, models: Path) -> None:
+def test_closed_output_pipe_is_not_an_error(desk: Desk, models: Path) -> None:
     command = f"{ARGOSY} render {'overlays/prod ' * 300} -o jsonl | head -1"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
@@ -328,7 +326,7 @@ def test_who_stops_reading_ends_nothing_badly(desk: Desk, models: Path) -> None:
     assert json.loads(done.stdout)["ok"]
 
 
-def test_a_chart_takes_its_values_from_flags(desk: Desk) -> None:
+def test_helm_chart_takes_values_and_release_name_from_flags(desk: Desk) -> None:
     chart = {
         "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",
         "chart/values.yaml": "replicas: 1\n",
@@ -344,7 +342,7 @@ def test_a_chart_takes_its_values_from_flags(desk: Desk) -> None:
     assert (manifest["metadata"]["name"], manifest["data"]) == ("churn", {"replicas": "3"})
 
 
-def test_jsonnet_takes_its_variables_from_flags(desk: Desk) -> None:
+def test_jsonnet_takes_external_variables_from_flags(desk: Desk) -> None:
     text = "{apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('name')}}"
     folder = desk.repository("jsonnet", {"app/main.jsonnet": text})
     done = desk.render(folder, "app", "--jsonnet-ext-var-str", "name=churn")

@@ -1,4 +1,4 @@
-"""Slips that people make with `argosy render`, and what they are told."""
+"""Common user mistakes with `argosy render`, and the messages for them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def models(begun: Path, desk: Desk) -> Path:
-    """One to change."""
+    """A copy that the test may change."""
     return shutil.copytree(begun, desk.home / "models")
 
 
@@ -61,7 +61,7 @@ def application(name: str = "fraud-dev", **source: object) -> str:
 
 
 @pytest.mark.tier("all")
-def test_an_alias_that_no_source_has_is_an_error(desk: Desk, models: Path) -> None:
+def test_value_file_with_an_unknown_source_ref_is_an_error(desk: Desk, models: Path) -> None:
     whole = yaml.safe_load(APPLICATION)
     del whole["spec"]["source"]
     whole["spec"]["sources"] = [
@@ -75,7 +75,7 @@ def test_an_alias_that_no_source_has_is_an_error(desk: Desk, models: Path) -> No
     assert "argosy: fraud-dev (app.yaml): " in done.stderr
 
 
-def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, models: Path) -> None:
+def test_misspelled_field_is_a_warning_and_the_rest_is_rendered(desk: Desk, models: Path) -> None:
     text = application(path="overlays/dev", kustomize={"nameprefix": "x-", "image": ["a:b"]})
     (models / "app.yaml").write_text(text)
     done = desk.render(models, "-f", "app.yaml")
@@ -104,7 +104,7 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
         ],
     ),
 )
-def test_a_source_that_says_too_little_is_an_error(
+def test_incomplete_or_invalid_source_is_an_error(
     desk: Desk, models: Path, source: dict[str, object], said: str
 ) -> None:
     (models / "app.yaml").write_text(application(**source))
@@ -114,7 +114,7 @@ def test_a_source_that_says_too_little_is_an_error(
 
 
 @pytest.mark.tier("all")
-def test_the_working_tree_has_the_commit_that_is_checked_out(desk: Desk, models: Path) -> None:
+def test_app_revision_variable_is_the_checked_out_commit(desk: Desk, models: Path) -> None:
     (models / "overlays/dev/.argocd-source.yaml").write_text(
         "kustomize: {commonAnnotationsEnvsubst: true, commonAnnotations: {rev: $ARGOCD_APP_REVISION}}\n"
     )
@@ -130,7 +130,7 @@ def test_the_working_tree_has_the_commit_that_is_checked_out(desk: Desk, models:
 
 
 @pytest.mark.tier("all")
-def test_a_working_tree_in_the_place_of_another_revision_is_told(desk: Desk, models: Path) -> None:
+def test_working_tree_rendered_instead_of_target_revision_is_noted(desk: Desk, models: Path) -> None:
     desk.git(models, "tag", "v1.0.0")
     for ref, is_told in (("v1.0.0", False), ("v0.9", True), ("main", False), ("HEAD", False), ("other", True)):
         (models / "app.yaml").write_text(application(path="overlays/dev", targetRevision=ref))
@@ -141,7 +141,7 @@ def test_a_working_tree_in_the_place_of_another_revision_is_told(desk: Desk, mod
 
 
 @pytest.mark.tier("all")
-def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
+def test_folder_without_manifests_prints_a_note(desk: Desk, models: Path) -> None:
     done = desk.render(models, "overlays")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == (
@@ -181,9 +181,7 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
         ],
     ),
 )
-def test_a_habit_from_another_command_is_told_the_flag_here(
-    desk: Desk, models: Path, words: list[str], said: str
-) -> None:
+def test_common_mistake_is_refused_with_a_specific_hint(desk: Desk, models: Path, words: list[str], said: str) -> None:
     (models / "set.yaml").write_text("apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: a}\n")
     chart = "{repoURL: 'http://127.0.0.1:1/charts', chart: nginx, targetRevision: 1.2.3}"
     (models / "app.yaml").write_text(
@@ -194,7 +192,7 @@ def test_a_habit_from_another_command_is_told_the_flag_here(
     assert said in done.stderr and "next: " in done.stderr
 
 
-def test_a_flag_that_a_file_overrules_is_told(desk: Desk, models: Path) -> None:
+def test_flag_overridden_by_argocd_source_yaml_is_noted(desk: Desk, models: Path) -> None:
     (models / "overlays/dev/.argocd-source.yaml").write_text("kustomize: {namePrefix: file-}\n")
     done = desk.render(models, "overlays/dev", "--nameprefix", "flag-", "--namesuffix=-x")
     assert names(done) == ["file-model-x"]
@@ -203,7 +201,7 @@ def test_a_flag_that_a_file_overrules_is_told(desk: Desk, models: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_lines_of_applications_say_which(desk: Desk, models: Path) -> None:
+def test_errors_and_jsonl_lines_name_application_and_file(desk: Desk, models: Path) -> None:
     (models / "apps").mkdir()
     (models / "apps/dev.yaml").write_text(application("dev", path="overlays/dev"))
     (models / "apps/broken.yaml").write_text(application("broken", path="overlays/broken"))
@@ -219,7 +217,7 @@ def test_lines_of_applications_say_which(desk: Desk, models: Path) -> None:
     assert "argosy: broken (broken.yaml): ../overlays/broken/kustomization.yaml:3: " in stderr
 
 
-def test_a_file_is_named_as_it_is_seen_from_the_current_folder(desk: Desk, models: Path) -> None:
+def test_errors_name_files_relative_to_the_current_folder(desk: Desk, models: Path) -> None:
     done = desk.render(models / "overlays", "broken")
     assert done.stderr.startswith("argosy: broken/kustomization.yaml:3: ")
     line = json.loads(desk.render(models / "overlays", "broken", "-o", "jsonl").stdout)
@@ -227,7 +225,7 @@ def test_a_file_is_named_as_it_is_seen_from_the_current_folder(desk: Desk, model
 
 
 @pytest.mark.tier("all")
-def test_every_value_that_does_not_fit_the_schema_is_told_at_once(desk: Desk, models: Path) -> None:
+def test_all_helm_schema_violations_are_reported_at_once(desk: Desk, models: Path) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     (models / "chart/values.schema.json").write_text(json.dumps(schema))
     (models / "chart/values.yaml").write_text("a: 1\nb: x\n")
@@ -240,7 +238,7 @@ def test_every_value_that_does_not_fit_the_schema_is_told_at_once(desk: Desk, mo
 
 
 @pytest.mark.tier("all")
-def test_an_argument_that_a_program_wants_is_told_with_its_flag(desk: Desk) -> None:
+def test_missing_jsonnet_argument_suggests_its_flag(desk: Desk) -> None:
     text = "function(namespace) {apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('app')}}"
     folder = desk.repository("jsonnet", {"team/app.jsonnet": text})
     done = desk.render(folder, "team")
@@ -252,7 +250,7 @@ def test_an_argument_that_a_program_wants_is_told_with_its_flag(desk: Desk) -> N
 
 
 @pytest.mark.tier("all")
-def test_who_has_the_repository_here_is_told_how_to_say_so(desk: Desk, models: Path) -> None:
+def test_unreachable_repository_suggests_adding_a_remote_to_the_clone(desk: Desk, models: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"https://127.0.0.1:{listening.getsockname()[1]}/acme/models.git"
     (models / "app.yaml").write_text(application(path="overlays/dev", repoURL=address))

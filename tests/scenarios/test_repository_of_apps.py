@@ -1,4 +1,4 @@
-"""A repository of many applications: a commit renders those that it touches, and no others. The benchmark times it."""
+"""A repository of many Applications: a commit renders only those that it touches. The benchmark measures the time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bench():
     return module
 
 
-def test_a_commit_renders_the_applications_that_it_touches_and_no_others(bench, tmp_path: Path) -> None:
+def test_commit_renders_only_the_applications_that_it_touches(bench, tmp_path: Path) -> None:
     rows = asyncio.run(bench.measure(tmp_path, 60))
     assert [(description, rendered_count) for description, _, rendered_count, _, _ in rows] == [
         ("the first time", 60),
@@ -40,7 +40,7 @@ def test_a_commit_renders_the_applications_that_it_touches_and_no_others(bench, 
     assert all(expected == rendered_count for _, expected, rendered_count, _, _ in rows)
 
 
-def test_files_that_appear_where_they_were_looked_for_and_folders_that_move_are_noticed(bench, tmp_path: Path) -> None:
+def test_new_override_file_and_changed_bases_rerender_affected_applications(bench, tmp_path: Path) -> None:
     async def scene() -> list[list[str]]:
         served = bench.Served(tmp_path / "served.git")
         files = bench.files_of(20)
@@ -73,7 +73,7 @@ def test_files_that_appear_where_they_were_looked_for_and_folders_that_move_are_
 
 
 @pytest.mark.tier("all")
-def test_a_crew_renders_the_same_from_a_mirror_as_this_process(bench, tmp_path: Path) -> None:
+def test_process_pool_renders_a_mirror_like_this_process(bench, tmp_path: Path) -> None:
     async def scene() -> None:
         served = bench.Served(tmp_path / "served.git")
         served.commit(bench.files_of(6), is_first=True)

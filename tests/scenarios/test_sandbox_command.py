@@ -1,4 +1,4 @@
-"""`argosy sandbox`, as somebody types it: start, stop, status, reset, kubeconfig, version, and mistakes."""
+"""`argosy sandbox` commands: start, stop, status, reset, kubeconfig, version, and invalid usage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def says_only(err: str, *words: str) -> None:
 # -- start -------------------------------------------------------------------------------------------------------
 
 
-def test_start_says_in_one_line_where_it_is_and_what_to_type(running: Sandbox) -> None:
+def test_start_prints_one_line_with_address_and_kubectl_command(running: Sandbox) -> None:
     kubeconfig = running.folder / "kubeconfig"
     assert running.line == (
         f"sandbox ready at {running.address}; try: kubectl --kubeconfig {kubeconfig} get namespaces\n"
@@ -46,13 +46,13 @@ def test_start_says_in_one_line_where_it_is_and_what_to_type(running: Sandbox) -
 
 
 @pytest.mark.usefixtures("needs_kubectl")
-def test_the_first_command_that_start_prints_works(shared: Sandbox) -> None:
+def test_kubectl_command_printed_by_start_works(shared: Sandbox) -> None:
     command = shared.line.partition("try: kubectl --kubeconfig ")[2].split()
     done = kubectl(Path(command[0]), *command[1:])
     assert done.code == 0 and "kube-system" in done.out
 
 
-def test_only_the_owner_can_read_what_the_data_folder_holds(shared: Sandbox) -> None:
+def test_data_folder_is_readable_only_by_its_owner(shared: Sandbox) -> None:
     shared.request("POST", CONFIGMAPS, configmap("one"))
     modes = {file: mode(file) for file in (shared.folder, *shared.folder.rglob("*"))}
     assert {file.name for file in modes} >= {"kubeconfig", "argosy.db", "argosy.db-wal", "secret.key", "server.key"}
@@ -60,7 +60,7 @@ def test_only_the_owner_can_read_what_the_data_folder_holds(shared: Sandbox) -> 
     assert not wrong
 
 
-def test_the_server_listens_on_loopback_only(shared: Sandbox) -> None:
+def test_server_listens_on_loopback_only(shared: Sandbox) -> None:
     listening = {
         line.split()[1]
         for table in ("tcp", "tcp6")
@@ -70,7 +70,7 @@ def test_the_server_listens_on_loopback_only(shared: Sandbox) -> None:
     assert listening == {f"0100007F:{shared.endpoint.port:04X}"}
 
 
-def test_a_second_start_on_the_same_folder_is_refused_and_the_first_goes_on(shared: Sandbox) -> None:
+def test_second_start_on_the_same_folder_is_refused(shared: Sandbox) -> None:
     done = argosy("sandbox", "start", "--data-dir", shared.folder, home=shared.folder.parent)
     assert done.code == 2 and done.out == ""
     says_only(done.err, "in use", str(shared.process.pid), "argosy sandbox stop")
@@ -78,7 +78,7 @@ def test_a_second_start_on_the_same_folder_is_refused_and_the_first_goes_on(shar
 
 
 @pytest.mark.tier("all")
-def test_two_sandboxes_in_two_folders_run_side_by_side(shared: Sandbox, home: Path) -> None:
+def test_two_sandboxes_have_separate_data_and_tokens(shared: Sandbox, home: Path) -> None:
     with sandbox(home / "other", "--port", "0") as other:
         assert other.request("POST", CONFIGMAPS, configmap("here")).code == 201
         assert shared.request("GET", f"{CONFIGMAPS}/here").code == 404
@@ -86,7 +86,7 @@ def test_two_sandboxes_in_two_folders_run_side_by_side(shared: Sandbox, home: Pa
         assert stranger.request("GET", CONFIGMAPS).code == 401
 
 
-def test_a_restart_keeps_data_token_port_and_certificates(home: Path) -> None:
+def test_restart_keeps_data_token_port_and_certificates(home: Path) -> None:
     with sandbox(home / "data", "--port", "0") as first:
         assert first.request("POST", CONFIGMAPS, configmap("kept", {"a": "1"})).code == 201
         before = first.kubeconfig.read_text()
@@ -100,7 +100,7 @@ def test_a_restart_keeps_data_token_port_and_certificates(home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_start_whose_last_port_is_taken_finds_another(home: Path) -> None:
+def test_start_picks_another_port_if_the_last_one_is_taken(home: Path) -> None:
     with sandbox(home / "data", "--port", "0") as first:
         first.end()
     with socket.create_server(("127.0.0.1", first.endpoint.port)), sandbox(home / "data") as second:
@@ -108,7 +108,7 @@ def test_a_start_whose_last_port_is_taken_finds_another(home: Path) -> None:
         assert second.request("GET", "/readyz").code == 200
 
 
-def test_a_port_that_is_in_use_is_named(home: Path) -> None:
+def test_explicit_port_in_use_is_refused(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", port, home=home)
@@ -117,13 +117,13 @@ def test_a_port_that_is_in_use_is_named(home: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "many"])
-def test_a_port_that_is_none_is_refused(home: Path, port: str) -> None:
+def test_invalid_port_is_refused(home: Path, port: str) -> None:
     done = argosy("sandbox", "start", "--data-dir", home / "data", f"--port={port}", home=home)
     assert done.code == 2
     says_only(done.err, port)
 
 
-def test_a_data_folder_that_is_a_file_is_refused(home: Path) -> None:
+def test_data_dir_that_is_a_file_is_refused(home: Path) -> None:
     file = home / "file"
     file.write_text("mine")
     done = argosy("sandbox", "start", "--data-dir", file, home=home)
@@ -131,13 +131,13 @@ def test_a_data_folder_that_is_a_file_is_refused(home: Path) -> None:
     says_only(done.err, str(file), "--data-dir")
 
 
-def test_a_data_folder_that_cannot_be_made_is_refused(home: Path) -> None:
+def test_data_dir_that_cannot_be_created_is_refused(home: Path) -> None:
     done = argosy("sandbox", "start", "--data-dir", "/proc/argosy", home=home)
     assert done.code == 2
     says_only(done.err, "/proc/argosy", "--data-dir")
 
 
-def test_a_state_folder_that_cannot_be_written_is_named(home: Path) -> None:
+def test_unwritable_state_folder_is_reported(home: Path) -> None:
     (home / "state").write_text("no folder")
     done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", "0", home=home)
     assert done.code == 2
@@ -145,7 +145,7 @@ def test_a_state_folder_that_cannot_be_written_is_named(home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_an_ephemeral_sandbox_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ephemeral_sandbox_leaves_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     temp_folder = home / "tmp"
     temp_folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(temp_folder))
@@ -173,10 +173,10 @@ OTHERS = {
 
 
 @pytest.mark.tier("all")
-def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None:
+def test_existing_kubeconfig_keeps_its_other_contexts(home: Path) -> None:
     file = home / "config"
     file.write_text(yaml.safe_dump(OTHERS))
-    for _ in range(2):  # the second start replaces its own entries and no others
+    for _ in range(2):  # the second start replaces only its own entries
         with sandbox(home / "data", "--port", "0", "--kubeconfig", str(file)) as started:
             assert started.kubeconfig == file and mode(file) == 0o600
             assert started.request("GET", "/readyz").code == 200
@@ -196,7 +196,7 @@ def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None
         *(pytest.param(text, marks=IN_TEST_ALL) for text in ("a: [1\n", "contexts: 5\n", "contexts: [5]\n")),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> None:
+def test_file_that_is_not_a_kubeconfig_is_refused_and_unchanged(home: Path, text: str) -> None:
     file = home / "config"
     file.write_text(text)
     done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", "0", "--kubeconfig", file, home=home)
@@ -204,14 +204,14 @@ def test_a_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> No
     says_only(done.err, str(file))
 
 
-def test_the_kubeconfig_command_prints_what_works(shared: Sandbox, home: Path) -> None:
+def test_kubeconfig_command_prints_a_working_kubeconfig(shared: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "kubeconfig", "--data-dir", shared.folder, home=home)
     assert done.code == 0 and done.err.startswith("target: the sandbox in ") and done.err.count("\n") == 1
     assert Endpoint.of_kubeconfig(done.out).request("GET", CONFIGMAPS).code == 200
 
 
 @pytest.mark.tier("all")
-def test_the_kubeconfig_command_says_when_there_is_none(home: Path) -> None:
+def test_kubeconfig_command_without_a_sandbox_exits_2(home: Path) -> None:
     done = argosy("sandbox", "kubeconfig", home=home)
     assert done.code == 2 and done.out == ""
     says_only(done.err, "argosy sandbox start")
@@ -220,7 +220,7 @@ def test_the_kubeconfig_command_says_when_there_is_none(home: Path) -> None:
 # -- status and stop ---------------------------------------------------------------------------------------------
 
 
-def test_status_tells_where_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
+def test_status_shows_pid_address_and_data_folder(shared: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "status", "--data-dir", shared.folder, home=home)
     assert done.code == 0
     assert str(shared.process.pid) in done.out and shared.address in done.out and str(shared.folder) in done.out
@@ -241,7 +241,7 @@ def test_status_tells_where_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_status_says_no_with_exit_code_1(home: Path) -> None:
+def test_status_without_a_sandbox_exits_1(home: Path) -> None:
     done = argosy("sandbox", "status", home=home)
     assert done.code == 1 and "not running" in done.out and "argosy sandbox start" in done.out
     done = argosy("sandbox", "status", "-o", "json", home=home)
@@ -251,7 +251,7 @@ def test_status_says_no_with_exit_code_1(home: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_the_default_folder_is_the_users_state_folder(home: Path) -> None:
+def test_default_data_folder_is_below_the_user_state_folder(home: Path) -> None:
     with sandbox(home / "state/argosy/sandbox", "--port", "0", home=home):
         assert argosy("sandbox", "status", home=home).code == 0
         current = json.loads((home / "state/argosy/current.json").read_text())
@@ -260,7 +260,7 @@ def test_the_default_folder_is_the_users_state_folder(home: Path) -> None:
     assert not (home / "state/argosy/current.json").exists()
 
 
-def test_stop_waits_until_the_sandbox_has_ended(running: Sandbox, home: Path) -> None:
+def test_stop_waits_until_the_sandbox_has_exited(running: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
     assert done.code == 0 and "stopped" in done.err
     assert running.process.wait(HANG_SECONDS) == 0
@@ -269,8 +269,8 @@ def test_stop_waits_until_the_sandbox_has_ended(running: Sandbox, home: Path) ->
 
 
 @pytest.mark.tier("all")
-def test_the_pid_of_a_killed_sandbox_is_not_stopped_nor_shown(running: Sandbox, home: Path) -> None:
-    """It may be another program's by now: here it is."""
+def test_reused_pid_of_a_killed_sandbox_is_neither_shown_nor_stopped(running: Sandbox, home: Path) -> None:
+    """Here the pid in run.json belongs to another program by now."""
     running.kill()
     with subprocess.Popen(["sleep", "60"]) as innocent:
         run = json.loads((running.folder / "run.json").read_text())
@@ -288,7 +288,7 @@ def test_the_pid_of_a_killed_sandbox_is_not_stopped_nor_shown(running: Sandbox, 
 
 
 @pytest.mark.tier("all")
-def test_reset_refuses_while_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
+def test_reset_is_refused_while_the_sandbox_runs(shared: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "reset", "-y", "--data-dir", shared.folder, home=home)
     assert done.code == 2
     says_only(done.err, "in use", "stop")
@@ -296,7 +296,7 @@ def test_reset_refuses_while_a_sandbox_runs(shared: Sandbox, home: Path) -> None
 
 
 @pytest.mark.tier("all")
-def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, home: Path) -> None:
+def test_reset_without_a_terminal_needs_the_yes_flag(running: Sandbox, home: Path) -> None:
     running.end()
     done = argosy("sandbox", "reset", "--data-dir", running.folder, home=home)
     assert done.code == 2 and (running.folder / "argosy.db").exists()
@@ -313,7 +313,7 @@ def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, ho
         pytest.param("\n", 2, True, marks=IN_TEST_ALL),
     ],
 )
-def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kept: bool) -> None:
+def test_reset_follows_the_answer_to_its_prompt(home: Path, reply: str, code: int, kept: bool) -> None:
     (home / "data").mkdir()
     (home / "data/argosy.db").write_text("precious")
     ours, terminal = pty.openpty()
@@ -328,18 +328,18 @@ def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kep
     assert (home / "data/argosy.db").exists() == kept
 
 
-# -- ending ------------------------------------------------------------------------------------------------------
+# -- signals -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=IN_TEST_ALL), signal.SIGINT])
-def test_a_signal_ends_it_with_exit_code_0(running: Sandbox, number: int) -> None:
+def test_signal_stops_the_sandbox_with_exit_code_0(running: Sandbox, number: int) -> None:
     running.end(number)
     assert running.process.returncode == 0
     assert running.log().strip() == "sandbox stopped; your data is kept"
 
 
 @pytest.mark.tier("all")
-def test_a_second_signal_does_no_harm(running: Sandbox) -> None:
+def test_second_signal_causes_no_traceback(running: Sandbox) -> None:
     running.process.send_signal(signal.SIGTERM)
     running.process.send_signal(signal.SIGINT)
     running.end()
@@ -350,7 +350,7 @@ def test_a_second_signal_does_no_harm(running: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_mistyped_command_is_answered_with_the_nearest_one(home: Path) -> None:
+def test_mistyped_command_suggests_the_nearest_one(home: Path) -> None:
     done = argosy("sandbx", home=home)
     assert done.code == 2
     says_only(done.err, "did you mean 'sandbox'?")
@@ -364,28 +364,26 @@ def test_a_mistyped_command_is_answered_with_the_nearest_one(home: Path) -> None
     [("sandbox", "start", "--nope"), ("sandbox", "load"), ("sandbox", "status", "-o", "xml"),
      ("sandbox", "user", "add"), ("version", "extra")],
 )  # fmt: skip
-def test_a_command_line_that_makes_no_sense_is_exit_code_2_and_says_what_next(
-    home: Path, arguments: tuple[str, ...]
-) -> None:
+def test_invalid_command_line_exits_2_with_a_next_step(home: Path, arguments: tuple[str, ...]) -> None:
     done = argosy(*arguments, home=home)
     assert done.code == 2 and done.out == ""
     says_only(done.err, "next: argosy", "--help")
 
 
 @pytest.mark.parametrize("arguments", [("sandbox",), ("sandbox", "user")])
-def test_a_group_alone_tells_its_verbs_and_is_exit_code_2(home: Path, arguments: tuple[str, ...]) -> None:
+def test_command_group_without_a_verb_prints_usage_and_exits_2(home: Path, arguments: tuple[str, ...]) -> None:
     done = argosy(*arguments, home=home)
     assert done.code == 2 and done.out.startswith(f"usage: argosy {' '.join(arguments)} ") and done.err == ""
 
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("sandbox", "--help"), ("sandbox", "start", "--help")])
-def test_help_goes_to_stdout(home: Path, arguments: tuple[str, ...]) -> None:
+def test_help_is_printed_to_stdout(home: Path, arguments: tuple[str, ...]) -> None:
     done = argosy(*arguments, home=home)
     assert done.code == 0 and "sandbox" in done.out and done.err == ""
 
 
-def test_version_tells_what_is_simulated(home: Path) -> None:
+def test_version_reports_what_the_sandbox_simulates(home: Path) -> None:
     done = argosy("version", home=home)
     assert done.code == 0 and done.out.startswith("argosy ") and "not run: no scheduler" in done.out
     version_info = json.loads(argosy("version", "-o", "json", home=home).out)

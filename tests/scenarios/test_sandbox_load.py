@@ -1,4 +1,4 @@
-"""`argosy sandbox load`: files into the running sandbox, all of them or, when one cannot be read, none."""
+"""`argosy sandbox load`: applies files to the running sandbox, or none of them if one is invalid."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def load(running: Sandbox, *sources: object) -> tuple[int, list[str], str]:
     return done.code, done.out.splitlines(), done.err
 
 
-def test_a_folder_is_loaded_in_an_order_that_works_at_once(shared: Sandbox, tmp_path: Path) -> None:
-    """Objects stand before their namespace and their definition, and still arrive."""
+def test_folder_is_loaded_in_dependency_order(shared: Sandbox, tmp_path: Path) -> None:
+    """The files list an object before its namespace and its CRD, and it is created all the same."""
     (tmp_path / "1-ship.yaml").write_text(
         "apiVersion: example.com/v1\nkind: Ship\nmetadata: {name: argo, namespace: sea}\nspec: {oars: 50}\n"
     )
@@ -55,7 +55,7 @@ def test_a_folder_is_loaded_in_an_order_that_works_at_once(shared: Sandbox, tmp_
     assert shared.request("GET", "/api/v1/namespaces/default/configmaps/chart").code == 200
 
 
-def test_loading_again_says_what_changed(shared: Sandbox, tmp_path: Path) -> None:
+def test_second_load_reports_unchanged_and_configured(shared: Sandbox, tmp_path: Path) -> None:
     one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
     one.write_text(CONFIGMAP % ("steady", 1))
     two.write_text(CONFIGMAP % ("moving", 1))
@@ -78,7 +78,7 @@ def test_loading_again_says_what_changed(shared: Sandbox, tmp_path: Path) -> Non
         ],
     ),
 )
-def test_a_file_that_cannot_be_read_is_named_and_nothing_is_applied(
+def test_invalid_file_is_named_and_nothing_is_applied(
     shared: Sandbox, tmp_path: Path, text: str, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "a-good.yaml").write_text(CONFIGMAP % ("never", 1))
@@ -91,25 +91,25 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_applied(
 
 
 @pytest.mark.tier("all")
-def test_bytes_that_are_no_text_are_refused(shared: Sandbox, tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_refused(shared: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_bytes(b"apiVersion: v1\nkind: \xff\xfe\n")
     code, lines, err = load(shared, tmp_path)
     assert code == 2 and lines == [] and "bad.yaml" in err
 
 
 @pytest.mark.tier("all")
-def test_a_file_that_is_missing_is_named(shared: Sandbox, tmp_path: Path) -> None:
+def test_missing_file_is_named(shared: Sandbox, tmp_path: Path) -> None:
     code, _, err = load(shared, tmp_path / "nowhere.yaml")
     assert code == 2 and "nowhere.yaml" in err and "does not exist" in err
 
 
 @pytest.mark.tier("all")
-def test_a_folder_without_manifests_is_named(shared: Sandbox, tmp_path: Path) -> None:
+def test_folder_without_manifests_is_refused(shared: Sandbox, tmp_path: Path) -> None:
     code, _, err = load(shared, tmp_path)
     assert code == 2 and str(tmp_path) in err
 
 
-def test_what_the_server_refuses_is_told_with_the_object(shared: Sandbox, tmp_path: Path) -> None:
+def test_object_rejected_by_the_server_is_named(shared: Sandbox, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name}\n")
     code, lines, err = load(shared, file)
@@ -117,13 +117,13 @@ def test_what_the_server_refuses_is_told_with_the_object(shared: Sandbox, tmp_pa
 
 
 @pytest.mark.tier("all")
-def test_a_kind_that_nobody_serves_is_told(shared: Sandbox, tmp_path: Path) -> None:
+def test_unknown_kind_is_refused(shared: Sandbox, tmp_path: Path) -> None:
     file = tmp_path / "unknown.yaml"
     file.write_text("apiVersion: nowhere.example/v1\nkind: Nothing\nmetadata: {name: x}\n")
     code, _, err = load(shared, file)
     assert code == 2 and "Nothing" in err
 
 
-def test_loading_needs_a_running_sandbox(tmp_path: Path) -> None:
+def test_load_needs_a_running_sandbox(tmp_path: Path) -> None:
     done = argosy("sandbox", "load", "-f", tmp_path, home=tmp_path)
     assert done.code == 2 and "argosy sandbox start" in done.err

@@ -1,4 +1,4 @@
-"""Users of a sandbox: who can log in, what they may do with and without --rbac, and acting as somebody else."""
+"""Users of a sandbox: authentication, authorization with and without --rbac, and impersonation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROLE = {
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox that enforces RBAC, for all tests here; each has users of its own."""
+    """A sandbox with RBAC, shared by all tests here; each test has its own users."""
     with sandbox(tmp_path_factory.mktemp("guarded") / "data", "--port", "0", "--rbac") as started:
         yield started
 
@@ -49,12 +49,12 @@ def bind(where: Sandbox, name: str, subject: dict[str, str]) -> None:
     assert where.request("POST", f"{group}/rolebindings", binding).code == 201
 
 
-def test_a_new_user_may_do_everything_without_rbac(shared: Sandbox) -> None:
+def test_new_user_can_write_without_rbac(shared: Sandbox) -> None:
     alice = Endpoint.of_kubeconfig(add(shared, "alice"))
     assert alice.request("POST", CONFIGMAPS, configmap("of-alice")).code == 201
 
 
-def test_a_new_user_is_forbidden_until_bound(guarded: Sandbox) -> None:
+def test_new_user_is_forbidden_until_a_role_binding_exists(guarded: Sandbox) -> None:
     alice = Endpoint.of_kubeconfig(add(guarded, "alice"))
     refused = alice.request("GET", CONFIGMAPS)
     assert refused.code == 403
@@ -69,7 +69,7 @@ def test_a_new_user_is_forbidden_until_bound(guarded: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_group_that_is_bound_lets_its_users_in(guarded: Sandbox) -> None:
+def test_role_binding_of_a_group_grants_access_to_its_users(guarded: Sandbox) -> None:
     bind(guarded, "for-devs", {"kind": "Group", "name": "devs"})
     bob = Endpoint.of_kubeconfig(add(guarded, "bob", "devs", "others"))
     carol = Endpoint.of_kubeconfig(add(guarded, "carol", "others"))
@@ -78,7 +78,7 @@ def test_a_group_that_is_bound_lets_its_users_in(guarded: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_adding_a_user_again_ends_the_old_token(shared: Sandbox) -> None:
+def test_adding_a_user_again_revokes_the_old_token(shared: Sandbox) -> None:
     old = Endpoint.of_kubeconfig(add(shared, "dave"))
     assert old.request("GET", CONFIGMAPS).code == 200
     new = Endpoint.of_kubeconfig(add(shared, "dave"))
@@ -87,7 +87,7 @@ def test_adding_a_user_again_ends_the_old_token(shared: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_users_and_their_tokens_outlive_a_restart(home: Path) -> None:
+def test_users_and_tokens_survive_a_restart(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--rbac") as first:
         erin = Endpoint.of_kubeconfig(add(first, "erin"))
         assert erin.request("GET", CONFIGMAPS).code == 403
@@ -97,7 +97,7 @@ def test_users_and_their_tokens_outlive_a_restart(home: Path) -> None:
         assert erin.request("GET", "/version").code == 200
 
 
-def test_no_token_is_in_the_data_folder_but_the_administrators(shared: Sandbox) -> None:
+def test_user_token_is_not_stored_in_the_data_folder(shared: Sandbox) -> None:
     frank = Endpoint.of_kubeconfig(add(shared, "frank"))
     assert frank.request("GET", CONFIGMAPS).code == 200
     holding = [
@@ -109,13 +109,13 @@ def test_no_token_is_in_the_data_folder_but_the_administrators(shared: Sandbox) 
 @pytest.mark.parametrize(
     "name", ["system:masters", "a,b", *map(in_test_all, ("system:serviceaccount:a:b", "argosy:x", "admin", "", "\n"))]
 )
-def test_names_that_would_pass_for_somebody_else_are_refused(shared: Sandbox, name: str) -> None:
+def test_reserved_or_invalid_user_names_are_refused(shared: Sandbox, name: str) -> None:
     done = argosy("sandbox", "user", "add", name, "--data-dir", shared.folder, home=shared.folder.parent)
     assert done.code == 2 and done.out == "" and "Traceback" not in done.err
 
 
 @pytest.mark.tier("all")
-def test_a_user_is_added_to_a_running_sandbox_only(home: Path) -> None:
+def test_user_add_needs_a_running_sandbox(home: Path) -> None:
     done = argosy("sandbox", "user", "add", "alice", home=home)
     assert done.code == 2 and done.out == "" and "argosy sandbox start" in done.err
 
@@ -124,7 +124,7 @@ def test_a_user_is_added_to_a_running_sandbox_only(home: Path) -> None:
     "header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic YTpi", "bearer a.b.c", "Bearer " + "x" * 5000,
                "Bearer \xff", "Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer ..", "Bearer eyJhbGciOjV9.e30.AA"],
 )  # fmt: skip
-def test_nobody_gets_in_without_a_right_token(shared: Sandbox, header: str) -> None:
+def test_request_without_a_valid_token_gets_401(shared: Sandbox, header: str) -> None:
     connection = shared.endpoint.connection()
     connection.putrequest("GET", CONFIGMAPS)
     if header:
@@ -137,7 +137,7 @@ def test_nobody_gets_in_without_a_right_token(shared: Sandbox, header: str) -> N
     assert (status["kind"], status["reason"], status["message"]) == ("Status", "Unauthorized", "Unauthorized")
 
 
-def test_what_anybody_may_ask_is_four_paths(shared: Sandbox) -> None:
+def test_only_health_and_version_paths_are_anonymous(shared: Sandbox) -> None:
     stranger = Endpoint(shared.address, (shared.folder / "tls/ca.crt").read_text(), "")
     paths = ["/", "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/openid/v1/jwks",
              "/readyz", "/version", "/.well-known/openid-configuration", "/nope", "/healthz/ping"]  # fmt: skip
@@ -146,10 +146,10 @@ def test_what_anybody_may_ask_is_four_paths(shared: Sandbox) -> None:
     ]  # fmt: skip
 
 
-# -- acting as somebody else -------------------------------------------------------------------------------------
+# -- impersonation -----------------------------------------------------------------------------------------------
 
 
-def test_the_administrator_can_act_as_another_user(guarded: Sandbox) -> None:
+def test_admin_can_impersonate_a_user(guarded: Sandbox) -> None:
     bind(guarded, "for-heidi", {"kind": "User", "name": "heidi"})
     assert guarded.request("GET", CONFIGMAPS, Impersonate_User="heidi").code == 200
     refused = guarded.request("POST", CONFIGMAPS, configmap("hers"), Impersonate_User="heidi")
@@ -158,7 +158,7 @@ def test_the_administrator_can_act_as_another_user(guarded: Sandbox) -> None:
     assert guarded.request("GET", CONFIGMAPS, Impersonate_Group="system:masters").code in (400, 500)
 
 
-def test_a_user_cannot_become_another_without_permission(guarded: Sandbox) -> None:
+def test_user_without_permission_cannot_impersonate(guarded: Sandbox) -> None:
     ivan = Endpoint.of_kubeconfig(add(guarded, "ivan"))
     for headers in (
         {"Impersonate_User": "admin"},
@@ -170,7 +170,7 @@ def test_a_user_cannot_become_another_without_permission(guarded: Sandbox) -> No
         assert refused.code == 403 and "cannot impersonate" in refused.json()["message"], headers
 
 
-def test_a_user_cannot_give_away_more_than_it_has(guarded: Sandbox) -> None:
+def test_user_cannot_grant_permissions_it_does_not_have(guarded: Sandbox) -> None:
     judy = Endpoint.of_kubeconfig(add(guarded, "judy", "role-writers"))
     group = "/apis/rbac.authorization.k8s.io/v1"
     role = {
@@ -195,7 +195,7 @@ def test_a_user_cannot_give_away_more_than_it_has(guarded: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("needs_kubectl")
-def test_the_printed_kubeconfig_works_with_kubectl(guarded: Sandbox, tmp_path: Path) -> None:
+def test_printed_kubeconfig_works_with_kubectl(guarded: Sandbox, tmp_path: Path) -> None:
     file = tmp_path / "mallory.kubeconfig"
     file.write_text(add(guarded, "mallory", "crew"))
     whoami = kubectl(file, "auth", "whoami", "-o", "json")
@@ -214,7 +214,7 @@ def test_the_printed_kubeconfig_works_with_kubectl(guarded: Sandbox, tmp_path: P
 
 @pytest.mark.tier("all")
 @pytest.mark.usefixtures("needs_kubectl")
-def test_kubectl_as_asks_with_the_others_rights(guarded: Sandbox) -> None:
+def test_kubectl_as_uses_the_rights_of_the_impersonated_user(guarded: Sandbox) -> None:
     bind(guarded, "for-niaj", {"kind": "User", "name": "niaj"})
     assert kubectl(guarded.kubeconfig, "auth", "can-i", "list", "configmaps", "--as", "niaj").out == "yes\n"
     assert kubectl(guarded.kubeconfig, "auth", "can-i", "list", "secrets", "--as", "niaj").out == "no\n"

@@ -1,4 +1,4 @@
-"""Accounts and tokens over the API, by the real identities and Argo CD's own rules."""
+"""Accounts and tokens over the REST API, with the real Authenticator and Argo CD's RBAC rules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def token(world: World, name: str, password: str = PASSWORD) -> str:
     return str(await world.site.authenticator.login(name, password))
 
 
-async def test_everybody_sees_themselves_and_who_may_sees_all(world: World) -> None:
+async def test_account_list_shows_own_account_or_all_with_permission(world: World) -> None:
     ann, bob, cid = [await token(world, name) for name in ("ann", "bob", "cid")]
     for who, names in ((ann, ["admin", *NAMES]), (bob, ["bob"]), (cid, ["admin", *NAMES])):
         got = await world.ask(who, "GET", ACCOUNT)
@@ -77,7 +77,7 @@ async def test_everybody_sees_themselves_and_who_may_sees_all(world: World) -> N
     assert (await world.raw("GET", ACCOUNT)).code == 401
 
 
-async def test_one_can_ask_what_one_may(world: World) -> None:
+async def test_can_i_reports_the_permissions_of_the_caller(world: World) -> None:
     ann, bob = await token(world, "ann"), await token(world, "bob")
     path = f"{ACCOUNT}/can-i/applications/sync/team/models"
     assert (await world.ask(ann, "GET", path)).json() == {"value": "yes"}
@@ -85,7 +85,7 @@ async def test_one_can_ask_what_one_may(world: World) -> None:
     assert (await world.ask(bob, "GET", f"{ACCOUNT}/can-i/x/y/%2A")).json() == {"value": "no"}
 
 
-async def test_a_token_works_until_it_is_taken_back(world: World) -> None:
+async def test_account_token_works_until_it_is_deleted(world: World) -> None:
     bob = await token(world, "bob")
     response = await world.ask(bob, "POST", f"{ACCOUNT}/bob/token", {"id": "ci", "expiresIn": 3600})
     key = response.json()["token"]
@@ -100,7 +100,7 @@ async def test_a_token_works_until_it_is_taken_back(world: World) -> None:
     assert (await world.ask(key, "GET", f"{ACCOUNT}/bob")).code == 401
 
 
-async def test_tokens_of_others_are_for_those_who_may(world: World) -> None:
+async def test_tokens_of_other_accounts_need_permission(world: World) -> None:
     bob, cid, ann = [await token(world, name) for name in ("bob", "cid", "ann")]
     for who in (bob, cid):
         for method, path in (("POST", "ann/token"), ("DELETE", "ann/token/x"), ("POST", "absent/token")):
@@ -110,7 +110,7 @@ async def test_tokens_of_others_are_for_those_who_may(world: World) -> None:
     assert (await world.ask(ann, "DELETE", f"{ACCOUNT}/bob/token/by-ann")).code == 200
 
 
-async def test_a_password_is_changed_by_who_knows_their_own(world: World) -> None:
+async def test_password_change_needs_the_current_password_or_admin_rights(world: World) -> None:
     cid, ann = await token(world, "cid"), await token(world, "ann")
     path, new = f"{ACCOUNT}/password", "another horse entirely"
     for wrong in ({"newPassword": new, "currentPassword": "guess"}, {"currentPassword": PASSWORD}, {"newPassword": 5}):
@@ -125,7 +125,7 @@ async def test_a_password_is_changed_by_who_knows_their_own(world: World) -> Non
     assert (await world.raw("PUT", path)).code in (401, 403, 415)
 
 
-async def test_a_role_of_a_project_has_tokens_of_its_own(world: World) -> None:
+async def test_project_role_token_works_until_it_is_deleted(world: World) -> None:
     ann, bob = await token(world, "ann"), await token(world, "bob")
     response = await world.ask(ann, "POST", ROLE, {"id": "pipeline", "expiresIn": "600"})
     key = response.json()["token"]
@@ -149,7 +149,7 @@ async def create(world: World, maker: str, path: str, **body: Any) -> Any:
     return await world.ask(maker, "POST", path, body)
 
 
-async def test_a_token_cannot_create_one_that_outlives_it(world: World) -> None:
+async def test_token_cannot_create_one_that_outlives_it(world: World) -> None:
     session = await token(world, "bob")
     path = f"{ACCOUNT}/bob/token"
     short = (await create(world, session, path, id="short", expiresIn=600)).json()["token"]
@@ -163,7 +163,7 @@ async def test_a_token_cannot_create_one_that_outlives_it(world: World) -> None:
         assert (await world.ask(session, "DELETE", f"{path}/{name}")).code == 200
 
 
-async def test_a_token_ends_with_the_one_that_created_it(world: World) -> None:
+async def test_deleting_a_token_revokes_the_tokens_it_created(world: World) -> None:
     session = await token(world, "bob")
     path = f"{ACCOUNT}/bob/token"
     first = (await create(world, session, path, id="first")).json()["token"]
@@ -178,7 +178,7 @@ async def test_a_token_ends_with_the_one_that_created_it(world: World) -> None:
         assert (await world.ask(session, "DELETE", f"{path}/{name}")).code == 200
 
 
-async def test_a_chain_of_tokens_has_an_end(world: World) -> None:
+async def test_chain_of_derived_tokens_is_limited(world: World) -> None:
     session = await token(world, "bob")
     path = f"{ACCOUNT}/bob/token"
     maker = (await create(world, session, path, id="link-0")).json()["token"]
@@ -190,7 +190,7 @@ async def test_a_chain_of_tokens_has_an_end(world: World) -> None:
         assert (await world.ask(session, "DELETE", f"{path}/link-{number}")).code == 200
 
 
-async def test_a_token_cannot_create_one_with_more_rights(world: World) -> None:
+async def test_token_cannot_create_one_with_more_permissions(world: World) -> None:
     session = await token(world, "dan")
     assert (await create(world, session, f"{ACCOUNT}/ann/token", id="by-session")).code == 200, "as in Argo CD"
     key = (await create(world, session, f"{ACCOUNT}/dan/token", id="key")).json()["token"]
@@ -203,7 +203,7 @@ async def test_a_token_cannot_create_one_with_more_rights(world: World) -> None:
         assert (await world.ask(ann, "DELETE", f"{ACCOUNT}/{path}")).code == 200
 
 
-async def test_the_token_of_an_admin_creates_tokens_for_those_who_may_less(world: World) -> None:
+async def test_admin_token_creates_tokens_for_accounts_with_fewer_permissions(world: World) -> None:
     session = await token(world, "ann")
     key = (await create(world, session, f"{ACCOUNT}/ann/token", id="key")).json()["token"]
     for name in ("bob", "cid", "ann"):
@@ -212,7 +212,7 @@ async def test_the_token_of_an_admin_creates_tokens_for_those_who_may_less(world
     assert (await world.ask(session, "DELETE", f"{ACCOUNT}/ann/token/key")).code == 200
 
 
-async def test_the_token_of_a_role_creates_only_tokens_of_that_role(world: World) -> None:
+async def test_role_token_creates_only_tokens_of_that_role(world: World) -> None:
     session = await token(world, "ann")
     key = (await create(world, session, ROLE, id="ci-key", expiresIn=600)).json()["token"]
     await world.until(lambda: bool(world.site.authenticator.state.find_role_tokens("team", "ci")))

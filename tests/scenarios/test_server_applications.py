@@ -1,4 +1,4 @@
-"""Argo CD's REST API for applications: every route once as it should be, and every route with what is wrong."""
+"""Argo CD's REST API for Applications: every route with a valid request and with invalid ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def anyio_backend() -> str:
 
 
 def of_team(resource: str, action: str, thing: str) -> bool:
-    """Everything in project team, and nothing elsewhere."""
+    """Allow everything in project team, and nothing else."""
     return thing.startswith("team/")
 
 
@@ -53,7 +53,7 @@ async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScen
 
 
 def fresh(project: str = "default", **spec: Any) -> dict[str, Any]:
-    """An Application of a name of its own that is delivered by hand."""
+    """Return an Application with a unique name and manual sync."""
     return {
         "metadata": {"name": f"app-{uuid.uuid4().hex[:8]}"},
         "spec": {
@@ -76,7 +76,7 @@ async def create_application(api: ApiScene, who: str = "ann", **spec: Any) -> st
 # -- list and get --------------------------------------------------------------------------------------------------
 
 
-async def test_a_list_is_filtered_paged_and_cut_to_fields(api: ApiScene) -> None:
+async def test_list_supports_filters_paging_and_fields(api: ApiScene) -> None:
     name = await create_application(api, project="team")
     names = [app["metadata"]["name"] for app in (await api.get(AT))["items"]]
     assert {"models", name} <= set(names) and names == sorted(names)
@@ -93,35 +93,35 @@ async def test_a_list_is_filtered_paged_and_cut_to_fields(api: ApiScene) -> None
     assert "status" not in (await api.get(f"{AT}?fields=-items.status&name=models"))["items"][0]
 
 
-async def test_a_list_has_what_its_reader_may_see_and_nothing_else(api: ApiScene) -> None:
+async def test_list_contains_only_applications_visible_to_the_caller(api: ApiScene) -> None:
     name = await create_application(api, project="team")
     visible_names = [app["metadata"]["name"] for app in (await api.get(AT, "tim"))["items"]]
     assert name in visible_names and "models" not in visible_names
     assert (await api.get(AT, "bob"))["items"] == []
 
 
-async def test_a_refresh_is_taken_up_by_the_engine_before_it_is_answered(api: ApiScene) -> None:
+async def test_get_with_refresh_waits_for_the_engine(api: ApiScene) -> None:
     head = api.room.repository.push({"other/note.yaml": a_map("note", a="1")})
     after = await api.get("models?refresh=hard")
     assert after["status"]["sync"]["revision"] == head
     head = api.room.repository.push({"other/note.yaml": a_map("note", a="2")})
-    assert (await api.get("models?refresh=true"))["status"]["sync"]["revision"] == head  # tools write that, too
+    assert (await api.get("models?refresh=true"))["status"]["sync"]["revision"] == head  # clients also send "true"
     assert "argocd.argoproj.io/refresh" not in (after["metadata"].get("annotations") or {})
 
 
-async def test_what_is_read_tells_how_each_object_fares(api: ApiScene) -> None:
+async def test_get_has_health_of_each_resource_and_list_has_none(api: ApiScene) -> None:
     app = await api.get("models")
     stored = app["status"]["resourceHealthSource"]
     fares = {resource["name"]: (resource.get("health") or {}).get("status") for resource in app["status"]["resources"]}
     assert stored == "appTree" and fares["web"] in ("Healthy", "Progressing", "Suspended") and fares["hidden"] is None
     listed = (await api.get(f"{AT}?name=models"))["items"][0]
-    assert not any("health" in resource for resource in listed["status"]["resources"])  # as Argo CD's list
+    assert not any("health" in resource for resource in listed["status"]["resources"])  # as in Argo CD's list
 
 
 # -- write ---------------------------------------------------------------------------------------------------------
 
 
-async def test_an_application_is_created_written_anew_patched_and_deleted(api: ApiScene) -> None:
+async def test_application_is_created_updated_patched_and_deleted(api: ApiScene) -> None:
     name = await create_application(api)
     events = (await api.get(f"{name}/events"))["items"]
     assert events[0]["message"] == "ann created application" and events[0]["reason"] == "ResourceCreated"
@@ -141,7 +141,7 @@ async def test_an_application_is_created_written_anew_patched_and_deleted(api: A
     await api.room.until_gone("argoproj.io/Application", name, CONTROL)
 
 
-async def test_what_was_written_can_be_read_at_once(api: ApiScene) -> None:
+async def test_written_application_can_be_read_immediately(api: ApiScene) -> None:
     for _ in range(5):
         name = await create_application(api)
         assert (await api.get(name))["metadata"]["name"] == name
@@ -151,7 +151,7 @@ async def test_what_was_written_can_be_read_at_once(api: ApiScene) -> None:
         assert metadata["labels"] == {"a": "b"} and int(metadata["resourceVersion"]) >= int(version)
 
 
-async def test_creating_twice_needs_upsert_and_the_permission_to_update(api: ApiScene) -> None:
+async def test_create_of_a_different_existing_application_needs_upsert_and_update(api: ApiScene) -> None:
     application = fresh()
     name = application["metadata"]["name"]
     assert (await api.ask("POST", AT, application)).code == 200
@@ -167,7 +167,7 @@ async def test_creating_twice_needs_upsert_and_the_permission_to_update(api: Api
     await api.seen(name, lambda app: app["spec"]["source"]["path"] == "other")
 
 
-async def test_labels_and_annotations_count_and_what_is_not_sent_stays(api: ApiScene) -> None:
+async def test_upsert_merges_labels_and_keeps_unsent_annotations(api: ApiScene) -> None:
     application = fresh()
     first = {"labels": {"team": "a"}, "annotations": {"note": "kept"}}
     application["metadata"] |= first
@@ -178,7 +178,7 @@ async def test_labels_and_annotations_count_and_what_is_not_sent_stays(api: ApiS
     assert after["labels"] == {"team": "a", "env": "dev"} and after["annotations"] == {"note": "kept"}
 
 
-async def test_a_body_sets_no_status_no_owner_and_no_name_but_its_own(api: ApiScene) -> None:
+async def test_body_cannot_set_status_owner_references_uid_or_another_name(api: ApiScene) -> None:
     application = fresh()
     application["status"] = {"history": [{"id": 0, "source": {"repoURL": "https://evil.example", "path": "x"}}]}
     application["metadata"] |= {"ownerReferences": [{"uid": "x"}], "uid": "mine", "generation": 7}
@@ -191,7 +191,7 @@ async def test_a_body_sets_no_status_no_owner_and_no_name_but_its_own(api: ApiSc
     assert after["metadata"]["name"] == name
 
 
-async def test_who_may_create_may_not_sync_by_it(api: ApiScene) -> None:
+async def test_create_with_an_operation_needs_sync_permission(api: ApiScene) -> None:
     application = {**fresh(), "operation": {"sync": {"revision": "main"}}}
     assert (await api.ask("POST", AT, application, "cre")).body == DENIED
     local = {**fresh(), "operation": {"sync": {"manifests": ["{}"]}}}
@@ -204,7 +204,7 @@ async def test_who_may_create_may_not_sync_by_it(api: ApiScene) -> None:
     assert state["status"]["operationState"]["operation"]["initiatedBy"] == {"username": "ann"}
 
 
-async def test_an_operation_that_comes_with_a_new_one_is_permitted_by_its_project(api: ApiScene) -> None:
+async def test_operation_in_a_new_application_is_checked_against_its_project(api: ApiScene) -> None:
     source = {"repoURL": "https://elsewhere.example/x", "path": "app"}
     await api.room.project("own-source", sourceRepos=["https://git.example/*"])
     application = {**fresh(project="own-source"), "operation": {"sync": {"source": source}}}
@@ -218,7 +218,7 @@ async def test_an_operation_that_comes_with_a_new_one_is_permitted_by_its_projec
     )
 
 
-async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene) -> None:
+async def test_move_to_another_project_needs_permission_in_both(api: ApiScene) -> None:
     name = await create_application(api, project="team")
     app = await api.get(name)
     moved = {**app, "spec": {**app["spec"], "project": "default"}}
@@ -235,7 +235,7 @@ async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene)
 # -- operations ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_sync_is_signed_by_its_caller_and_a_rollback_goes_back(api: ApiScene) -> None:
+async def test_sync_records_its_caller_and_rollback_restores_the_old_revision(api: ApiScene) -> None:
     api.room.repository.push({"hand/one.yaml": a_map("hand", a="1")})
     name = await create_application(api, source=source(api, "hand"))
     response = await api.ask("POST", f"{name}/sync", {"prune": True, "infos": [{"name": "why", "value": "a test"}]})
@@ -254,7 +254,7 @@ async def test_a_sync_is_signed_by_its_caller_and_a_rollback_goes_back(api: ApiS
     assert (await api.room.get("ConfigMap", "hand") or {})["data"] == {"a": "1"}
 
 
-async def test_what_is_in_the_way_of_an_operation_is_told(api: ApiScene) -> None:
+async def test_refused_operations_have_a_reason(api: ApiScene) -> None:
     auto = await api.ask("POST", "models/rollback", {"id": 0})
     assert auto.code == 400 and auto.json()["code"] == 9 and "auto-sync is enabled" in auto.json()["message"]
     other = await api.ask("POST", "models/sync", {"revision": "v2"})
@@ -277,7 +277,7 @@ async def test_what_is_in_the_way_of_an_operation_is_told(api: ApiScene) -> None
 # -- content -------------------------------------------------------------------------------------------------------
 
 
-async def test_manifests_managed_resources_and_the_tree_have_argo_cds_shapes(api: ApiScene) -> None:
+async def test_manifests_managed_resources_and_tree_have_argo_cd_shapes(api: ApiScene) -> None:
     rendered = await api.get("models/manifests")
     kinds = sorted(json.loads(manifest)["kind"] for manifest in rendered["manifests"])
     assert kinds == ["ConfigMap", "Deployment", "Pod", "Secret", "Service"]
@@ -302,7 +302,7 @@ async def test_manifests_managed_resources_and_the_tree_have_argo_cds_shapes(api
     assert server["modified"] is False and len(server["items"]) == 5
 
 
-async def test_no_answer_shows_a_secret(api: ApiScene) -> None:
+async def test_secret_values_are_masked_in_responses(api: ApiScene) -> None:
     named = "resourceName=hidden&kind=Secret&namespace=ml&version=v1"
     for path in ("models/manifests", "models/managed-resources", "models/server-side-diff", f"models/resource?{named}"):
         response = await api.ask("GET", path)
@@ -313,7 +313,7 @@ async def test_no_answer_shows_a_secret(api: ApiScene) -> None:
     assert secret["data"]["key"].strip("+") == ""
 
 
-async def test_a_secret_that_differs_is_seen_to_differ_and_not_how(api: ApiScene) -> None:
+async def test_changed_secret_is_shown_as_modified_without_values(api: ApiScene) -> None:
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}, "data": {"key": SECRET_VALUE}}
     api.room.repository.push({"secrets/one.yaml": other})
     name = await create_application(api, source=source(api, "secrets"))
@@ -327,7 +327,7 @@ async def test_a_secret_that_differs_is_seen_to_differ_and_not_how(api: ApiScene
     assert b"YW5vdGhlci1" not in response.body and SECRET_VALUE.encode() not in response.body
 
 
-async def test_a_commit_tells_of_itself(api: ApiScene) -> None:
+async def test_revision_metadata_has_author_date_and_message(api: ApiScene) -> None:
     api.room.repository._git("tag", "v1.0.0")
     head = api.room.repository.head
     commit_metadata = await api.get(f"models/revisions/{head}/metadata")
@@ -347,7 +347,7 @@ def named(kind: str, name: str, group: str = "", namespace: str = "ml", **more: 
     return "&".join(f"{key}={value}" for key, value in query.items())
 
 
-async def test_an_object_is_read_patched_acted_on_and_deleted(api: ApiScene) -> None:
+async def test_resource_is_read_patched_acted_on_and_deleted(api: ApiScene) -> None:
     await api.room.patch_app({"spec": {"syncPolicy": None}})
     web = named("Deployment", "web", "apps")
     assert json.loads((await api.get(f"models/resource?{web}"))["manifest"])["metadata"]["name"] == "web"
@@ -371,7 +371,7 @@ async def test_an_object_is_read_patched_acted_on_and_deleted(api: ApiScene) -> 
     await api.over("models")
 
 
-async def test_objects_are_changed_with_the_rights_that_a_sync_has(api: ApiScene) -> None:
+async def test_resource_changes_are_impersonated_like_a_sync(api: ApiScene) -> None:
     enabled = "application.sync.impersonation.enabled"
     web = named("Deployment", "web", "apps")
     second = {"action": "pause", "group": "apps", "kind": "Deployment", "namespace": "ml", "resourceName": "web"}
@@ -402,7 +402,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_not_of_this_application_cannot_be_touched(api: ApiScene) -> None:
+async def test_objects_outside_the_application_are_refused(api: ApiScene) -> None:
     await api.room.cluster.create(a_map("foreign", "ml", a="b"))
     for method, path, document in (
         ("GET", f"models/resource?{named('ConfigMap', 'foreign')}", None),
@@ -422,7 +422,7 @@ async def test_what_is_not_of_this_application_cannot_be_touched(api: ApiScene) 
     assert await api.room.cluster.get(ResourceKey("", "ConfigMap", "ml", "foreign")) is not None
 
 
-async def test_what_its_project_forbids_cannot_be_touched_though_it_is_in_its_tree(api: ApiScene) -> None:
+async def test_managed_objects_denied_by_the_project_are_refused(api: ApiScene) -> None:
     api.room.repository.push({"narrow/one.yaml": a_map("narrow", a="1")})
     await api.room.project("narrow")
     name = await create_application(api, project="narrow", source=source(api, "narrow"))
@@ -438,7 +438,7 @@ async def test_what_its_project_forbids_cannot_be_touched_though_it_is_in_its_tr
     assert await api.room.get("ConfigMap", "narrow") is not None
 
 
-async def test_finer_permissions_are_enough_and_nothing_more(api: ApiScene) -> None:
+async def test_fine_grained_permissions_allow_only_their_action(api: ApiScene) -> None:
     assert (await api.ask("DELETE", f"models/resource?{named('ConfigMap', 'settings')}", who="pod")).body == DENIED
     assert (await api.ask("POST", f"models/resource?{named('Pod', 'one')}", "{}", "pod")).body == DENIED
     web = named("Deployment", "web", "apps")
@@ -450,7 +450,7 @@ async def test_finer_permissions_are_enough_and_nothing_more(api: ApiScene) -> N
 # -- logs, links ---------------------------------------------------------------------------------------------------
 
 
-async def test_logs_come_as_frames_with_a_last_one(api: ApiScene) -> None:
+async def test_logs_are_streamed_as_frames_with_a_last_frame(api: ApiScene) -> None:
     for path in ("models/pods/one/logs?namespace=ml", "models/logs?podName=one&container=main"):
         response = await api.ask("GET", path)
         assert response.code == 200, response
@@ -463,7 +463,7 @@ async def test_logs_come_as_frames_with_a_last_one(api: ApiScene) -> None:
     assert (await api.ask("GET", "models/logs?podName=one", who="rea")).body == DENIED
 
 
-async def test_links_are_made_of_settings_and_only_lead_to_the_web(api: ApiScene) -> None:
+async def test_deep_links_come_from_settings_and_allow_only_web_urls(api: ApiScene) -> None:
     links = (
         '- {url: "https://wiki.example/{{.app.metadata.name}}", title: Wiki, if: "app.spec.project == \'default\'"}\n'
         '- {url: "javascript:alert(1)", title: Bad}\n'
@@ -534,7 +534,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("method", "path", "document"), WRONG, ids=[f"{case[0]} {case[1][:60]}" for case in WRONG])
-async def test_what_is_wrong_is_told_with_what_to_do(api: ApiScene, method: str, path: str, document: Any) -> None:
+async def test_invalid_request_gets_400_with_a_message(api: ApiScene, method: str, path: str, document: Any) -> None:
     response = await api.ask(method, path, document)
     assert response.code == 400, response
     error = response.json()
@@ -554,13 +554,13 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_absent_and_forbidden_are_the_same_bytes(api: ApiScene, method: str, path: str) -> None:
+async def test_missing_and_forbidden_applications_get_the_same_response(api: ApiScene, method: str, path: str) -> None:
     body = None if method in ("GET", "DELETE") else {"action": "x", "kind": "Pod", "resourceName": "one"}
     for who, name in (("bob", "models"), ("bob", "nothing"), ("ann", "nothing"), ("tim", "models"), ("tim", "nothing")):
         assert (await api.ask(method, f"{name}{path}", body, who)).body == DENIED, (who, name)
 
 
-# -- what tests are made of ----------------------------------------------------------------------------------------
+# -- helpers -------------------------------------------------------------------------------------------------------
 
 
 def a_map(name: str, namespace: str = "", **data: str) -> dict[str, Any]:

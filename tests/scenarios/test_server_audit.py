@@ -1,4 +1,4 @@
-"""The audit: a line for everything that changes something, with whose it is, whoever asks and in whichever way."""
+"""The audit trail: one line for every change, with its caller, for API and pages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines(world: World) -> list[tuple[Any, ...]]:
     return [(line["who"], line["what"], line["object"], line["result"], line["code"]) for line in audit_lines]
 
 
-async def test_a_refresh_that_is_asked_for_by_reading_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_get_with_refresh_is_audited_and_plain_get_is_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "REFRESH_TIMEOUT_SECONDS", 0.1)
     path = "/api/v1/applications/app-a"
     for query in ("", "?refresh=hard"):
@@ -49,7 +49,7 @@ async def test_a_refresh_that_is_asked_for_by_reading_is_a_line(world: World, mo
     assert [line[:3] for line in lines(world)] == [("viewer-a", f"GET {path}", "team-a/app-a")]
 
 
-async def test_a_sign_in_says_whose_it_is_and_what_came_of_it(world: World) -> None:
+async def test_logins_are_audited_with_account_and_result(world: World) -> None:
     entry, password = world.entry(ROUTE_TABLE), await world.site.authenticator.account_store.load_initial_password()
     for name, word in (("admin", "wrong"), ("hunter22-in-the-wrong-field", "x"), ("admin", password)):
         await ask(entry, "POST", "/api/v1/session", JSON, json.dumps({"username": name, "password": word}).encode())
@@ -68,7 +68,7 @@ async def test_a_sign_in_says_whose_it_is_and_what_came_of_it(world: World) -> N
     ]
 
 
-async def test_of_a_change_of_several_each_is_a_line(world: World) -> None:
+async def test_change_of_several_applications_has_one_line_each(world: World) -> None:
     form = [("do", "refresh"), *(("app", f"{CONTROL}/{name}") for name in ("app-a", "app-b", "app-zz"))]
     headers = {**world.callers["admin"].headers, **FORM}
     got = await ask(world.entry(ROUTE_TABLE), "POST", "/apps/plan", headers, urlencode(form).encode())
@@ -77,7 +77,7 @@ async def test_of_a_change_of_several_each_is_a_line(world: World) -> None:
     assert lines(world) == expected
 
 
-async def test_strangers_push_nobody_out_and_repeats_are_one_line(world: World) -> None:
+async def test_anonymous_requests_are_limited_and_repeats_are_counted_in_one_line(world: World) -> None:
     entry = world.entry(ROUTE_TABLE)
     await ask(entry, "POST", f"/apps/{CONTROL}/app-a/refresh", {**world.callers["admin"].headers, **FORM})
     for number in range(300):
@@ -95,7 +95,7 @@ async def test_strangers_push_nobody_out_and_repeats_are_one_line(world: World) 
     ] == [7]
 
 
-async def test_no_line_has_a_password_of_an_address(world: World) -> None:
+async def test_audit_contains_no_password_of_a_url(world: World) -> None:
     path = "/api/v1/repositories/https%3A%2F%2Fu%3Apw-of-u%40git.example.com%2Fx"
     await ask(world.entry(ROUTE_TABLE), "DELETE", path, dict(world.callers["admin"].headers))
     assert len(lines(world)) == 1 and "pw-of-u" not in str(lines(world))

@@ -1,4 +1,4 @@
-"""Changes through the page and the API, in a cluster with RBAC: they act as the account of the Application."""
+"""Changes through pages and API in a cluster with RBAC impersonate the Application's service account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVICE, JOB = ("serving.kserve.io", "InferenceService"), ("mlops.mlops.dev", "N
 MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
 VERSIONS = {SERVICE: "serving.kserve.io/v1beta1", JOB: "mlops.mlops.dev/v1alpha1", MAP: "v1", DEPLOYMENT: "apps/v1"}
 OWNED = [(SERVICE, "iris"), (SERVICE, "grouped"), (JOB, "train"), (MAP, "settings"), (DEPLOYMENT, "web")]
-FREE = [(SERVICE, "stray"), (JOB, "wild")]  # of no Application
+FREE = [(SERVICE, "stray"), (JOB, "wild")]  # without an Application
 ACCOUNT = {"server": "https://kubernetes.default.svc", "namespace": "ml", "defaultServiceAccount": "deployer"}
 USER = "system:serviceaccount:ml:deployer"
 POD_LABELS = {"serving.kserve.io/inferenceservice": "grouped", "component": "predictor"}
@@ -73,10 +73,10 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 async def put(world: World, kind: tuple[str, str], name: str) -> None:
-    """An object, with the mark of its Application if it belongs to one."""
+    """Create an object, with the tracking annotation if it belongs to the Application."""
     is_owned = (kind, name) in OWNED
     mark = {"argocd.argoproj.io/tracking-id": f"models:{kind[0]}/{kind[1]}:ml/{name}"} if is_owned else {}
-    if name == "grouped":  # KServe keeps its revisions, so that a restart deletes Pods
+    if name == "grouped":  # Serverless: KServe manages revisions, so a restart deletes Pods
         mark["serving.kserve.io/deploymentMode"] = "Serverless"
     notebook = {"path": "train.ipynb", "git": {"url": "https://git.example/x", "ref": "main"}}
     specs: dict[tuple[str, str], dict[str, Any]] = {
@@ -105,7 +105,7 @@ def predictor(name: str) -> Manifest:
 
 
 async def configure(world: World, accounts: list[dict[str, str]], **settings: str | None) -> None:
-    """`settings` by the last part of their names."""
+    """Write the impersonation settings, given by the last part of their names, and wait until they are read."""
     data = {ENABLED: settings.get("enabled", "true"), ENFORCED: settings.get("enforced")}
     await world.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": data})
     project = ResourceKey("argoproj.io", "AppProject", "argocd", "team")
@@ -132,7 +132,7 @@ async def change(world: World, method: str, path: str, document: Any) -> tuple[i
     return got.code, got.body.decode()
 
 
-async def test_without_a_matching_account_nothing_is_changed(world: World) -> None:
+async def test_changes_are_refused_without_a_matching_service_account(world: World) -> None:
     await configure(world, [])
     before = await standing(world)
     for change_args in CHANGES:
@@ -141,7 +141,7 @@ async def test_without_a_matching_account_nothing_is_changed(world: World) -> No
     assert await standing(world) == before
 
 
-async def test_changes_have_the_rights_of_the_account_and_no_others(world: World) -> None:
+async def test_changes_are_refused_if_the_service_account_lacks_rights(world: World) -> None:
     await configure(world, [ACCOUNT])
     before = await standing(world)
     for change_args in CHANGES:
@@ -150,7 +150,7 @@ async def test_changes_have_the_rights_of_the_account_and_no_others(world: World
     assert await standing(world) == before
 
 
-async def test_an_account_with_the_rights_changes_what_is_asked_for(world: World) -> None:
+async def test_changes_succeed_with_the_rights_of_the_service_account(world: World) -> None:
     await configure(world, [ACCOUNT])
     api, meta = "rbac.authorization.k8s.io/v1", {"name": "deployer", "namespace": "ml"}
     resources = ["configmaps", "deployments", "pods", "notebookvalidationjobs"]
@@ -168,7 +168,7 @@ async def test_an_account_with_the_rights_changes_what_is_asked_for(world: World
     await restore(world)
 
 
-async def test_objects_of_no_application_are_changed_as_before(world: World) -> None:
+async def test_objects_without_application_are_changed_without_impersonation(world: World) -> None:
     await configure(world, [])
     for change_args in FREE_CHANGES:
         code, body = await change(world, *change_args)
@@ -176,7 +176,7 @@ async def test_objects_of_no_application_are_changed_as_before(world: World) -> 
 
 
 @pytest.mark.parametrize("settings", [{"enabled": "false"}, {"enforced": "false"}], ids=["disabled", "not enforced"])
-async def test_where_no_account_is_needed_the_server_acts_itself(world: World, settings: dict[str, str]) -> None:
+async def test_server_uses_its_own_rights_without_impersonation(world: World, settings: dict[str, str]) -> None:
     await configure(world, [], **settings)
     for change_args in CHANGES:
         code, body = await change(world, *change_args)
@@ -185,7 +185,7 @@ async def test_where_no_account_is_needed_the_server_acts_itself(world: World, s
 
 
 async def standing(world: World) -> list[Any]:
-    """What a change would change."""
+    """Return the resourceVersions of all objects that the changes modify."""
     keys = [ResourceKey(*JOB, "ml", "train"), ResourceKey(*MAP, "ml", "settings"), ResourceKey("", "Pod", "ml", "one")]
     keys += [ResourceKey(*DEPLOYMENT, "ml", name) for name in ("iris-predictor", "web")]
     live_manifests = [await world.cluster.get(key) for key in keys]
@@ -194,7 +194,7 @@ async def standing(world: World) -> list[Any]:
 
 
 async def restore(world: World) -> None:
-    """After all CHANGES: the cluster is as it was, so that the next test changes it again."""
+    """Recreate the objects after all CHANGES, so that the next test can change them again."""
     deleted = [ResourceKey(*MAP, "ml", "settings"), ResourceKey("", "Pod", "ml", "one")]
     changed = [ResourceKey(*JOB, "ml", "train")]
     changed += [ResourceKey(*DEPLOYMENT, "ml", name) for name in ("web", "iris-predictor")]

@@ -1,4 +1,4 @@
-"""argosy's own API: models, notebooks, environments and what happened; paged, filtered, and for who may see them."""
+"""argosy's own API: models, notebooks, environments and activity, with paging, filters and permissions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 
 
 async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A model that says what it was asked."""
+    """A model server that returns its input as predictions."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     size = next((int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length")), 0)
     payload = json.loads(await reader.readexactly(size)) if size else {}
@@ -63,7 +63,7 @@ def ready(status: str) -> dict[str, str]:
 
 
 async def own(world: World, kind: str, name: str, app: str, **status: Any) -> None:
-    """An object of an Application, by the annotation that says whose it is."""
+    """Create an object that belongs to an Application by its tracking annotation."""
     mark = {"argocd.argoproj.io/tracking-id": f"{app}:{GROUPS[kind]}/{kind}:ml/{name}"} if app else {}
     notebook = {"path": "notebooks/train.ipynb", "git": {"url": "https://git.example/x", "ref": "main"}}
     spec = {
@@ -83,7 +83,7 @@ def names(listing: Any) -> list[str]:
     return [item["name"] for item in listing["items"]]
 
 
-async def test_models_are_listed_to_who_may_see_their_application(world: World) -> None:
+async def test_model_list_contains_only_visible_models_and_supports_filters(world: World) -> None:
     assert names(await world.get("ann", f"{OWN}/models")) == ["iris", "late", "stray"]
     assert names(await world.get("cid", f"{OWN}/models")) == ["iris", "late"]
     assert names(await world.get("bob", f"{OWN}/models")) == []
@@ -94,7 +94,7 @@ async def test_models_are_listed_to_who_may_see_their_application(world: World) 
     assert listing == {"items": [{"name": "iris", "health": "Healthy"}]}
 
 
-async def test_a_list_goes_on_where_its_page_ended(world: World) -> None:
+async def test_model_list_is_paged_with_continue_tokens(world: World) -> None:
     model_names, where = [], f"{OWN}/models?limit=1"
     page = await world.get("ann", where)
     assert page["metadata"]["remainingItemCount"] == 2
@@ -108,7 +108,7 @@ async def test_a_list_goes_on_where_its_page_ended(world: World) -> None:
         assert (await code(world, "ann", "GET", f"{OWN}/models?{wrong}"))[0] == 400, wrong
 
 
-async def test_a_model_is_read_and_asked(world: World) -> None:
+async def test_model_is_read_and_queried(world: World) -> None:
     model = await world.get("cid", f"{OWN}/models/ml/iris")
     assert (model["application"], model["format"], model["health"]) == ("argocd/serving", "sklearn", "Healthy")
     assert model["steps"] and model["curl"].startswith("curl")
@@ -120,7 +120,7 @@ async def test_a_model_is_read_and_asked(world: World) -> None:
     assert "no Deployment" in (await code(world, "cid", "POST", f"{OWN}/models/ml/iris/restart", {}))[1]
 
 
-async def test_models_and_notebooks_of_others_are_as_if_they_were_not_there(world: World) -> None:
+async def test_invisible_models_and_notebooks_are_denied_like_missing_ones(world: World) -> None:
     for kind, own_name, foreign in (("models", "iris", "stray"), ("notebooks", "train", "wild")):
         for name in (foreign, "absent"):
             await denied(world, "cid", "GET", f"{OWN}/{kind}/ml/{name}")
@@ -135,7 +135,7 @@ async def test_models_and_notebooks_of_others_are_as_if_they_were_not_there(worl
         await denied(world, "cid", "GET", f"{OWN}/notebooks/ml/train/runs/{name}")
 
 
-async def test_notebooks_tell_of_their_runs(world: World) -> None:
+async def test_notebooks_are_listed_with_their_runs_and_rerun(world: World) -> None:
     assert names(await world.get("cid", f"{OWN}/notebooks")) == ["train"]
     assert names(await world.get("ann", f"{OWN}/notebooks?phase=Pending")) == ["wild"]
     notebook = await world.get("cid", f"{OWN}/notebooks/ml/train")
@@ -150,7 +150,7 @@ async def test_notebooks_tell_of_their_runs(world: World) -> None:
     assert again.json()["run"] == live["metadata"]["annotations"]["mlops.dev/re-run"]
 
 
-async def test_what_happened_is_told_newest_first(world: World) -> None:
+async def test_activity_is_sorted_newest_first_filtered_and_paged(world: World) -> None:
     listing = await world.get("cid", f"{OWN}/activity?kind=sync")
     assert [activity["title"] for activity in listing["items"]] == ["Synced"]
     assert (await world.get("bob", f"{OWN}/activity?kind=sync"))["items"] == []
@@ -163,5 +163,5 @@ async def test_what_happened_is_told_newest_first(world: World) -> None:
     assert (await code(world, "ann", "GET", f"{OWN}/activity?kind=nonsense"))[0] == 400
 
 
-async def test_without_a_repository_there_are_no_environments(world: World) -> None:
+async def test_environments_are_empty_without_a_repository(world: World) -> None:
     assert (await world.get("ann", f"{OWN}/environments")) == {"metadata": {}, "items": []}

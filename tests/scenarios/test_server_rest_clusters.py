@@ -1,4 +1,4 @@
-"""Clusters, certificates and keys over the API: each route as it goes well, with bad input, and for who may not."""
+"""Clusters, certificates and GPG keys over the REST API: valid requests, invalid input, missing permissions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         yield world
 
 
-async def test_the_cluster_that_it_runs_in_needs_no_secret(world: World) -> None:
+async def test_in_cluster_exists_without_a_secret_and_cannot_be_changed(world: World) -> None:
     (here,) = (await world.get("ann", CLUSTERS))["items"]
     assert (here["server"], here["name"]) == ("https://kubernetes.default.svc", "in-cluster")
     assert here["connectionState"]["status"] == "Successful" and here["info"]["applicationsCount"] == 1
@@ -46,7 +46,7 @@ async def test_the_cluster_that_it_runs_in_needs_no_secret(world: World) -> None
         assert (await code(world, "ann", method, endpoint, sent))[0] == 400
 
 
-async def test_a_cluster_is_declared_as_a_secret_and_read_without_it(world: World) -> None:
+async def test_cluster_is_stored_as_a_secret_and_read_without_token(world: World) -> None:
     response = await world.ask("ann", "POST", CLUSTERS, {**PROD, "labels": {"env": "prod"}, "namespaces": ["a", "b"]})
     assert response.code == 200 and b"canary" not in response.body
     where = f"{CLUSTERS}/{path(PROD['server'])}"
@@ -62,7 +62,7 @@ async def test_a_cluster_is_declared_as_a_secret_and_read_without_it(world: Worl
     assert await secrets_of(world, "cluster") == []
 
 
-async def test_annotations_that_are_secret_are_not_told(world: World) -> None:
+async def test_masked_annotations_are_not_returned(world: World) -> None:
     key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
     await world.cluster.patch(key, {"data": {"resource.sensitive.mask.annotations": "team/token"}})
     await world.until(lambda: bool(world.lookout.rules.diff.masked_annotations))
@@ -72,7 +72,7 @@ async def test_annotations_that_are_secret_are_not_told(world: World) -> None:
     await world.ask("ann", "DELETE", f"{CLUSTERS}/{path(PROD['server'])}")
 
 
-async def test_the_way_into_a_cluster_stays_as_long_as_as_much_is_checked(world: World) -> None:
+async def test_update_drops_the_token_when_tls_verification_is_disabled(world: World) -> None:
     await world.ask("ann", "POST", CLUSTERS, {**PROD, "namespaces": ["a", "b"]})
     where = f"{CLUSTERS}/{path(PROD['server'])}"
     changed = await world.ask("ann", "PUT", f"{where}?updatedFields=name", {"name": "live", "namespaces": []})
@@ -92,16 +92,16 @@ async def test_the_way_into_a_cluster_stays_as_long_as_as_much_is_checked(world:
 @pytest.mark.parametrize(
     "sent", [{}, {"server": 5}, {"server": "x"}, {**PROD, "namespaces": "a"}, {**PROD, "config": []}]
 )
-async def test_a_cluster_that_cannot_be_is_refused(world: World, sent: Any) -> None:
+async def test_invalid_cluster_is_refused(world: World, sent: Any) -> None:
     assert (await code(world, "ann", "POST", CLUSTERS, sent))[0] == 400
 
 
-async def test_clusters_are_for_those_who_may(world: World) -> None:
+async def test_clusters_are_denied_without_permission(world: World) -> None:
     await world.ask("ann", "POST", CLUSTERS, {**PROD, "project": "team"})
     where = f"{CLUSTERS}/{path(PROD['server'])}"
     assert [cluster["name"] for cluster in (await world.get("cid", CLUSTERS))["items"]] == ["prod"]
     await world.ask("ann", "POST", CLUSTERS, {"server": "https://hidden:6443", "name": "hidden"})
-    for query in ("", "?upsert=true"):  # that it is there is not for everybody
+    for query in ("", "?upsert=true"):  # the existence of the cluster must not be revealed
         await denied(world, "cid", "POST", f"{CLUSTERS}{query}", {"server": "https://hidden:6443", "project": "team"})
     await world.ask("ann", "DELETE", f"{CLUSTERS}/{path('https://hidden:6443')}")
     await denied(world, "cid", "PUT", where, {**PROD, "project": "other"})
@@ -130,7 +130,7 @@ KNOWN = {
 }
 
 
-async def test_hosts_are_believed_and_no_more(world: World) -> None:
+async def test_ssh_known_hosts_are_added_listed_and_deleted(world: World) -> None:
     where = "/api/v1/certificates"
     assert (await world.ask("ann", "POST", where, {"items": [KNOWN]})).code == 200
     config_map = await world.cluster.get(ResourceKey("", "ConfigMap", "argocd", "argocd-ssh-known-hosts-cm"))
@@ -146,7 +146,7 @@ async def test_hosts_are_believed_and_no_more(world: World) -> None:
     assert (await code(world, "ann", "POST", where, {"items": [{}]}))[0] == 400
 
 
-async def test_keys_that_sign_are_added_and_removed(world: World) -> None:
+async def test_gpg_keys_are_added_listed_and_deleted(world: World) -> None:
     where = "/api/v1/gpgkeys"
     assert (await world.ask("ann", "POST", where, {"keyData": KEY})).json()["created"]["items"][0]["trust"] == "unknown"
     assert (await world.ask("ann", "POST", where, {"keyData": KEY})).json()["skipped"] == ["18381E5CA4728E1E"]

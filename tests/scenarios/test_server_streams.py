@@ -1,4 +1,4 @@
-"""What is open stays true: trees and Applications as an engine changes them, each ended with its right."""
+"""Streams of resource trees and Applications: they follow the engine and end when the permission ends."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def until_names(stream: Opened, expected_names: list[str]) -> None:
         pass
 
 
-async def test_a_tree_follows_what_a_push_delivers(world: World) -> None:
+async def test_resource_tree_stream_follows_a_push(world: World) -> None:
     token = await world.token("ann")
     async with opened(world.port, TREE, token) as one, opened(world.port, TREE, token) as other:
         for stream in (one, other):
@@ -79,7 +79,7 @@ async def test_a_tree_follows_what_a_push_delivers(world: World) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_tree_ends_with_its_application(world: World) -> None:
+async def test_resource_tree_stream_ends_when_its_application_is_deleted(world: World) -> None:
     async with opened(world.port, TREE, await world.token("ann")) as stream:
         await stream.line()
         await world.room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
@@ -88,7 +88,7 @@ async def test_a_tree_ends_with_its_application(world: World) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_tree_of_what_is_not_there_or_not_theirs_is_refused(world: World) -> None:
+async def test_tree_of_a_missing_or_forbidden_application_gets_the_same_403(world: World) -> None:
     token = await world.token("cid")
     await world.room.project("team")
     await world.room.deliver("other", project="team")
@@ -99,7 +99,7 @@ async def test_a_tree_of_what_is_not_there_or_not_theirs_is_refused(world: World
     assert answers[0] == answers[1] and answers[0][0] == 403
 
 
-async def test_a_token_that_is_deleted_ends_its_streams_and_no_other(world: World) -> None:
+async def test_deleting_a_token_ends_only_its_own_streams(world: World) -> None:
     hers, his = await world.token("ann"), await world.token("cid")
     async with opened(world.port, APPS, hers) as first, opened(world.port, APPS, his) as second:
         async with opened(world.port, TREE, his) as third:

@@ -1,4 +1,4 @@
-"""Webhooks: whom a push refreshes, who is believed, and how often anything comes of it."""
+"""Webhooks: which Applications a push refreshes, secret verification, and rate limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(autouse=True)
 async def forgotten(world: World) -> None:
-    """Each test begins with a server that remembers nothing."""
+    """Reset the webhook state of the server before each test."""
     world.site.module_state.pop(WebhookReceiver, None)
     for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
@@ -69,19 +69,19 @@ async def refreshed(world: World) -> set[str]:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-async def test_a_push_refreshes_the_applications_that_it_concerns(world: World, name: str) -> None:
+async def test_push_refreshes_the_matching_applications(world: World, name: str) -> None:
     headers, body = delivery(name)
     assert await post(world.entry, body, headers, next(SENDERS)) == 200
     assert await refreshed(world) == {"on-main", "by-ssh"}
 
 
-async def test_a_push_over_a_socket_is_taken_from_whoever_sends_it(world: World) -> None:
+async def test_push_over_http_needs_no_login(world: World) -> None:
     headers, body = delivery("GitHub")
     got = await world.raw("POST", "/api/webhook", body, **{**headers, "content-type": "application/json"})
     assert (got.code, got.body) == (200, b"{}")
 
 
-async def test_the_same_delivery_once_more_does_nothing(world: World) -> None:
+async def test_repeated_delivery_refreshes_nothing(world: World) -> None:
     headers, body = delivery("GitHub")
     await post(world.entry, body, headers, next(SENDERS))
     assert await refreshed(world) == {"on-main", "by-ssh"}
@@ -100,20 +100,20 @@ async def test_other_events_refresh_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b'{"ref": 5}', b"[" * 100_000])
-async def test_what_is_no_payload_is_refused(world: World, body: bytes) -> None:
+async def test_invalid_payload_refreshes_nothing(world: World, body: bytes) -> None:
     assert await post(world.entry, body, {"x-github-event": "push"}, next(SENDERS)) in (400, 200)
     assert await post(world.entry, body, {}, next(SENDERS)) == 400
     assert await refreshed(world) == set()
 
 
-async def test_one_sender_is_heard_ten_times_a_second(world: World) -> None:
+async def test_deliveries_are_rate_limited_per_sender(world: World) -> None:
     headers, body = delivery("GitHub")
     codes = [await post(world.entry, body, headers, "203.0.113.7") for _ in range(MAX_BURST_DELIVERIES + 300)]
     assert codes[:MAX_BURST_DELIVERIES] == [200] * MAX_BURST_DELIVERIES and 429 in codes[MAX_BURST_DELIVERIES:]
     assert await post(world.entry, body, headers, "203.0.113.8") == 200
 
 
-def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten() -> None:
+def test_refresh_queue_limits_refreshes_per_application_and_drops_none() -> None:
     asyncio.run(refresh_in_a_while())
 
 
@@ -133,15 +133,15 @@ async def refresh_in_a_while() -> None:
         few.enqueue(Counting(), [key])  # type: ignore[arg-type]
         await asyncio.sleep(0)
     clock.leap(5000)
-    few.enqueue(Counting(), [key._replace(name="another")])  # type: ignore[arg-type] - waits behind nobody
+    few.enqueue(Counting(), [key._replace(name="another")])  # type: ignore[arg-type] - not delayed by the first key
     await wait_until_async(lambda: "another" in written)
     assert written == ["on-main", "another"]
     clock.leap(5000)
     await asyncio.wait_for(few.wait_until_empty(), HANG_SECONDS)
-    assert written == ["on-main", "another", "on-main"]  # once more for all that came after the first
+    assert written == ["on-main", "another", "on-main"]  # one more refresh for all requests after the first
 
 
-async def test_once_there_is_a_secret_only_who_knows_it_is_believed(world: World) -> None:
+async def test_configured_webhook_secret_is_required(world: World) -> None:
     await world.make("Secret", "argocd-secret", stringData=SECRETS)
     await world.seen("", "Secret", "argocd-secret")
     try:
@@ -160,7 +160,7 @@ async def test_once_there_is_a_secret_only_who_knows_it_is_believed(world: World
         await world.cluster.delete(ResourceKey("", "Secret", "argocd", "argocd-secret"))
 
 
-async def test_many_refs_at_once_cost_no_more_than_all_of_the_repository(world: World) -> None:
+async def test_push_of_many_refs_refreshes_all_applications_of_the_repository(world: World) -> None:
     change = {"fromHash": "1" * 40, "toHash": "2" * 40}
     changes = [{**change, "ref": {"id": f"refs/heads/b{number}"}} for number in range(20_000)]
     _, payload = PROVIDERS["Bitbucket Server"]

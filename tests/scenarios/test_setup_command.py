@@ -1,4 +1,4 @@
-"""`argosy setup plan|apply|status|destroy` against a sandbox that plays OpenShift GitOps, or a plain Argo CD."""
+"""`argosy setup plan|apply|status|destroy` against a sandbox with simulated OpenShift GitOps or plain Argo CD."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from support.setup_objects import (
 # -- plan, apply, status, destroy ------------------------------------------------------------------------------------
 
 
-def test_a_plan_says_what_would_change_and_changes_nothing(openshift: Sandbox, home: Path) -> None:
+def test_plan_lists_changes_and_writes_nothing(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "planned")
     done = setup(openshift, "plan", "-f", file)
     assert done.code == 0, done.err
@@ -52,7 +52,7 @@ def test_a_plan_says_what_would_change_and_changes_nothing(openshift: Sandbox, h
     assert get(openshift, "/api/v1/namespaces/planned-dev") is None
 
 
-def test_applying_twice_changes_nothing_the_second_time(openshift: Sandbox, home: Path) -> None:
+def test_second_apply_changes_nothing(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "twice")
     first = setup(openshift, "apply", "-f", file, "-y")
     assert first.code == 0, first.err
@@ -74,7 +74,7 @@ def test_applying_twice_changes_nothing_the_second_time(openshift: Sandbox, home
 
 
 @pytest.mark.tier("all")
-def test_settings_of_others_survive_and_ours_reach_argo_cd(openshift: Sandbox, home: Path) -> None:
+def test_apply_keeps_foreign_argo_cd_settings_and_adds_its_own(openshift: Sandbox, home: Path) -> None:
     live = get(openshift, argocd())["spec"]
     checks = [*(live.get("resourceHealthChecks") or ()), FOREIGN]
     policy = "g, my-own-group, role:admin\n" + (live["rbac"].get("policy") or "")
@@ -90,7 +90,7 @@ def test_settings_of_others_survive_and_ours_reach_argo_cd(openshift: Sandbox, h
     assert lines.count("g, cluster-admins, role:admin") == 1, "somebody's line says it already"
 
 
-def test_without_a_terminal_and_without_y_nothing_is_written(openshift: Sandbox, home: Path) -> None:
+def test_apply_without_terminal_and_without_yes_flag_writes_nothing(openshift: Sandbox, home: Path) -> None:
     done = setup(openshift, "apply", "-f", delivery(home, "unasked"))
     assert done.code == 2 and "add -y" in done.err
     assert get(openshift, "/api/v1/namespaces/unasked-dev") is None
@@ -98,7 +98,7 @@ def test_without_a_terminal_and_without_y_nothing_is_written(openshift: Sandbox,
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 2), ("y\n", 0)])
-def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code: int) -> None:
+def test_apply_on_a_terminal_asks_for_confirmation(openshift: Sandbox, home: Path, answer: str, code: int) -> None:
     name = f"asked-{answer.strip()}"
     file = delivery(home, name)
     ours, terminal = pty.openpty()
@@ -115,7 +115,7 @@ def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code
 
 
 @pytest.mark.tier("all")
-def test_status_tells_whether_all_is_there(openshift: Sandbox, home: Path) -> None:
+def test_status_reports_missing_and_differing_objects(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "told")
     before = setup(openshift, "status", "-f", file)
     assert before.code == 1 and "namespace told-dev is missing" in before.out
@@ -132,7 +132,7 @@ def test_status_tells_whether_all_is_there(openshift: Sandbox, home: Path) -> No
     assert report["complete"] is False and report["environments"][0]["missing"] == ["application told-dev differs"]
 
 
-def test_destroy_removes_what_setup_made_and_namespaces_only_when_told(openshift: Sandbox, home: Path) -> None:
+def test_destroy_removes_own_objects_and_namespaces_only_with_flag(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "gone")
     assert openshift.request("POST", "/api/v1/namespaces", {"metadata": {"name": "gone-prod"}}).code == 201
     assert setup(openshift, "apply", "-f", file, "-y").code == 0
@@ -155,7 +155,7 @@ def test_destroy_removes_what_setup_made_and_namespaces_only_when_told(openshift
 
 
 @pytest.mark.tier("all")
-def test_destroy_ends_with_exit_code_4_where_an_application_does_not_go(openshift: Sandbox, home: Path) -> None:
+def test_destroy_exits_4_if_an_application_is_not_deleted_in_time(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "held")
     assert setup(openshift, "apply", "-f", file, "-y").code == 0
     patch(openshift, application("held-dev"), {"metadata": {"finalizers": ["example.com/held"]}})
@@ -170,9 +170,7 @@ def test_destroy_ends_with_exit_code_4_where_an_application_does_not_go(openshif
 
 
 @pytest.mark.tier("all")
-def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_maps(
-    plain: Sandbox, home: Path
-) -> None:
+def test_argo_cd_without_operator_gets_settings_in_its_config_maps(plain: Sandbox, home: Path) -> None:
     file = delivery(home, "llmops", argocd=PLAIN)
     path = f"/api/v1/namespaces/{PLAIN}/configmaps"
     patch(plain, f"{path}/argocd-cm", {"data": {"url": "https://argocd.example.com"}})
@@ -196,7 +194,7 @@ def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_
 
 
 @pytest.mark.tier("all")
-def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sandbox, home: Path) -> None:
+def test_password_is_written_to_the_secret_and_never_printed(openshift: Sandbox, home: Path) -> None:
     (home / "token").write_text("hunter2-of-a-test\n")
     credentials = ", credentials: {username: ada, passwordFrom: {file: token}}"
     file = delivery(home, "private", credentials=credentials)
@@ -227,7 +225,7 @@ def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sa
     assert missing.code == 2 and "cannot be read" in missing.err
 
 
-def test_a_mistake_in_the_file_ends_before_any_cluster_is_asked(openshift: Sandbox, home: Path) -> None:
+def test_invalid_file_is_refused_with_exit_code_2(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "wrong")
     file.write_text(file.read_text().replace("profile: strict", "profile: strikt"))
     done = setup(openshift, "plan", "-f", file)
@@ -236,16 +234,16 @@ def test_a_mistake_in_the_file_ends_before_any_cluster_is_asked(openshift: Sandb
 
 
 @pytest.mark.tier("all")
-def test_where_no_argo_cd_is_the_answer_is_no(shared: Sandbox, home: Path) -> None:
+def test_plan_without_argo_cd_exits_1(shared: Sandbox, home: Path) -> None:
     done = setup(shared, "plan", "-f", delivery(home, "nowhere"))
     assert done.code == 1 and "not found in namespace 'openshift-gitops'" in done.err
 
 
-# -- who may write only where it is declared -------------------------------------------------------------------------
+# -- a user with write permission only in the declared namespaces ----------------------------------------------------
 
 
 def may(where: Sandbox, namespace: str, name: str, rules: list[dict[str, Any]]) -> None:
-    """A Role for alice; a ClusterRole where there is no namespace."""
+    """Grant alice a Role, or a ClusterRole if the namespace is empty."""
     path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
     prefix = "" if namespace else "Cluster"
     role = {"metadata": {"name": name}, "rules": rules}
@@ -272,7 +270,7 @@ def refusals(where: Sandbox) -> int:
 
 @pytest.mark.tier("all")
 @pytest.mark.tier("all")
-def test_who_may_write_only_in_the_declared_namespaces_can_set_up(home: Path) -> None:
+def test_user_with_rights_only_in_declared_namespaces_can_set_up(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--rbac", "--addons", "argocd_operator") as guarded:
         added = argosy("sandbox", "user", "add", "alice", "--data-dir", guarded.folder, home=home)
         kubeconfig = home / "alice.kubeconfig"

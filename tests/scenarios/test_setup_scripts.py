@@ -1,4 +1,4 @@
-"""`argosy setup argocd|apps|credentials`: the commands behind the scripts, and the scripts themselves."""
+"""`argosy setup argocd|apps|credentials`, and the setup scripts that call these commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_applications(folder: Path, name: str, namespace: str = GITOPS) -> Path
     return folder
 
 
-def test_argocd_prepares_namespaces_and_permissions_and_keeps_the_password(openshift: Sandbox, home: Path) -> None:
+def test_argocd_creates_namespaces_and_bindings_and_hides_the_password(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "ready")
     namespace = {"metadata": {"name": "ready-staging", "labels": {"team": "ml"}}}
     assert openshift.request("POST", "/api/v1/namespaces", namespace).code == 201
@@ -61,7 +61,7 @@ def test_argocd_prepares_namespaces_and_permissions_and_keeps_the_password(opens
 
 
 @pytest.mark.tier("all")
-def test_argocd_without_the_operator_is_no(plain: Sandbox, home: Path) -> None:
+def test_argocd_without_the_operator_exits_1(plain: Sandbox, home: Path) -> None:
     done = setup(plain, "argocd", "--apps", write_applications(home / "apps", "no"))
     assert done.code == 1 and "the OpenShift GitOps operator is not installed" in done.err
     assert get(plain, "/api/v1/namespaces/no-dev") is None
@@ -105,7 +105,7 @@ def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("words", [("argocd", "--apps"), ("apps",)])
-def test_who_is_not_logged_in_is_told_so(openshift: Sandbox, home: Path, words: tuple[str, ...]) -> None:
+def test_missing_login_exits_5_and_suggests_oc_login(openshift: Sandbox, home: Path, words: tuple[str, ...]) -> None:
     kubeconfig = home / "nobody.kubeconfig"
     kubeconfig.write_text(openshift.kubeconfig.read_text().replace(openshift.endpoint.token, "of-nobody"))
     apps = write_applications(home / "apps", "nobody")
@@ -113,7 +113,7 @@ def test_who_is_not_logged_in_is_told_so(openshift: Sandbox, home: Path, words: 
     assert done.code == 5 and "you are not logged in" in done.err and "oc login" in done.err
 
 
-def test_apps_says_created_updated_or_unchanged_and_lists_them(openshift: Sandbox, home: Path) -> None:
+def test_apps_reports_created_updated_or_unchanged_and_lists_them(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "listed")
     first = setup(openshift, "apps", apps)
     assert first.code == 0, first.err
@@ -133,7 +133,7 @@ def test_apps_says_created_updated_or_unchanged_and_lists_them(openshift: Sandbo
 
 
 @pytest.mark.tier("all")
-def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home: Path) -> None:
+def test_apps_warns_about_a_placeholder_repo_url(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "untouched")
     assert "repoURL is still" not in setup(openshift, "apps", apps).out
     file = apps / "staging-application.yaml"
@@ -146,7 +146,7 @@ def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home:
 
 
 @pytest.mark.tier("all")
-def test_destroy_leaves_applications_that_came_from_files_their_permissions(openshift: Sandbox, home: Path) -> None:
+def test_destroy_keeps_role_bindings_of_applications_applied_from_files(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "kept")
     assert setup(openshift, "argocd", "--apps", apps).code == 0
     assert setup(openshift, "apps", apps).code == 0
@@ -168,7 +168,7 @@ def test_apps_names_the_file_that_is_missing_and_applies_none(openshift: Sandbox
 
 
 @pytest.mark.tier("all")
-def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, home: Path) -> None:
+def test_apps_refuses_unknown_namespaces_and_other_kinds(openshift: Sandbox, home: Path) -> None:
     done = setup(openshift, "apps", write_applications(home / "apps", "x", namespace="nowhere"))
     assert done.code == 1 and "namespace nowhere does not exist" in done.err
     (home / "apps/dev-application.yaml").write_text('{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}')
@@ -177,7 +177,7 @@ def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, 
 
 
 @pytest.mark.tier("all")
-def test_gitea_credentials_follow_the_resource_and_are_never_printed(openshift: Sandbox) -> None:
+def test_gitea_credentials_follow_the_gitea_status_and_are_never_printed(openshift: Sandbox) -> None:
     gitea = "/apis/pfe.rhpds.com/v1/namespaces/gitea/gitea"
     secrets = "/api/v1/namespaces/default/secrets"
     words = ("credentials", "gitea", "--namespace", "default")
@@ -200,7 +200,7 @@ def test_gitea_credentials_follow_the_resource_and_are_never_printed(openshift: 
         answer = openshift.request(
             "PATCH", f"{where}/status", {"status": {"adminPassword": password}}, "application/merge-patch+json"
         )
-        if answer.code == 404:  # without a status subresource
+        if answer.code == 404:  # the CRD has no status subresource
             patch(openshift, where, {"status": {"adminPassword": password}})
         done = setup(openshift, *words)
         assert done.code == 0 and done.out.count(f" {word}\n") == 2, done.out
@@ -225,7 +225,7 @@ def script(where: Sandbox, name: str, *flags: str) -> str:
 
 
 @pytest.mark.tier("all")
-def test_the_scripts_of_the_folder_set_up_three_applications_and_may_be_repeated(openshift: Sandbox) -> None:
+def test_setup_scripts_apply_three_applications_and_are_repeatable(openshift: Sandbox) -> None:
     assert "✓ RoleBinding argocd-admin created in llmops-prod" in script(openshift, "setup-argocd.sh")
     applied = script(openshift, "apply-argocd-apps.sh")
     assert "✓ Application llmops-production created" in applied

@@ -1,4 +1,4 @@
-"""Models, builds and the script that waits for an image, with the real kubectl, also under the name of oc."""
+"""Simulated models, builds and the wait-for-image script, with the real kubectl, which also runs under the name oc."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.kube.objects import dump_yaml
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 
-PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl reports the reason before the test kills it
 pytestmark = [pytest.mark.tier("all"), pytest.mark.usefixtures("needs_kubectl")]
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 ADDONS = "argocd_operator,simulators"
@@ -34,7 +34,7 @@ def run(played: Sandbox, *words: str, stdin: str | None = None) -> str:
     return done.out
 
 
-def test_the_table_of_models_is_that_of_the_documents(played: Sandbox) -> None:
+def test_kubectl_lists_ready_inferenceservice_with_url_and_route(played: Sandbox) -> None:
     run(played, "apply", "-k", str(FOLDER / "deploy_model/overlays/dev"))
     ready = "--for=condition=Ready"
     run(played, "wait", ready, "inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev", PATIENT)
@@ -48,14 +48,14 @@ def test_the_table_of_models_is_that_of_the_documents(played: Sandbox) -> None:
     assert any("llmops" in line and "dev-qwen25-05b-instruct" in line for line in routes.splitlines())
 
 
-def test_a_model_that_is_applied_again_is_unchanged_though_the_webhook_completed_it(played: Sandbox) -> None:
+def test_second_apply_of_inferenceservice_is_unchanged_despite_webhook_defaults(played: Sandbox) -> None:
     overlay = str(FOLDER / "deploy_model/overlays/dev")
     run(played, "apply", "-k", overlay)
     again = run(played, "apply", "-k", overlay).splitlines()
     assert "inferenceservice.serving.kserve.io/dev-qwen25-05b-instruct unchanged" in again
 
 
-def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: Sandbox, tmp_path: Path) -> None:
+def test_wait_for_image_script_finds_image_built_by_buildconfig(played: Sandbox, tmp_path: Path) -> None:
     stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream"}
     config = {"apiVersion": "build.openshift.io/v1", "kind": "BuildConfig"}
     about = {"metadata": {"name": "trainer", "namespace": "ml"}}

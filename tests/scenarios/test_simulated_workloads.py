@@ -1,4 +1,4 @@
-"""`argosy sandbox start --addons simulators`, seen with the real kubectl."""
+"""Simulated workloads of `argosy sandbox start --addons simulators`, tested with the real kubectl."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
-PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl reports the reason before the test kills it
 ADDONS = "argocd_operator,simulators"
 
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """With the stand-in for Argo CD beside: the two must not fight."""
+    """A sandbox that also runs the simulated Argo CD operator; the two add-ons must not conflict."""
     with sandbox(tmp_path_factory.mktemp("simulated") / "data", "--port", "0", "--addons", ADDONS) as started:
         yield started
 
 
 @pytest.fixture
 def run(simulated: Sandbox, request: pytest.FixtureRequest) -> Callable[..., str]:
-    """kubectl in a namespace of the test's own; what it says on success."""
+    """Run kubectl in a namespace of this test; return stdout, and fail on a nonzero exit code."""
     namespace = f"t{abs(hash(request.node.name)) % 10**8}"
     kubectl(simulated.kubeconfig, "create", "namespace", namespace)
 
@@ -38,7 +38,7 @@ def run(simulated: Sandbox, request: pytest.FixtureRequest) -> Callable[..., str
     return runs
 
 
-def test_rollout_status_ends_when_all_pods_are_ready(run: Callable[..., str]) -> None:
+def test_rollout_status_returns_when_all_pods_are_ready(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1", "--replicas", 3)
     assert "successfully rolled out" in run("rollout", "status", "deployment", "web", PATIENT)
     assert run("get", "deployment", "web", "--no-headers").split()[1:4] == ["3/3", "3", "3"]
@@ -47,7 +47,7 @@ def test_rollout_status_ends_when_all_pods_are_ready(run: Callable[..., str]) ->
 
 
 @pytest.mark.tier("all")
-def test_scale_and_delete_do_what_they_say(run: Callable[..., str]) -> None:
+def test_deployment_scales_and_its_deletion_removes_pods_and_replicasets(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1")
     run("scale", "deployment", "web", "--replicas", 4)
     run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=4", PATIENT)
@@ -79,14 +79,14 @@ def test_rollout_undo_history_and_restart_work(run: Callable[..., str]) -> None:
         pytest.param("Unschedulable", "Pending", marks=pytest.mark.tier("all")),
     ],
 )
-def test_a_fault_is_seen_in_get_pods(run: Callable[..., str], fault: str, shown: str) -> None:
+def test_get_pods_shows_injected_fault(run: Callable[..., str], fault: str, shown: str) -> None:
     annotations = json.dumps({"metadata": {"annotations": {"sandbox.argosy.dev/fail": fault}}})
     run("run", "broken", "--image", "example:1", "--overrides", annotations)
     wait_until(lambda: run("get", "pod", "broken", "--no-headers").split()[2] == shown)
 
 
 @pytest.mark.tier("all")
-def test_a_job_is_waited_for(run: Callable[..., str]) -> None:
+def test_kubectl_wait_returns_when_job_is_complete(run: Callable[..., str]) -> None:
     run("create", "job", "once", "--image", "example:1")
     run("wait", "job", "once", "--for=condition=complete", PATIENT)
     assert run("get", "job", "once", "--no-headers").split()[1:3] == ["Complete", "1/1"]
@@ -94,7 +94,7 @@ def test_a_job_is_waited_for(run: Callable[..., str]) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None:
+def test_statefulset_creates_ordinal_pods_and_bound_claims(run: Callable[..., str]) -> None:
     run("apply", "-f", "-", stdin=json.dumps(STATEFUL_SET))
     assert "complete" in run("rollout", "status", "statefulset", "db", PATIENT)
     assert run("get", "pods", "-o", "name").split() == ["pod/db-0", "pod/db-1"]
@@ -103,7 +103,7 @@ def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None
 
 
 @pytest.mark.tier("all")
-def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
+def test_logs_of_simulated_pod_say_that_it_is_simulated(run: Callable[..., str]) -> None:
     run("run", "talks", "--image", "example:1")
     run("wait", "pod", "talks", "--for=condition=ready", PATIENT)
     log = run("logs", "talks")
@@ -112,7 +112,7 @@ def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
 
 
 @pytest.mark.tier("all")
-def test_describe_tells_the_story_of_a_pod_in_its_order(run: Callable[..., str]) -> None:
+def test_describe_pod_lists_startup_events_in_order(run: Callable[..., str]) -> None:
     run("run", "talks", "--image", "example:1")
     run("wait", "pod", "talks", "--for=condition=ready", PATIENT)
     wait_until(lambda: "Started container talks (simulated by argosy)" in run("describe", "pod", "talks"))
@@ -122,21 +122,21 @@ def test_describe_tells_the_story_of_a_pod_in_its_order(run: Callable[..., str])
 
 
 @pytest.mark.tier("all")
-def test_an_image_that_does_not_exist_is_told_with_no_annotation(run: Callable[..., str]) -> None:
+def test_missing_image_causes_imagepullbackoff_without_fault_annotation(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:does-not-exist")
     wait_until(lambda: run("get", "pods", "--no-headers").split()[2:3] == ["ImagePullBackOff"])
     wait_until(lambda: "Error: ImagePullBackOff" in run("get", "events"))
 
 
 @pytest.mark.tier("all")
-def test_a_pod_that_asks_for_too_much_says_how_many_nodes_refused_it(run: Callable[..., str]) -> None:
+def test_describe_of_unschedulable_pod_counts_nodes_by_reason(run: Callable[..., str]) -> None:
     big = {"spec": {"containers": [{"name": "big", "image": "example:1", "resources": {"requests": {"cpu": "900"}}}]}}
     run("run", "big", "--image", "example:1", "--overrides", json.dumps(big))
     wait_until(lambda: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had" in run("describe", "pod", "big"))
 
 
 @pytest.mark.tier("all")
-def test_a_daemon_set_rolls_out_and_back(run: Callable[..., str]) -> None:
+def test_daemonset_rolls_out_and_rolls_back(run: Callable[..., str]) -> None:
     daemon = {**STATEFUL_SET, "kind": "DaemonSet", "metadata": {"name": "agent"}}
     daemon["spec"] = {name: STATEFUL_SET["spec"][name] for name in ("selector", "template")}
     run("apply", "-f", "-", stdin=json.dumps(daemon))
@@ -150,7 +150,7 @@ def test_a_daemon_set_rolls_out_and_back(run: Callable[..., str]) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_cron_job_can_be_started_by_hand(run: Callable[..., str]) -> None:
+def test_job_created_from_cronjob_sets_its_last_successful_time(run: Callable[..., str]) -> None:
     run("create", "cronjob", "nightly", "--image", "example:1", "--schedule", "0 3 * * *")
     run("create", "job", "now", "--from", "cronjob/nightly")
     run("wait", "job", "now", "--for=condition=complete", PATIENT)
@@ -158,7 +158,7 @@ def test_a_cron_job_can_be_started_by_hand(run: Callable[..., str]) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_service_leads_to_the_pods_of_a_deployment(run: Callable[..., str]) -> None:
+def test_loadbalancer_service_gets_ingress_ip_and_pod_endpoints(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1", "--replicas", 2)
     run("expose", "deployment", "web", "--port", 80, "--target-port", 8080, "--type", "LoadBalancer")
     run("wait", "service", "web", "--for=jsonpath={.status.loadBalancer.ingress}", PATIENT)
@@ -168,7 +168,7 @@ def test_a_service_leads_to_the_pods_of_a_deployment(run: Callable[..., str]) ->
 
 
 @pytest.mark.tier("all")
-def test_an_autoscaler_follows_the_annotation(run: Callable[..., str]) -> None:
+def test_hpa_scales_deployment_by_metrics_annotation(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1")
     run("set", "resources", "deployment", "web", "--requests", "cpu=100m")
     run("autoscale", "deployment", "web", "--min", 1, "--max", 5, "--cpu-percent", 50)
@@ -178,7 +178,7 @@ def test_an_autoscaler_follows_the_annotation(run: Callable[..., str]) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_quota_holds_a_deployment_back(run: Callable[..., str]) -> None:
+def test_resource_quota_limits_pods_of_deployment(run: Callable[..., str]) -> None:
     run("create", "quota", "small", "--hard", "pods=1")
     run("create", "deployment", "web", "--image", "example:1", "--replicas", 2)
     run("wait", "deployment", "web", "--for=condition=ReplicaFailure", PATIENT)
@@ -186,14 +186,14 @@ def test_a_quota_holds_a_deployment_back(run: Callable[..., str]) -> None:
     wait_until(lambda: run("get", "quota", "small", "-o", "jsonpath={.status.used.pods}") == "1")
 
 
-def test_version_says_which_simulators_run(simulated: Sandbox) -> None:
+def test_version_lists_running_addons_and_simulated_kinds(simulated: Sandbox) -> None:
     output = argosy("version", home=Path(simulated.environment["HOME"])).out
     assert "Running at https://127.0.0.1" in output and output.rstrip().endswith(": argocd_operator, simulators")
     assert "CronJob" in output and "HorizontalPodAutoscaler" in output
 
 
 @pytest.mark.tier("all")
-def test_a_namespace_with_all_of_it_goes_away(simulated: Sandbox) -> None:
+def test_namespace_with_simulated_workloads_can_be_deleted(simulated: Sandbox) -> None:
     kube = simulated.kubeconfig
     kubectl(kube, "create", "namespace", "full")
     for words in (("create", "deployment", "web"), ("create", "job", "once"), ("run", "pod")):
@@ -205,7 +205,7 @@ def test_a_namespace_with_all_of_it_goes_away(simulated: Sandbox) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_restart_of_the_sandbox_goes_on_with_what_there_was(tmp_path: Path) -> None:
+def test_sandbox_restart_after_kill_keeps_pods_and_allows_scaling(tmp_path: Path) -> None:
     flags = ("--port", "0", "--addons", "simulators")
     with sandbox(tmp_path / "data", *flags) as started:
         kube = started.kubeconfig
@@ -222,7 +222,7 @@ def test_a_restart_of_the_sandbox_goes_on_with_what_there_was(tmp_path: Path) ->
 
 
 @pytest.mark.tier("all")
-def test_what_the_stand_in_for_argo_cd_plays_is_left_to_it(simulated: Sandbox) -> None:
+def test_simulators_leave_argocd_operator_workloads_alone(simulated: Sandbox) -> None:
     kube = simulated.kubeconfig
     gitops = ("-n", "openshift-gitops")
     available = "--for=jsonpath={.status.phase}=Available"

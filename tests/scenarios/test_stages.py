@@ -1,6 +1,6 @@
-"""The stages, on one demo: eight applications as they are found, why each of them is so, and the way to all green.
+"""The example `stages` in one demo: initial state of eight applications, the cause of each state, and the fixes.
 
-The tests tell it in their order; each begins where the one before has ended.
+The tests run in order; each continues where the previous one ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from support.guide_terminal import ROOT, Reader, blocks_of
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 [PAGE] = {block.page for block in ALIGNING_BLOCKS}
-TEST = "[`test_a_block_of_the_guide_does_what_it_says`](../../tests/scenarios/test_stages.py)"
+TEST = "[`test_guide_block_has_its_documented_effect`](../../tests/scenarios/test_stages.py)"
 FOUND = {
     "private-ai-demo-root": ("OutOfSync", "Healthy", ()),
     "stage00-datasciencecluster": ("OutOfSync", "Healthy", ()),
@@ -52,7 +52,7 @@ def condition(shown: Demo, name: str) -> str:
 
 
 def fields(shown: Demo, name: str) -> dict[str, dict[str, Any]]:
-    """What differs, `Kind/name /pointer`, each with its cause."""
+    """Differing fields as `Kind/name /pointer`, each with its cause."""
     items = json.loads(shown.argosy("app", "diff", name, "-o", "json", code=1))["items"]
     return {
         f"{item['kind']}/{item['name']} {field['path']}": field["cause"] for item in items for field in item["fields"]
@@ -60,7 +60,7 @@ def fields(shown: Demo, name: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.tier("all")
-def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(shown: Demo) -> None:
+def test_initially_three_of_eight_applications_are_synced_and_two_have_errors(shown: Demo) -> None:
     assert {name: read_app_state(app) for name, app in shown.apps().items()} == FOUND
     states = list(FOUND.values())
     assert sum(sync == "Synced" for sync, _, _ in states) / len(states) == 0.375
@@ -68,7 +68,7 @@ def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(show
 
 
 @pytest.mark.tier("all")
-def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_no_drift(shown: Demo) -> None:
+def test_only_gateway_without_ignore_rule_drifts_and_operator_is_the_cause(shown: Demo) -> None:
     causes = fields(shown, "stage00-datasciencecluster")
     assert set(causes) == {
         "Gateway/knative-local-gateway /spec/selector/knative",
@@ -80,7 +80,7 @@ def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_
 
 
 @pytest.mark.tier("all")
-def test_a_server_that_fills_in_hosts_is_named_as_the_cause_and_no_other_path_is(shown: Demo) -> None:
+def test_only_route_host_and_tls_drift_and_webhook_is_the_cause(shown: Demo) -> None:
     causes = fields(shown, "stage00-minio")
     paths = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy")
     assert set(causes) == {f"Route/minio-{name} {path}" for name in ("api", "console") for path in paths}
@@ -88,23 +88,23 @@ def test_a_server_that_fills_in_hosts_is_named_as_the_cause_and_no_other_path_is
 
 
 @pytest.mark.tier("all")
-def test_a_namespace_of_two_applications_is_a_warning_and_no_drift(shown: Demo) -> None:
+def test_namespace_of_two_applications_causes_shared_resource_warning(shown: Demo) -> None:
     shared = "Namespace/private-ai-demo is part of applications stage01-model-registry and stage01-model-serving"
     assert condition(shown, "stage01-model-registry") == shared
 
 
 @pytest.mark.tier("all")
-def test_a_branch_without_the_files_is_a_comparison_error_that_names_file_and_line(shown: Demo) -> None:
+def test_file_missing_in_branch_is_comparison_error_with_file_and_line(shown: Demo) -> None:
     app = shown.apps()["stage01-model-serving"]
     assert app["spec"]["source"]["targetRevision"] == "stage1-complete"
     where = "gitops/stage01/model-serving/kustomization.yaml:7"
     missing = f"{where}: serving/vllm/pvc-mistral-24b.yaml does not exist"
     assert missing in condition(shown, "stage01-model-serving")
-    assert "mistral-24b" in shown.kubectl("get", "isvc", "-n", "private-ai-demo")  # what runs goes on running
+    assert "mistral-24b" in shown.kubectl("get", "isvc", "-n", "private-ai-demo")  # the running model is kept
 
 
 @pytest.mark.tier("all")
-def test_a_selector_that_labels_leaked_into_is_a_sync_error_and_its_line_is_in_the_kustomization(shown: Demo) -> None:
+def test_immutable_selector_change_is_sync_error_traced_to_kustomization(shown: Demo) -> None:
     app = shown.apps()["stage02-model-alignment"]
     assert app["spec"]["source"]["targetRevision"] == "feature/stage2-implementation"
     assert "field is immutable" in condition(shown, "stage02-model-alignment")
@@ -116,14 +116,14 @@ def test_a_selector_that_labels_leaked_into_is_a_sync_error_and_its_line_is_in_t
 
 
 @pytest.mark.tier("all")
-def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> None:
+def test_root_application_drifts_only_in_self_heal_set_by_kubectl_edit(shown: Demo) -> None:
     [(path, cause)] = fields(shown, "private-ai-demo-root").items()
     assert path == "Application/stage00-gpu-infrastructure /spec/syncPolicy/automated/selfHeal"
     assert cause["manager"] == "kubectl-edit" and "by hand" in cause["text"]
 
 
 @pytest.mark.tier("all")
-def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(shown: Demo) -> None:
+def test_doctor_reports_rule_cause_and_remedy_per_application_and_score(shown: Demo) -> None:
     diagnosis = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", f"{HANG_SECONDS:g}", code=1))
     assert {check["state"] for check in diagnosis["checks"]} == {"ok"}
     rules_and_states = {
@@ -154,13 +154,13 @@ def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(sh
 
 
 @pytest.mark.tier("all")
-def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
+def test_demo_break_is_refused_for_example_without_failure_drills(shown: Demo) -> None:
     stderr = shown.argosy_said("demo", "break", "model", code=2)
     assert "the example stages has no failure drills" in stderr
 
 
 @pytest.mark.tier("all")
-def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, tmp_path: Path) -> None:
+def test_main_branch_of_demo_repository_equals_example_folder(shown: Demo, tmp_path: Path) -> None:
     shown.git("clone", "-q", shown.where["repository"], str(tmp_path / "work"))
     work, ours = tmp_path / "work" / "gitops", ROOT / "examples" / "stages" / "gitops"
     cloned = {path.relative_to(work): path.read_bytes() for path in work.rglob("*.yaml")}
@@ -169,7 +169,7 @@ def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, t
     assert {"origin/main", "origin/stage1-complete", "origin/feature/stage2-implementation"} <= set(branches)
 
 
-# -- aligned: the guide is typed, block by block --------------------------------------------------------------------
+# -- the fixes: run the guide, block by block -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -181,14 +181,14 @@ def reader(shown: Demo) -> Reader:
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("block", ALIGNING_BLOCKS, ids=lambda guide_block: guide_block.id)
-def test_a_block_of_the_guide_does_what_it_says(reader: Reader, block: Block) -> None:
+def test_guide_block_has_its_documented_effect(reader: Reader, block: Block) -> None:
     typed = reader.type(PAGE, text_of(block, ALIGNING_BLOCKS, blocks_of(PAGE)))
     typed.checked(block.shows, block.fails)
     if block.then:
         assert reader.others(PAGE, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
 
 
-def test_every_block_of_the_guide_has_a_verdict_and_a_row() -> None:
+def test_every_guide_block_is_listed_and_has_a_row_in_scenarios_page() -> None:
     assert [text_of(guide_block, ALIGNING_BLOCKS, blocks_of(PAGE)) for guide_block in ALIGNING_BLOCKS] == blocks_of(
         PAGE
     )
@@ -201,7 +201,7 @@ def test_every_block_of_the_guide_has_a_verdict_and_a_row() -> None:
 
 
 @pytest.mark.tier("all")
-def test_then_eight_of_eight_are_synced_and_healthy_without_an_error(shown: Demo) -> None:
+def test_after_the_guide_all_eight_applications_are_synced_and_healthy(shown: Demo) -> None:
     after = {name: read_app_state(app) for name, app in shown.apps().items()}
     good = dict.fromkeys(FOUND, ("Synced", "Healthy", ()))
     assert after == good | {"stage01-model-registry": ("Synced", "Healthy", ("SharedResourceWarning",))}
@@ -210,7 +210,7 @@ def test_then_eight_of_eight_are_synced_and_healthy_without_an_error(shown: Demo
 
 
 @pytest.mark.tier("all")
-def test_the_operators_go_on_writing_and_nothing_is_drift(shown: Demo) -> None:
+def test_after_the_guide_fields_written_by_operators_remain(shown: Demo) -> None:
     at = ("-n", "private-ai-demo", "-o", "jsonpath={.spec.replicas}")
     assert shown.kubectl("get", "doclingserve", "docling", *at) == "2"
     hosts = "jsonpath={.spec.servers[0].hosts}"
@@ -232,7 +232,7 @@ spec:
 
 
 @pytest.mark.tier("all")
-def test_a_ninth_application_changes_every_figure(shown: Demo, tmp_path: Path) -> None:
+def test_align_figures_include_ninth_application_with_comparison_error(shown: Demo, tmp_path: Path) -> None:
     (tmp_path / "ninth.yaml").write_text(NINTH)
     shown.kubectl("apply", "-f", str(tmp_path / "ninth.yaml"))
     shown.until(lambda: shown.words("stage03-evaluation")[0] == "Unknown")

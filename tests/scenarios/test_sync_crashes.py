@@ -1,6 +1,6 @@
-"""The engine dies before or after any of its calls to the cluster, and is started again with what was written last.
+"""Crashes of the engine before or after any call to the cluster, and restarts with the last written operation state.
 
-Whatever the moment: the sync ends as it would have, no hook runs twice, none is forgotten or left behind.
+At any point of the crash, the sync ends with the same outcome, and no hook runs twice, is skipped or is left behind.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ JOBS = LISTED[2]
 
 
 async def jobs_fail(cluster: Cluster) -> None:
-    """But for those that are there because of a failure."""
+    """Let Jobs fail, except SyncFail hooks."""
     await finish_jobs(cluster, only="sorry")
     await finish_jobs(cluster, well=False)
 
 
 async def jobs_are_tidied_up(cluster: Cluster) -> None:
-    """As Kubernetes does with Jobs that have a time to live: deleted as soon as they are over."""
+    """Delete Jobs as soon as they have finished, as Kubernetes does if they have a TTL."""
     await finish_jobs(cluster)
     for live_job in (await cluster.list(JOBS)).items:
         if not live_job["metadata"].get("deletionTimestamp"):
@@ -60,7 +60,7 @@ async def jobs_are_tidied_up(cluster: Cluster) -> None:
 @dataclass(frozen=True)
 class Scene:
     desired: list[Manifest]
-    before: tuple[Manifest, ...] = ()  # an operation before this one asked for these
+    before: tuple[Manifest, ...] = ()  # manifests of the previous operation
     more: Any = None
     progress: OperationPhase = OperationPhase.SUCCEEDED
     world: Callable[[Cluster], Awaitable[None]] = all_goes_well
@@ -129,11 +129,11 @@ Engine = Callable[[Cluster], CrashingCluster]
 
 
 def remembers(stage: Stage) -> None:
-    """What an engine knows after a crash: all that was written."""
+    """After a crash, the engine knows everything that was written."""
 
 
 def forgets(stage: Stage) -> None:
-    """A bug to be found: what was begun is begun once more."""
+    """A planted bug: after a crash, the engine starts the operation again."""
     stage.begin("2026-01-01T02:00:00Z")
 
 
@@ -145,7 +145,7 @@ async def played(
     lives_again: Engine | None = None,
     knows: Callable[[Stage], None] = remembers,
 ) -> Outcome:
-    """`lives_again` is how the engine sees the cluster after a crash; without it, it lives from then on."""
+    """Run a scene. `lives_again` builds the cluster client after a crash; without it, there is no further crash."""
     async with EmbeddedCluster.open() as cluster:
         if "CreateNamespace=true" not in (scene.more or {}).get("options", ()):
             await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -189,7 +189,7 @@ async def check_every_point(
     assert whole.progress is scene.progress
     assert set(whole.runs.values()) <= {1}
     for point in range(whole.calls):
-        # Here each call is met once, in turn before it and after it; in `make prove` both.
+        # One crash for each call, alternately before and after it; in `make prove` both.
         for after in (False, True) if is_full() else (point % 2 == is_fatal,):
             engine = partial(CrashingCluster, point=point, after=after, is_fatal=is_fatal)
             outcome = await played(scene, engine, lags=lags, knows=knows)
@@ -201,31 +201,31 @@ async def check_every_point(
 
 
 def rows(*in_make_test: str) -> list[Any]:
-    """All scenes; those that are not named are for other tiers than `make test`."""
+    """All scenes; only the named ones run in `make test`."""
     return [pytest.param(name, id=name, marks=() if name in in_make_test else IN_TEST_ALL_AND_PROVE) for name in SCENES]
 
 
 @pytest.mark.tier("test", "prove")
 @pytest.mark.parametrize("name", rows("phases"))
-async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name: str) -> None:
+async def test_sync_killed_at_any_call_ends_with_the_same_outcome(name: str) -> None:
     await check_every_point(name, is_fatal=True, lags=False)
 
 
 @pytest.mark.tier("test", "prove")
 @pytest.mark.parametrize("name", rows("failure"))
-async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
+async def test_lost_connection_with_stale_cache_does_not_change_outcome(name: str) -> None:
     await check_every_point(name, is_fatal=False, lags=True)
 
 
 @pytest.mark.tier("test", "prove")
-async def test_an_engine_that_begins_anew_after_a_crash_is_found_out() -> None:
+async def test_crash_check_detects_engine_that_restarts_operation() -> None:
     with pytest.raises(AssertionError, match=r"^phases: (before|after) call \d+"):
         await check_every_point("phases", is_fatal=True, lags=False, knows=forgets)
 
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("name", SCENES)
-async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
+async def test_sync_killed_repeatedly_ends_with_the_same_outcome(name: str) -> None:
     scene = SCENES[name]
     whole = await played(scene, CrashingCluster)
     for seed in range(8):
@@ -241,7 +241,7 @@ async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
 
 
 class Stumbling:
-    """A cluster that answers the first read of each Job as one does whose etcd changes its leader."""
+    """A cluster client whose first read of each Job fails, as during an etcd leader election."""
 
     def __init__(self, inner: Cluster) -> None:
         self._inner, self._stumbled = inner, set[ResourceKey]()
@@ -257,14 +257,14 @@ class Stumbling:
 
 
 async def stumbled(stage: Stage) -> OperationState:
-    """Once it answers badly, then it ends."""
+    """Run one step that fails by a read error, then finish the sync."""
     stage.engine = cast("Cluster", Stumbling(stage.cluster))
     with pytest.raises(ArgosyError, match="leader changed"):
         await stage.step()
     return await stage.finish()
 
 
-async def test_a_hook_that_cannot_be_read_for_a_moment_has_not_failed() -> None:
+async def test_temporary_read_error_of_hook_does_not_fail_sync() -> None:
     async with EmbeddedCluster.open() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         manifests = [job("one", hook="PreSync"), job("two", hook="PreSync"), config("a"), job("sorry", hook="SyncFail")]
@@ -275,7 +275,7 @@ async def test_a_hook_that_cannot_be_read_for_a_moment_has_not_failed() -> None:
         assert state.phase is OperationPhase.SUCCEEDED and await stage.names(JOBS) == ["one", "two"]
 
 
-async def test_a_termination_leaves_no_hook_behind_that_cannot_be_read_for_a_moment() -> None:
+async def test_termination_deletes_hook_after_temporary_read_error() -> None:
     async with EmbeddedCluster.open() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         stage = Stage(cluster, [job("one", hook="PreSync"), config("a")])
@@ -285,7 +285,7 @@ async def test_a_termination_leaves_no_hook_behind_that_cannot_be_read_for_a_mom
         assert await stage.names(JOBS) == []
 
 
-async def test_what_was_applied_just_before_a_crash_is_awaited_where_only_what_differs_is_applied() -> None:
+async def test_apply_out_of_sync_only_awaits_objects_applied_just_before_a_crash() -> None:
     async def nothing_happens(_: Cluster) -> None:
         pass
 
@@ -295,14 +295,14 @@ async def test_what_was_applied_just_before_a_crash_is_awaited_where_only_what_d
         stage = Stage(cluster, manifests, options=options, world=nothing_happens)
         stage.begin(datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
         await stage.step()
-        stage.state = replace(stage.state or stage.begin(), results=())  # what it answered was never written
+        stage.state = replace(stage.state or stage.begin(), results=())  # its results were never written
         answer = await stage.step()
         assert answer.state.message == "waiting for healthy state of apps/Deployment/web"
         assert "after" not in await stage.names()
 
 
 @pytest.mark.tier("all")
-async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
+async def test_termination_killed_at_any_call_ends_with_the_same_outcome() -> None:
     async def played(point: int | None, *, after: bool) -> tuple[Any, ...]:
         async with EmbeddedCluster.open() as cluster:
             await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})

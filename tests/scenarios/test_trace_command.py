@@ -1,4 +1,4 @@
-"""`argosy trace` of a model that is on no volume: the line of Git that has its address, and who wrote it."""
+"""`argosy trace` of a model without a volume: the line in Git that has its storage URI, and the commit of that line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield new_scene
 
 
-async def test_the_line_and_the_commit_of_an_address_are_told_and_the_answer_is_yes(desk: Scene) -> None:
+async def test_trace_shows_line_and_commit_of_storage_uri_and_exits_0(desk: Scene) -> None:
     result = await desk.argosy("trace", "isvc/fraud")
     assert result.code == 0, result
     rows = {line.split()[0]: line for line in result.out.splitlines()}
@@ -64,7 +64,7 @@ async def test_the_line_and_the_commit_of_an_address_are_told_and_the_answer_is_
 
 
 @pytest.mark.tier("all")
-async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: Scene) -> None:
+async def test_trace_exits_1_if_git_has_another_storage_uri(desk: Scene) -> None:
     edited = {"spec": {"predictor": {"model": {"storageUri": "oci://example.com/models/fraud:2"}}}}
     await desk.cluster.patch(FRAUD, edited, manager="kubectl-edit")
     result = await desk.argosy("trace", "fraud")
@@ -72,7 +72,7 @@ async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: S
 
 
 @pytest.mark.tier("all")
-async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Scene) -> None:
+async def test_trace_exits_1_for_model_that_no_application_manages(desk: Scene) -> None:
     service_header = {"apiVersion": f"{SERVING}/v1beta1", "kind": "InferenceService"}
     spec = {"predictor": {"model": {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/other"}}}
     await desk.cluster.create({**service_header, "metadata": {"name": "other", "namespace": "ml"}, "spec": spec})
@@ -88,5 +88,5 @@ async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Sc
         ({"containers": [{"name": "main"}]}, ""),
     ],
 )
-async def test_the_field_of_an_address_is_the_models_or_the_frameworks(predictor: Manifest, field: str) -> None:
+async def test_storage_uri_path_is_found_in_model_or_framework_field(predictor: Manifest, field: str) -> None:
     assert find_storage_uri_path({"spec": {"predictor": predictor}}) == field

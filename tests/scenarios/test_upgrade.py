@@ -1,7 +1,7 @@
-"""From one version to the next, as a Deployment does it: a new controller comes, then an old one goes, and again.
+"""Upgrades and downgrades as a rolling update of a Deployment: a new controller starts, then an old one stops.
 
-`ARGOSY_PREVIOUS`: a folder with the modules of the version before, such as `src` of a checkout of it; without it both
-versions are this one.
+`ARGOSY_PREVIOUS`: a folder with the modules of the previous version, such as `src` of a checkout. Without it, both
+versions are the current one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ APPLICATIONS = 30
 
 @contextmanager
 def changes(work: SharedWork) -> Iterator[None]:
-    """All the while somebody pushes, and asks for syncs."""
+    """Push commits and request syncs while the block runs."""
     is_over, rng = threading.Event(), random.Random(3)
 
     def keep_changing() -> None:
@@ -51,12 +51,15 @@ def is_ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=HANG_SECONDS):
             return True
-    except OSError:  # not there yet, or 503
+    except OSError:  # not listening yet, or 503
         return False
 
 
 def replaced(work: SharedWork, old: Controller, members: int) -> float:
-    """A new one beside it; when that is ready the old one is told to end. Seconds until others had all that it had."""
+    """Start a new controller; when it is ready, stop the old one.
+
+    Return the seconds from the end of the old one until other controllers had claimed all its Applications.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = int(server.getsockname()[1])
     work.start("--shards", "auto", "--port", str(port))
@@ -65,7 +68,7 @@ def replaced(work: SharedWork, old: Controller, members: int) -> float:
     had = {app: len(app_claims) for app in work.apps if (app_claims := list(work.claims(app)))[-1].member == old.name}
 
     def taken() -> list[float]:
-        """When the first of the others had claimed each."""
+        """Times of the first claim by another controller, for the Applications that have one."""
         others = (
             [claim for claim in work.claims(app)[claim_count:] if claim.member != old.name]
             for app, claim_count in had.items()
@@ -87,7 +90,7 @@ def check(work: SharedWork, gaps: list[float]) -> None:
     assert not work.hooks_made_twice()
 
 
-def test_a_rolling_update_does_nothing_twice_and_leaves_no_gap(tmp_path: Path) -> None:
+def test_rolling_update_hands_over_applications_without_repeating_hooks(tmp_path: Path) -> None:
     with shared_work(tmp_path, APPLICATIONS, source=PREVIOUS) as work:
         old = list(work.controllers)
         with changes(work):
@@ -96,15 +99,15 @@ def test_a_rolling_update_does_nothing_twice_and_leaves_no_gap(tmp_path: Path) -
         assert not any(controller in old for controller in work.living)
 
 
-def test_a_single_controller_is_replaced_without_a_gap(tmp_path: Path) -> None:
+def test_replacing_a_single_controller_repeats_no_hooks(tmp_path: Path) -> None:
     with shared_work(tmp_path, APPLICATIONS, controllers=1, source=PREVIOUS) as work:
         with changes(work):
             gaps = [replaced(work, work.controllers[0], 1)]
         check(work, gaps)
 
 
-def test_back_to_the_version_before(tmp_path: Path) -> None:
-    """What the new one wrote is read by the old one."""
+def test_downgraded_controller_takes_over_from_newer_version(tmp_path: Path) -> None:
+    """The previous version reads what the new version wrote."""
     with shared_work(tmp_path, APPLICATIONS, controllers=1) as work:
         new = work.controllers[0]
         with changes(work):

@@ -1,6 +1,6 @@
 """Replays recorded Argo CD commands and compares exit code and shape of the output.
 
-In: a table of commands, a desk. Out: argosy's output for each, and its differences from the record. Never: ignores a
+In: a table of commands, a Scene. Out: argosy's output for each, and its differences from the record. Never: ignores a
 difference.
 
 A line of a record is a printed line, with two spaces between columns and these placeholders for values that differ

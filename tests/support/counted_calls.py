@@ -11,7 +11,7 @@ from typing import Any
 
 
 def calls_of(function: Callable[..., Any], *arguments: Any) -> int:
-    """The function must not raise: catch expected errors in it."""
+    """Number of calls during one run of the function. It must not raise: catch expected errors in it."""
     profile = cProfile.Profile()
     profile.runcall(function, *arguments)
     return sum(entry.callcount for entry in profile.getstats())

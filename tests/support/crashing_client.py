@@ -20,7 +20,7 @@ class Crash(BaseException):
 
 
 class CrashingCluster:
-    """`point` counts calls from 0; that call crashes before it is sent, or after it is done, with its response lost.
+    """`point` counts calls from 0. That call crashes before it is sent, or after it is done, and its response is lost.
 
     If the crash is not fatal, the call fails like a network error and the caller continues.
     """

@@ -60,7 +60,7 @@ class Demo:
         )  # fmt: skip
 
     def apps(self) -> dict[str, dict[str, Any]]:
-        """Without a process, because it is polled."""
+        """The Applications by name; read without starting a process, because tests poll this."""
         endpoint = Endpoint.of_kubeconfig(Path(self.where["kubeconfig"]).read_text())
         items = endpoint.request("GET", "/apis/argoproj.io/v1alpha1/applications").json()["items"]
         return {application["metadata"]["name"]: application for application in items}

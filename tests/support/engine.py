@@ -319,8 +319,8 @@ async def engine_room(
     member: str = "",
     crew: ProcessPool | None = None,
 ) -> AsyncIterator[Room]:
-    """`seen`: the cluster client of the engine. `member`: its identity if sharded. `crew`: process pool for rendering;
-    the caller closes it."""
+    """`wrap_cluster` wraps the engine's cluster client. `member`: its identity if sharded. `crew`: process pool for
+    rendering; the caller closes it."""
     async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
         await furnish(cluster, CONTROL, "ml")
         ours = {"source.local.roots": str(folder)}

@@ -354,7 +354,7 @@ async def theatre(scene: Scene, opened: Opened = EmbeddedCluster.open) -> AsyncI
 
 
 async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple[Outcome, list[str]]:
-    """The outcome of a scene without crashes, and its number of calls."""
+    """The outcome of a scene without crashes, and its calls."""
     async with theatre(scene, opened) as stage, stage.engine() as running:
         expected = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
         final_outcome = await running.until(

@@ -30,7 +30,7 @@ def record_log(path: Path) -> Path:
 
 
 def record_seed(node: pytest.Item, seed: str) -> None:
-    """Print how to repeat a random test: when it fails, and at the end of every `make prove`."""
+    """Record how to repeat a random test; printed when it fails, and at the end of every `make prove`."""
     node.stash[_SEED] = seed
     node.user_properties.append(("seed", seed))
 
@@ -78,7 +78,7 @@ def _sections(item: pytest.Item) -> list[tuple[str, str]]:
 
 
 def story_of(item: pytest.Item) -> str:
-    """The first sentence of the file's docstring, and the test name as a sentence."""
+    """The first paragraph of the file's docstring, and the test name as a sentence."""
     module = getattr(item, "module", None)
     about = (getattr(module, "__doc__", None) or "").strip().split("\n\n")[0].replace("\n", " ")
     name = getattr(item, "originalname", None) or item.name

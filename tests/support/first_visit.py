@@ -93,7 +93,7 @@ class Browser:
         return " ".join(tab.locator(f"#rows tr:has-text('{name}')").inner_text().split())
 
     def follows(self, name: str, pattern: str) -> None:
-        """True if the open list shows it without a reload."""
+        """Wait until the open list shows the pattern without a reload of the page."""
         if "apps" not in self._tabs:
             return
         tab, ends = self._tabs["apps"], time.monotonic() + HANG_SECONDS

@@ -2,7 +2,7 @@
 
 In: command line arguments, an environment, a folder; a bug to plant. Out: the output of the forked process, and its
 exit code.
-Never: starts the script itself; tests of startup or termination use `serving.ARGOSY`.
+Never: starts the script itself; tests of startup or termination use `support.clusters.ARGOSY`.
 """
 
 from __future__ import annotations

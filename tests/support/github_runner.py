@@ -41,7 +41,7 @@ class Runner:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, **input_values: str) -> Ran:
-        """`fail_on="error"` is the input fail-on."""
+        """Run the action. `fail_on="error"` sets its input `fail-on`."""
         document: dict[str, Any] = yaml.safe_load((self.action / "action.yml").read_text())
         declared = document["inputs"]
         typed = {name.replace("_", "-"): value for name, value in input_values.items()}

@@ -148,7 +148,7 @@ def as_lines(text: str) -> list[str]:
 
 
 def in_order(text: str, *lines: str) -> None:
-    """True if the text contains all lines, complete and in this order."""
+    """Check that the text contains all lines, complete and in this order."""
     remaining = iter(as_lines(text))
     for line in lines:
         assert any(candidate == line for candidate in remaining), f"{line!r} is not there, or not in order:\n{text}"

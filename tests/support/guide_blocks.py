@@ -17,7 +17,7 @@ LISTS = DATA / "guides"
 
 @dataclass(frozen=True)
 class Block:
-    """The top of the list documents the fields."""
+    """One shell block. The comment at the top of blocks.yaml documents the fields."""
 
     page: str
     id: str

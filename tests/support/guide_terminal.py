@@ -183,7 +183,7 @@ class Reader:
             "READER_FAILED": str(failed),
             "READER_EDITS": edits,
             "READER_SEES": sees,
-            "READER_WAITS": f"{HANG_SECONDS - 10:.0f}",  # and reports why, before the shell is stopped
+            "READER_WAITS": f"{HANG_SECONDS - 10:.0f}",  # then the shell can report the reason before its timeout
         }
         done = subprocess.run(
             ["bash", "-c", TYPED.format(exported=self.exported, block=block)], input=answers, text=True,

@@ -42,7 +42,7 @@ def helm(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str
 
 
 def template(values: Values, *files: Path, chart: Path = PLATFORM) -> subprocess.CompletedProcess[str]:
-    """Files first, then values, like Helm: the later one wins."""
+    """Run `helm template`. Files come first, then values; as in Helm, later ones win."""
     file_flags = [word for file in files for word in ("-f", file)]
     return helm("template", "demo", chart, "-n", NAMESPACE, *file_flags, "-f", "-", stdin=yaml.safe_dump(dict(values)))
 

@@ -1,6 +1,6 @@
-"""The two Helm engines, and small charts for tests.
+"""Runs tests with both Helm engines (the helm binary and the library), on small charts.
 
-In: texts by path. Out: the rendered manifests. Never: uses the network.
+In: file contents by path. Out: the rendered manifests. Never: uses the network.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def _in_test_all(engine: Any) -> Any:
     return pytest.param(*engine.values, marks=[*engine.marks, pytest.mark.tier("all")])
 
 
-# Where both behave the same, `make test` runs one of them; the tests alternate.
+# For tests where both engines behave the same: `make test` runs only one of them, and the tests alternate.
 program_first = pytest.mark.parametrize("engine", [_PROGRAM, _in_test_all(_LIBRARY)])
 library_first = pytest.mark.parametrize("engine", [_in_test_all(_PROGRAM), _LIBRARY])
 
 
 def engines_in_turn(name: str, cases: Iterable[Any], *, in_test_all: Container[Any] = ()) -> Any:
-    """Every case with both engines; in `make test` with one of them, mostly the program, which is faster.
-    The cases `in_test_all` run only in `make test-all`."""
+    """Parametrize every case with both engines. `make test` runs one of them, usually the binary, which is faster.
+    The cases in `in_test_all` run only in `make test-all`."""
     turns = ([_PROGRAM, _in_test_all(_LIBRARY)],) * 5 + ([_in_test_all(_PROGRAM), _LIBRARY],)
     rows = [
         pytest.param(
@@ -71,7 +71,7 @@ def the_engine(name: str) -> HelmEngine:
 
 
 def a_chart(files: Mapping[str, str | bytes], links: Mapping[str, str] | None = None) -> TextTree:
-    """A repository with a chart in charts/shop; a path with a leading slash is relative to the repository."""
+    """Build a repository with a chart in charts/shop; paths with a leading slash are relative to the repository."""
     texts: dict[str, str | bytes] = {"charts/shop/Chart.yaml": CHART}
     texts |= {path[1:] if path.startswith("/") else f"charts/shop/{path}": text for path, text in files.items()}
     return TextTree(

@@ -1,4 +1,4 @@
-"""Functions that misbehave on purpose; a pool preloads this module, like an add-on."""
+"""Functions that misbehave on purpose; a process pool preloads this module, like an add-on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sleep(payload):
 
 
 def burn(payload):
-    """Use CPU for some seconds, then return."""
+    """Use this many seconds of CPU time, then return."""
     start = time.process_time()
     while time.process_time() - start < payload:
         pass
@@ -59,7 +59,7 @@ def flood(payload):
 
 
 def bomb(payload):
-    """A list of ten lists of ten lists …, where each level is one shared object."""
+    """Return nested lists of ten elements, 12 levels deep; the elements of a list are one shared object."""
     value = "x" * 1000
     for _ in range(12):
         value = [value] * 10
@@ -73,7 +73,7 @@ def circle(payload):
 
 
 def raw_flood(payload):
-    """Act like a compromised worker: announce a response that is far too long."""
+    """Act like a compromised worker: announce an oversized response on every open descriptor."""
     for number in range(3, 64):
         try:
             os.write(number, b"\xff\xff\xff\xff" + b"x" * 1000)
@@ -197,7 +197,7 @@ def not_json(payload):
 
 
 def twice(payload):
-    """Double the number; other values misbehave as their name says."""
+    """Return twice the number; a string is the name of the function of this module to call."""
     if isinstance(payload, str):
         return globals()[payload](None if payload != "leave" else 1)
     return payload * 2
@@ -207,12 +207,12 @@ answer = 42
 
 
 def make_call(payload):
-    """The error number of a system call of syscall_attacks."""
+    """Return the error number of a system call of `syscall_attacks`."""
     return syscall_attacks.make_call(payload)
 
 
 def wait_for_lower_priority(payload):
-    """Return when this process has a lower priority than others."""
+    """Wait until the priority of this process changes; return the new priority."""
     initial = own_priority(None)
     while own_priority(None) == initial:
         time.sleep(0.01)

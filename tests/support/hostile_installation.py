@@ -1,7 +1,7 @@
 """An installation with HTML and script injections in every field that a page shows.
 
-In: a folder. Out: objects of a cluster and a commit, each field with a payload that names the field. Never: a payload
-that does more than set a marker.
+In: a folder. Out: cluster objects and a Git commit; the payload of each field contains the name of the field. Never:
+a payload that does more than set a marker or request /ran.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ WHEN = "2026-01-01T00:00:00Z"
 APP = "app-x"
 SCRIPT = "javascript:window.ran=1"
 KIND = {"apiVersion": "argoproj.io/v1alpha1"}
-PLANTED: set[str] = set()  # every field that got a payload
+PLANTED: set[str] = set()  # names of all fields with a payload
 
 
 def hostile(field: str) -> str:
-    """A payload; any part that runs sets `window.ran` or requests /ran."""
+    """Return a payload for this field; if any part of it runs, it sets `window.ran` or requests /ran."""
     PLANTED.add(field)
     return f"{field}~'\"></title></textarea><svg onload=window.ran=1><img src=/ran onerror=window.ran=2>{{{{7*7}}}}"
 
@@ -29,7 +29,7 @@ def hostile(field: str) -> str:
 def commit(folder: Path) -> Repository:
     repository = Repository(folder)
     metadata = {"name": "conf", "annotations": {"a": hostile("desired-annotation")}}
-    metadata["labels"] = {"l": hostile("desired-label")}  # k8s: a cluster restricts labels, names and accounts
+    metadata["labels"] = {"l": hostile("desired-label")}  # k8s: a cluster validates labels, names and accounts
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     repository.push({"app/cm.yaml": {**manifest, "data": {"k": hostile("desired-value")}}}, message=hostile("commit"))
     return repository
@@ -147,7 +147,7 @@ def objects(folder: Path) -> list[dict[str, Any]]:
 
 
 def image(field: str) -> str:
-    """A shorter payload, for values inside YAML."""
+    """Return a shorter payload, for values inside YAML."""
     PLANTED.add(field)
     return f"{field}~<img src=/ran onerror=window.ran=2>"
 

@@ -1,7 +1,7 @@
 """Lua scripts that try to hang, exhaust memory, escape the sandbox, or influence the next script.
 
-`STUCK` never end, or end by lack of memory. `ESCAPES` report if they reached something.
-`POLLUTERS` change what they can reach; `WITNESS` then reports if its environment is unchanged.
+`STUCK` scripts never end, or run out of memory. `ESCAPES` report whether they reached something outside the sandbox.
+`POLLUTERS` modify shared state; `WITNESS` then reports its environment, which must be unchanged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STUCK: dict[str, str] = {
     "rawset loop": "local t = {} while true do rawset(t, {}, t) end",
 }
 
-# Each is prefixed with a function `got(value)`: a value that is reached without a failure counts as an escape.
+# Each script is prefixed with a function `got(value)`: a truthy value that is reached without an error is an escape.
 ESCAPES: dict[str, str] = {
     "reads a file": "got(io.open('/etc/passwd'))",
     "reads lines": "got(io.lines('/etc/passwd'))",

@@ -1,7 +1,7 @@
-"""Models, notebooks, environments and hosts with HTML and script injections in every text.
+"""Models, notebooks, environments and remote hosts with HTML and script injections in every text field.
 
-In: a cluster with a model and a notebook of a team, a folder. Out: hostile statuses, a clone with environments, and a
-host that acts as a model, a Git server and a cluster. Never: a payload that does more than set a marker.
+In: a cluster with a model and a notebook of a team, a folder. Out: hostile statuses, a clone with environments, and an
+HTTP server that acts as a model, a Git server and a cluster. Never: a payload that does more than set a marker.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NO_KINDS: dict[str, Any] = {"kind": "APIVersions", "versions": [], "groups": [],
 
 
 class _Host(BaseHTTPRequestHandler):
-    """Responds with payloads: as a model, as a Git server that refuses, as a cluster."""
+    """Responds with payloads as a model server, as a Git server that returns an error, and as a cluster."""
 
     def do_GET(self) -> None:
         if self.path.startswith("/good/"):
             document = {"gitVersion": hostile("cluster-version")} if self.path.endswith("/version") else NO_KINDS
             self._answer(200, json.dumps(document), "application/json")
-        elif "info/refs" in self.path:  # git: an error message of the service
+        elif "info/refs" in self.path:  # git: an ERR packet
             lines = "# service=git-upload-pack\n", f"ERR {hostile('git-message')}\n"
             service, refused = (f"{len(line) + 4:04x}{line}" for line in lines)
             self._answer(200, f"{service}0000{refused}", "application/x-git-upload-pack-advertisement")
@@ -76,7 +76,7 @@ def connections(url: str) -> list[dict[str, Any]]:
 
 
 def environments(folder: Path) -> Path:
-    """A clone; the approvers are a group with a hostile name, without a space because names have none."""
+    """Create a clone whose approver group has a hostile name; spaces are replaced because names cannot contain them."""
     promotion_repository.begin(folder)
     delivery = folder / "argosy.yaml"
     text = delivery.read_text().replace("[ann@example.com]", json.dumps([hostile("approver").replace(" ", "/")]))

@@ -1,6 +1,6 @@
-"""Injection payloads for pages. In: –. Out: two hundred texts. Never: one that does more than set a marker.
+"""Injection payloads for web pages. In: –. Out: 200 payloads. Never: a payload that does more than set a marker.
 
-A payload that runs sets `window.ran`, or requests an address that starts with /ran.
+A payload that runs sets `window.ran`, or requests a path that starts with /ran.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hostile bodies and raw requests that a server must survive, and a way to send them without a client library."""
+"""Malicious request bodies and raw requests that a server must survive, sent without an HTTP client library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nested(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
 
 
 def alias_bomb() -> bytes:
-    """Each line expands to ten times the previous one."""
+    """Return YAML with nested aliases; each line expands to ten times the previous one."""
     lines = (b"%c: &%c [%s]" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 10)) for n in range(12))
     return b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"\n".join(lines)
 
@@ -38,7 +38,7 @@ def many_keys(count: int) -> bytes:
 
 
 def copies(times: int) -> bytes:
-    """A JSON patch of a few kilobytes that doubles a value with each step."""
+    """Return a small JSON patch that doubles a value with each operation."""
     first = {"op": "add", "path": "/data", "value": {"a": "x" * 1000}}
     operations = [{"op": "copy", "from": "/data", "path": f"/data/b{number}"} for number in range(times)]
     return json.dumps([first, *operations]).encode()
@@ -89,9 +89,9 @@ def head(endpoint: Endpoint, method: str, path: str, *lines: str, version: str =
 
 
 def talk(endpoint: Endpoint, data: bytes, timeout: float = HANG_SECONDS, quiet: float = 0.5) -> bytes:
-    """The server's response up to the close of the connection, or until it is silent for a moment."""
+    """Send data; return the response up to the close of the connection, or until `quiet` seconds pass without data."""
     with wire(endpoint, timeout) as connection:
-        with contextlib.suppress(OSError):  # the server may respond before it has read everything
+        with contextlib.suppress(OSError):  # the server may respond and close before it has read the whole request
             connection.sendall(data)
         return listen(connection, quiet)
 

@@ -1,4 +1,4 @@
-"""A setup for tests of authentication: an embedded cluster, a manually refreshed cluster view, and movable clocks.
+"""Fixture for authentication tests: an embedded cluster, a manually refreshed cluster view, and an adjustable clock.
 
 In: a folder. Out: a Room. Never: mocks a cluster.
 """
@@ -28,19 +28,19 @@ from argosy.web.auth.passwords import PasswordHasher
 from support.engine import LeapingClock, embedded, furnish
 
 NAMESPACE = "argocd"
-CHEAP = 4  # rounds of a hash
+CHEAP = 4  # cost of a password hash
 KINDS = (GroupKind("", "ConfigMap"), GroupKind("", "Secret"), GroupKind("argoproj.io", "AppProject"))
 Callback = Callable[[Manifest | None, Manifest | None], None]
 
 
 @dataclass
 class Glance:
-    """A cluster view for authentication: a cache with change callbacks, refreshed when the test says so."""
+    """A cluster view for authentication: a cache with change callbacks that is refreshed only by `look`."""
 
     cluster: Cluster
     cache: InformerCache = field(default_factory=InformerCache)
     callbacks: list[Callback] = field(default_factory=list)
-    render_cache: RenderCache = field(default_factory=lambda: RenderCache(cast(Any, None)))  # no rendering
+    render_cache: RenderCache = field(default_factory=lambda: RenderCache(cast(Any, None)))  # never renders
 
     def add_listener(self, callback: Callback) -> Callable[[], None]:
         self.callbacks.append(callback)
@@ -74,14 +74,14 @@ class Room:
         self.identities = self.server(self.glance)
 
     def server(self, glance: Glance | None = None, hashing: PasswordHasher | None = None) -> Authenticator:
-        """Start another server without state of the first."""
+        """Create another authenticator without the in-memory state of the first."""
         return Authenticator(
             self.cluster, glance or Glance(self.cluster), NAMESPACE, cookie="argosy-1", codes=self.codes,
             clock=self.clock, hashing=hashing or PasswordHasher(CHEAP), min_login_seconds=0.0,
         )  # fmt: skip
 
     async def settings(self, name: str = "argocd-cm", **data: str | None) -> None:
-        """Write settings; two underscores in a key become a dot."""
+        """Write a settings ConfigMap; two underscores in a key become a dot."""
         settings = {key.replace("__", "."): value for key, value in data.items()}
         await self._put("ConfigMap", name, settings)
 

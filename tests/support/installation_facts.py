@@ -1,4 +1,4 @@
-"""Builds the facts of an installation for live rules. In: a few values. Out: facts. Never: a cluster."""
+"""Builds a `LiveView` for the analysis rules. In: a few values. Out: a LiveView. Never: uses a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def app(
     is_removed: bool = False,
     **fields: Any,
 ) -> LiveApplication:
-    """`is_removed`: the running operation was removed from the Application."""
+    """Build an Application. `is_removed`: the field `operation` of a running operation was removed."""
     source = {"repoURL": "https://git.example.com/ml.git", "path": "deploy", "targetRevision": "main"}
     manifest = {
         "apiVersion": "argoproj.io/v1alpha1",

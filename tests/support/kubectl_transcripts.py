@@ -1,8 +1,8 @@
 """Reads transcripts of kubectl commands, runs them against a server, and compares the results.
 
 In: `table/*.txt`. Out: rows (a command line, its exit code and output), and messages about differences.
-A transcript's lines: `=== NAME` begins a scenario with a namespace of that name · `%%% FILE` … `%%%` is a file of it ·
-`$ ` a command line for the shell · `? ` its exit code if not 0 · `| ` its stdout · `! ` its stderr ·
+Lines of a transcript: `=== NAME` begins a scenario in a namespace of that name · `%%% FILE` … `%%%` is one of its
+files · `$ ` a shell command line · `? ` its exit code if not 0 · `| ` its stdout · `! ` its stderr ·
 `~ ` / `!~ ` a pattern that its stdout / stderr must contain, instead of the exact text · `# ` a comment.
 """
 
@@ -36,7 +36,7 @@ from support.paths import TESTS, VENV
 TABLE = TESTS / "kubectl" / "table"
 BESIDE = 3
 
-# Values that differ between runs, and their placeholders. Spaces in a line depend on the width of ages.
+# Values that differ between runs, and their placeholders. Column padding depends on the width of the AGE column.
 VOLATILE = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
@@ -60,7 +60,7 @@ VOLATILE = tuple(
     )
 )
 
-# A watch that kubectl itself gives up at its deadline is sometimes logged by its client library, sometimes not.
+# client-go logs only sometimes that kubectl ended a watch at its deadline.
 CLIENT_NOISE = re.compile(r"[WE]\d{4} .* reflector\.go:\d+\]")
 
 
@@ -79,7 +79,7 @@ class Row:
 
 @dataclass
 class Scenario:
-    """Rows that depend on each other, in their own namespace."""
+    """Rows that run in order in one namespace, because they depend on each other."""
 
     name: str
     source: Path
@@ -99,7 +99,7 @@ def scenarios(table: Path = TABLE) -> list[Scenario]:
 
 
 def cases(always: Collection[str]) -> list[Any]:
-    """All scenarios as test parameters: the given ones run always, the others in `make test-all`."""
+    """Return all scenarios as test parameters; those in `always` always run, the others only in `make test-all`."""
     all_scenarios = scenarios()
     unknown = set(always) - {scenario.name for scenario in all_scenarios}
     assert not unknown, unknown
@@ -109,7 +109,7 @@ def cases(always: Collection[str]) -> list[Any]:
 
 
 def read(source: Path) -> Iterator[Scenario]:
-    """Parse a transcript. A line that has none of the forms above is an error, not a comment."""
+    """Parse a transcript. A line in an unknown format is an error."""
     scenario: Scenario | None = None
     parts: list[tuple[int, str]] = []
     lines = enumerate(source.read_text().splitlines(), 1)
@@ -147,7 +147,7 @@ def _row(parts: Sequence[tuple[int, str]]) -> Row:
 
 
 def steady(output_lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines of a command's output, with placeholders for values that differ between runs."""
+    """Replace values that differ between runs by placeholders in the lines of a command's output."""
     lines = []
     for line in output_lines:
         if CLIENT_NOISE.match(line):
@@ -159,7 +159,7 @@ def steady(output_lines: Iterable[str]) -> tuple[str, ...]:
 
 
 class Shell:
-    """Runs command lines with this kubectl and this kubeconfig."""
+    """Runs command lines with a given kubectl and kubeconfig."""
 
     def __init__(self, kubectl: Path, kubeconfig: Path, folder: Path) -> None:
         self.folder = folder
@@ -229,7 +229,7 @@ class Place:
 
 
 def key_pair(certificate: Path, key: Path) -> None:
-    """A key pair for rows that create a TLS Secret."""
+    """Write a key pair for rows that create a TLS Secret."""
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example.com")])
     now = datetime.datetime.now(datetime.UTC)
@@ -252,7 +252,7 @@ def key_pair(certificate: Path, key: Path) -> None:
 
 
 def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[str]:
-    """Messages about differences from the expected result; empty if there are none."""
+    """Yield a message for each difference from the expected result."""
     if row.code != outcome.code:
         yield f"exit code {outcome.code}, not {row.code}: " + "\n".join((*outcome.out[-5:], *outcome.err[-5:]))
     if not words:
@@ -271,20 +271,20 @@ def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[s
 
 
 def outcomes(scenario: Scenario, shell: Shell) -> list[Outcome]:
-    """The results of all rows, in order."""
+    """Run all rows in order; return their results."""
     scenario_place = shell.enter(scenario)
     return [scenario_place.run(row.command) for row in scenario.rows]
 
 
 def play(chosen: Sequence[Scenario], shell: Shell) -> dict[str, list[Outcome]]:
-    """Run all scenarios; some run concurrently, because many rows wait."""
+    """Run all scenarios, several of them concurrently, because many rows wait."""
     with ThreadPoolExecutor(BESIDE) as pool:
         played = pool.map(lambda scenario: outcomes(scenario, shell), chosen)
         return dict(zip((scenario.name for scenario in chosen), played))
 
 
 def complaints(scenario: Scenario, actual_outcomes: Sequence[Outcome], *, words: bool = True) -> str:
-    """Differences by row; empty if there are none."""
+    """Return the differences by row; empty if there are none."""
     messages = []
     for row, outcome in zip(scenario.rows, actual_outcomes, strict=True):
         position = f"{scenario.source.name}:{row.line} $ {row.command}"
@@ -293,7 +293,7 @@ def complaints(scenario: Scenario, actual_outcomes: Sequence[Outcome], *, words:
 
 
 def kubectl_of(version: str, programs: Sequence[Path | None]) -> Path | None:
-    """The first kubectl of this minor version ("" is any)."""
+    """Return the first kubectl whose version starts with this prefix ("" matches any version)."""
     for program in programs:
         if program and program.exists():
             ask = [program, "version", "--client"]
@@ -304,7 +304,7 @@ def kubectl_of(version: str, programs: Sequence[Path | None]) -> Path | None:
 
 
 def oracle_kubectl() -> Path | None:
-    """kubectl 1.32, which the table was recorded with."""
+    """Return kubectl 1.32, which recorded the transcripts."""
     environment = VENV
     return kubectl_of(
         "1.32.", [environment / "kubectl-1.32" / "kubectl", _path(shutil.which("kubectl")), Path("/usr/bin/kubectl")]
@@ -320,7 +320,7 @@ def _path(program: str | None) -> Path | None:
 
 
 def recorded(source: Path, outcomes: Mapping[int, Outcome]) -> str:
-    """The transcript with the current output instead of the recorded one; patterns are kept."""
+    """Return the transcript with the recorded output replaced by the current output; patterns are kept."""
     lines, keep = [], True
     for number, line in enumerate(source.read_text().splitlines(), 1):
         mark = line.partition(" ")[0]

@@ -1,4 +1,4 @@
-"""Two small live pages on a real socket with a fixed cluster view, to count which updates are sent.
+"""Two small live pages on a real socket with a static cluster view, to count which updates are sent.
 
 In: objects that a test puts into the cluster view. Out: a World with open pages. Never: mocks the live updates.
 """
@@ -40,7 +40,7 @@ def word_of(manifest: Manifest) -> str:
 
 
 class Rendered:
-    """Counts renders. A test may block a render after it has read its data, or let it fail."""
+    """Records renders. A test can block a render after it has read its data (`gate`), or make it fail (`fault`)."""
 
     def __init__(self) -> None:
         self.reset()

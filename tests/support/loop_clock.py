@@ -1,7 +1,7 @@
 """Moves the clock of an asyncio event loop.
 
-In: the running loop, and offsets. Out: timers become due when the clock has passed them. Never: use a loop that is
-shared with other tests, because its clock stays ahead.
+In: the running loop, and offsets. Out: timers that are due fire. Never: use it on a loop that is shared with other
+tests, because the clock of the loop stays ahead.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ async def turns(count: int = 200) -> None:
 
 
 async def until_still(number: Callable[[], int], seconds: float = 0.3) -> int:
-    """Wait until the number has not changed for a while, including the effects of timers, and return it.
+    """Wait until the number is the same before and after a pause, and return it.
 
-    Only to show that something does not happen; otherwise wait for the event.
+    Use it only to show that something does not happen; otherwise wait for the event.
     """
     async with asyncio.timeout(HANG_SECONDS):
         previous = None

@@ -1,7 +1,7 @@
 """A malicious API server: it responds with whatever a `Lie` returns, on a local socket.
 
-In: a lie, and optionally an honest server that all other requests are forwarded to. Out: its address, and every request
-that it received. Never: a replacement for a cluster; it is an attacker that argosy must withstand.
+In: a `Lie`, and optionally a real API server for all other requests. Out: the address of the malicious server, and
+every request that it received. Never: a substitute for a cluster; it is an attacker that argosy must withstand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 Reply = bytes | AsyncIterator[bytes]
-Lie = Callable[[Request], Reply | None]  # None: the honest response; bytes and iterators are sent unchanged
+Lie = Callable[[Request], Reply | None]  # None: send the correct response; bytes and iterators are sent unchanged
 
 
 def http_answer(content: Any, code: int = 200, **headers: str) -> bytes:
@@ -51,7 +51,7 @@ def chunked(*pieces: bytes) -> bytes:
 
 
 async def endless(piece: bytes, head: bytes = b"") -> AsyncIterator[bytes]:
-    """A chunked response without an end, as fast as it is read."""
+    """Yield a chunked response that never ends, as fast as the client reads."""
     yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + head + b"\r\n"
     chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
     while True:
@@ -70,7 +70,7 @@ def discovery_document(kinds: tuple[tuple[str, str, bool], ...] = KINDS, group: 
 
 class LyingCluster:
     def __init__(self, lie: Lie, upstream: str = "", token: str = "") -> None:
-        """`token` is for the honest server."""
+        """`token`: credential for the upstream API server."""
         self.lie, self._upstream, self._token = lie, upstream, token
         self._talks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
@@ -83,7 +83,7 @@ class LyingCluster:
         is_over = False
 
         def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if is_over:  # accepted just before the shutdown
+            if is_over:  # a connection that was accepted just before the shutdown
                 writer.close()
                 return
             task = asyncio.get_running_loop().create_task(self._talk(reader, writer))
@@ -126,7 +126,7 @@ class LyingCluster:
             writer.close()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
-        """True if the connection can be reused."""
+        """Respond to a request; return True if the connection can be reused."""
         reply = self.lie(request)
         self.lies_told += reply is not None
         if reply is None:
@@ -142,7 +142,7 @@ class LyingCluster:
         return False
 
     def rewritten(self, request: Request, change: Callable[[dict[str, Any]], None]) -> AsyncIterator[bytes]:
-        """The honest response with each object changed in place, including objects of watch events."""
+        """Forward the request and change each object of the response in place; for a watch, each event."""
         return self._rewritten(request, change)
 
     async def _rewritten(self, request: Request, change: Callable[[dict[str, Any]], None]) -> AsyncIterator[bytes]:
@@ -186,7 +186,7 @@ def _changed(text: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def _honest(request: Request) -> bytes:
-    """An empty cluster of a few kinds."""
+    """Respond like an empty cluster that serves a few kinds."""
     if request.route == "/api":
         return http_answer(discovery_document())
     if request.route == "/apis":

@@ -1,4 +1,4 @@
-"""Real servers on loopback that receive messages. In: responses. Out: received messages. Never: the network."""
+"""HTTP and SMTP servers on loopback that record messages. In: responses. Out: messages. Never: uses the network."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def http_inbox(answer: Callable[[Letter], Answer] | None = None) -> Iterator[Inb
             letter = Letter(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
             inbox.letters.append(letter)
             code, reply = inbox.answer(letter)
-            if not code:  # close without a response
+            if not code:  # close the connection without a response
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             self.send_response(code)
@@ -76,7 +76,7 @@ class Mailbox:
 
 @contextmanager
 def smtp_inbox(refuses: str = "") -> Iterator[Mailbox]:
-    """A minimal SMTP server; refuses recipients that contain this text."""
+    """Run a minimal SMTP server that rejects recipients containing the text `refuses`."""
     listening = socket.create_server(("127.0.0.1", 0))
     box = Mailbox(listening.getsockname()[1])
 

@@ -1,4 +1,4 @@
-"""Manifests of a model, its Pods and its training notebook. In: changes. Out: manifests. Never: a cluster."""
+"""Manifests of a model, its Pods and its training notebook. In: changes. Out: manifests. Never: uses a cluster."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A site with models, notebooks and environments for browser tests; the test writes the live objects.
 
-In: a folder. Out: a World in its own thread. Never: mocks a cluster: it is an embedded one, without an engine.
+In: a folder. Out: a World in a background thread. Never: mocks a cluster; the cluster is embedded and has no engine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ NOTEBOOK = {
 
 
 class _Model(BaseHTTPRequestHandler):
-    """Responds like a model server."""
+    """Acts as a model server."""
 
     def do_GET(self) -> None:
         self._answer({"name": "fraud", "ready": True}, 200 if "/v1/" in self.path else 404)
@@ -87,7 +87,7 @@ class MachinesWorld(World):
         self.people = KnownPeople({"ann": anything, "ann@example.com": anything, **readers})
 
     async def _live(self, furnish: Any) -> None:
-        """There is no engine: the test creates the objects it needs."""
+        """Serve the site without an engine: `_fill` and the tests write all objects."""
         with pytest.MonkeyPatch.context() as patch:
             promotion_repository.alone(patch)
             promotion_repository.begin(self.folder / "web")
@@ -117,11 +117,11 @@ class MachinesWorld(World):
         self.model.server_close()
 
     def run(self, work: Any) -> Any:
-        """Run a coroutine in the loop of the site."""
+        """Run a coroutine in the event loop of the site."""
         return asyncio.run_coroutine_threadsafe(work, sites_loop()).result(HANG_SECONDS)
 
     async def put(self, manifest: Manifest) -> Manifest:
-        """Create or update an object, including its status."""
+        """Create an object if it does not exist, then write its status."""
         key, subresource = key_of(manifest), "" if manifest["kind"] == "Application" else "status"
         plain = {name: value for name, value in manifest.items() if not subresource or name != "status"}
         if await self.cluster.get(key) is None:
@@ -163,7 +163,7 @@ class MachinesWorld(World):
         return manifest
 
     async def _be_hostile(self) -> None:
-        """Add a job with injections in outputs, messages and notes, and a notebook full of them."""
+        """Add a job, its output notebook and a model with injection payloads in all texts."""
         job = model_manifests.job(message=PAYLOADS[0], results=_results(), educationalFeedback=_notes())
         job["metadata"] = {"name": "hostile", "namespace": "ml", "generation": 1}
         job["spec"]["parameters"] = {"p": PAYLOADS[1]}
@@ -182,12 +182,12 @@ class MachinesWorld(World):
 
 
 def _of_others(resource: str, action: str, thing: str) -> bool:
-    """A caller of another project."""
+    """Permissions of a user who can access only the project `other`."""
     return thing.startswith("other/")
 
 
 def _all_but_frauds(resource: str, action: str, thing: str) -> bool:
-    """A policy that allows everything and denies one project."""
+    """Permissions of a user who can access everything except the Application default/frauds."""
     return thing != "default/frauds"
 
 

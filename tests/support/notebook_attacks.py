@@ -1,7 +1,7 @@
-"""Cells of a notebook that try to escape its isolation.
+"""Notebook cells that try to escape the isolation of a run.
 
-In: `HOST`, a dictionary of facts about the machine from the test. Out: cells; each prints ESCAPED if it succeeded.
-Never: an attack that would harm the machine if it worked: dangerous ones target objects that the test created.
+In: `HOST`, a dictionary of facts about the machine from the test. Out: cells; most print ESCAPED if they succeed.
+Never: an attack that would harm the machine if it worked; dangerous attacks target objects that the test created.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def writes(path):
     escaped(tried(lambda: open(path, 'a').write('# written by a notebook\\n')))
 """
 
-# Each is one cell after which the kernel can continue.
+# Each value is one cell; the kernel can continue after it.
 QUIET: dict[str, str] = {
-    # files that are not its own
+    # read files outside the run
     "read a key of argosy": "reads(HOST['data'] + '/secret.key')",
     "read a file of argosy that all may read": "reads(HOST['data'] + '/open.txt')",
     "list the folder of argosy": "escaped(tried(lambda: 'secret.key' in os.listdir(HOST['data'])))",
@@ -82,14 +82,14 @@ QUIET: dict[str, str] = {
     "read the memory of the machine": "escaped(tried(lambda: open('/dev/mem', 'rb').read(1)))",
     "read the log of the machine": "escaped(tried(lambda: open('/dev/kmsg', 'rb').read(1)))",
     "list the hardware": "escaped(tried(lambda: os.listdir('/sys')))",
-    # files that it may read, and must not write
+    # write to files that a run can read, but must not change
     "write over argosy": "import argosy\nwrites(argosy.__file__)",
     "put a module beside argosy": "import argosy\nwrites(os.path.join(os.path.dirname(argosy.__file__), 'x.py'))",
     "start with every Python": "import nbformat\nwrites(os.path.dirname(nbformat.__path__[0]) + '/evil.pth')",
     "write over the standard library": "writes(os.__file__)",
     "write over the interpreter": "writes(os.path.realpath(sys.executable))",
     "write to a program of the machine": "writes('/usr/bin/env')",
-    # Its own /tmp may have folders of the same name: the test checks if the real one was reached.
+    # The /tmp of the run may contain a folder of the same name: the test checks if the real folder was written.
     "write to the folder of argosy": "tried(lambda: open(HOST['data'] + '/written', 'w').write('x'))",
     "plan a job of the machine": "writes('/etc/cron.d/evil')",
     "write to a mounted secret": "writes('/keys/token')",
@@ -98,7 +98,7 @@ QUIET: dict[str, str] = {
         libc.mount(None, b'/frozen', None, 32 | 4096, None)
         writes('/frozen/weights')""",
     "make the root folder writable": "libc.mount(None, b'/', None, 32, None)\nwrites('/evil')",
-    # the environment
+    # environment variables
     "find a variable of argosy": "escaped(HOST['canary'] in repr(dict(os.environ)))",
     "find a variable of argosy in memory": """
         environ = ctypes.POINTER(ctypes.c_char_p).in_dll(libc, 'environ')
@@ -106,7 +106,7 @@ QUIET: dict[str, str] = {
         while environ[number]:
             found.append(environ[number]); number += 1
         escaped(any(HOST['canary'].encode() in each for each in found))""",
-    # other processes and users
+    # privileges and other processes
     "become root": "escaped(tried(lambda: os.setuid(0) is None))",
     "become root by a program": """
         for name in ('su', 'sudo', 'pkexec', 'newgrp'):
@@ -145,7 +145,7 @@ QUIET: dict[str, str] = {
         escaped(tried(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50)) is None))""",
     "attach to shared memory of another": "escaped(libc.shmget(HOST['shared'], 0, 0) >= 0)",
     "load a module into the kernel": "escaped(libc.syscall(175, b'x', 1, b'') == 0)",
-    # the network
+    # network access
     "call a port of this machine": """
         escaped(tried(lambda: socket.create_connection(('127.0.0.1', HOST['tcp']), 2)))""",
     "call a port of this machine by its name": """
@@ -165,7 +165,7 @@ QUIET: dict[str, str] = {
     "be called from outside": """
         door = tried(lambda: socket.create_server(('0.0.0.0', HOST['listens'])))
         time.sleep(0.5)""",
-    # the run itself
+    # results of this run and state of the next run
     "write its own results": """
         for name in ('/workspace/results.json', 'results.json', '/workspace/output.ipynb', '/workspace/events.jsonl'):
             tried(lambda: open(name, 'w').write('{"status": "succeeded", "error": ""}'))""",
@@ -185,7 +185,7 @@ QUIET: dict[str, str] = {
         display(HTML('<script>ESCAPE()</script>')); display(Javascript('ESCAPE()'))""",
 }  # fmt: skip
 
-# Each needs its own notebook, and may crash the kernel or the runner.
+# Each value needs its own notebook, because it may crash the kernel or the runner.
 VIOLENT: dict[str, str] = {
     "a fork bomb": """
         def bomb():

@@ -1,6 +1,6 @@
-"""A cluster with a running notebook controller whose runs return results that a test defines.
+"""A cluster with a running notebook controller, and a fake run backend whose results the test defines.
 
-In: an embedded cluster. Out: jobs and their results. Never: runs a notebook; sleeps: it waits for a state.
+In: an embedded cluster. Out: jobs and their results. Never: runs a notebook; sleeps for a fixed time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VANISHED = NotebookRunState("lost", GOOD, 2)
 
 @dataclass
 class ToldRuns:
-    """Runs nothing: the test defines the result of each attempt, or of all."""
+    """A fake run backend: the test defines the result of each attempt, or of all attempts."""
 
     answers: dict[int, NotebookRunState | ArgosyError] = field(default_factory=dict)
     otherwise: NotebookRunState | ArgosyError = PASSED
@@ -117,7 +117,7 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any) -> AsyncIterator[World]:
-    """Started like in the sandbox."""
+    """Run the controller as an add-on, like in the sandbox."""
     fixed_runs = runs or ToldRuns()
     controller = NotebookJobController(
         fixed_runs, **{"builds": ImageBuilds(), "model_checker": ClusterModelChecker(), **options}
@@ -136,7 +136,7 @@ async def world(cluster: EmbeddedCluster, runs: ToldRuns | None = None, **option
 async def leaping(
     cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any
 ) -> AsyncIterator[tuple[World, LeapingClock]]:
-    """With a clock that the test moves."""
+    """Run the controller with a clock that the test moves."""
     fixed_runs, clock = runs or ToldRuns(), LeapingClock()
     controller = NotebookJobController(
         fixed_runs, **{"builds": ImageBuilds(), "model_checker": ClusterModelChecker(), **options}
@@ -158,7 +158,7 @@ def job(name: str = "train", annotations: dict[str, str] | None = None, **spec: 
 
 
 def build_run_pod(**spec: Any) -> Manifest:
-    """The Pod of the first run of a job."""
+    """Build the Pod of the first run of a job."""
     manifest = job(**spec)
     manifest["metadata"] |= {"uid": RUN.uid, "generation": 1}
     return build_pod(read_job(manifest), RUN)

@@ -1,6 +1,6 @@
 """Notebooks in a small repository, and jobs that run them next to an embedded cluster.
 
-In: cells. Out: a desk to start, inspect and await jobs. Never: sleeps longer than necessary; it waits for a state.
+In: cells. Out: a Desk to start, inspect and await jobs. Never: sleeps for a fixed time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"
 
 
 def notebook(*cells: str | tuple[str, Sequence[str]]) -> str:
-    """The JSON of a notebook with these code cells, some with tags."""
+    """Return the JSON of a notebook with these code cells; a cell can have tags."""
     code_cells = []
     for number, cell in enumerate(cells):
         source, tags = (cell, ()) if isinstance(cell, str) else cell
@@ -101,7 +101,7 @@ class Desk:
 
 @contextlib.asynccontextmanager
 async def desk(folder: Path, files: Mapping[str, str], **settings: str) -> AsyncIterator[Desk]:
-    """An empty cluster that reads a repository with these files at the address URL."""
+    """Open an empty cluster, and local runs that read these files from the repository URL."""
     repository = Repository(folder / "git")
     repository.commit(files)
     data = {"source.mirrors": f"{URL} file://{repository.folder}\n"}
@@ -119,7 +119,7 @@ async def desk(folder: Path, files: Mapping[str, str], **settings: str) -> Async
 
 
 def marked(word: str) -> list[int]:
-    """Processes with this word in their command line."""
+    """Return the pids of processes with this argument in their command line."""
     pids = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

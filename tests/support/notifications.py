@@ -1,4 +1,4 @@
-"""An Application with a subscription, notification settings, and the record of sent messages."""
+"""An Application with a notification subscription, the notification settings, and access to its annotations."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def set_status(cluster: EmbeddedCluster, **status: Any) -> Manifest:
 
 
 async def quiet(cluster: EmbeddedCluster) -> dict[str, Any]:
-    """Wait until no message is pending; return the record on the Application."""
+    """Return the annotations of the Application, which record the sent messages."""
     live = await cluster.get(APP)
     assert live is not None
     return dict(live["metadata"].get("annotations") or {})

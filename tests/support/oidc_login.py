@@ -1,7 +1,7 @@
-"""Both halves of an OpenID login: the server's and the browser's.
+"""OpenID Connect logins for tests: the server side and the browser side.
 
-In: a Room, a provider, and a function that visits its page. Out: cookies, codes, tokens and callers. Never: decides
-which responses of the provider are valid.
+In: a Room, a provider, and a function that visits the login page. Out: cookies, codes, tokens and callers. Never:
+decides which responses of the provider are valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ProviderT = TypeVar("ProviderT", bound=Provider)
 
 
 class LoginScene(Generic[ProviderT]):
-    """`visit` opens an address of the provider like a new browser and returns the redirect address."""
+    """Logins at a provider. `visit` opens a URL of the provider like a new browser and returns the redirect URL."""
 
     def __init__(
         self, room: Room, provider: ProviderT, visit: Callable[[str], str], *, client: str, secret: str, **config: Any
@@ -46,13 +46,13 @@ class LoginScene(Generic[ProviderT]):
         }  # fmt: skip
 
     async def configure(self, **changes: Any) -> None:
-        """Set `oidc.config` of the server; None removes a field."""
+        """Write `oidc.config` to the settings of the server; None removes a field."""
         config = {name: value for name, value in {**self._config, **changes}.items() if value is not None}
         await self.room.secrets(oidc__clientSecret=self._client_secret)
         await self.room.settings(oidc__config=dump_yaml(config))
 
     async def go(self) -> tuple[str, dict[str, str]]:
-        """Send a browser to the provider and back; return its cookie, and the parameters that it comes back with."""
+        """Start a login and visit the provider; return the login cookie and the parameters of the callback."""
         login = await self.room.identities.sso_login.start_login(CALLBACK, "/applications")
         location = self._visit(login.location)
         assert location.startswith(CALLBACK), location
@@ -77,7 +77,7 @@ class Scene(LoginScene[IdentityProvider]):
         self.key = provider.key
 
     def renew(self) -> None:
-        """Undo changes of a test at the provider, and start a new server without cached state."""
+        """Reset the provider to its defaults, and create a new authenticator without cached state."""
         fresh = IdentityProvider(self.provider.url, self.provider.authority, key=self.key)
         self.provider.__dict__.update(fresh.__dict__)
         self.provider.clock_ahead = self.room.clock._ahead
@@ -86,7 +86,7 @@ class Scene(LoginScene[IdentityProvider]):
 
 @contextlib.asynccontextmanager
 async def open_scene(folder: Path) -> AsyncIterator[Scene]:
-    """A provider and a room that are not connected yet; `configure` connects them."""
+    """Open a provider and a room; `configure` connects them."""
     with identity_provider(folder / "tls") as provider:
         async with identity_room(folder / "room") as room:
             yield Scene(room, provider)

@@ -1,6 +1,6 @@
-"""A small real identity provider: discovery, authorize, token and keys, over TLS on a local socket.
+"""A small OpenID provider on loopback with TLS: discovery, authorize, token, keys and userinfo endpoints.
 
-In: the faults to inject, if any. Out: a provider with its address and CA. Never: mocks a client.
+In: the faults to inject, if any. Out: a provider with its URL and CA. Never: mocks a client.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ CLIENT, CLIENT_SECRET = "argosy", "s3cr3t of the client"
 
 @dataclass
 class IdentityProvider:
-    """Signs every user in with `claims`; the other fields control its behaviour."""
+    """Signs in every user with `claims`; the other fields control the behaviour of the provider."""
 
     url: str
     authority: str  # PEM
     claims: dict[str, Any] = field(default_factory=lambda: {"sub": "ann-id", "email": "ann@x", "groups": ["devs"]})
-    changes: dict[str, Any] = field(default_factory=dict)  # of an id_token; None removes a claim
-    publishes: dict[str, Any] = field(default_factory=dict)  # in addition to the usual document
+    changes: dict[str, Any] = field(default_factory=dict)  # changed claims of an id_token; None removes a claim
+    publishes: dict[str, Any] = field(default_factory=dict)  # fields that the discovery document overrides or adds
     algorithm: str = "RS256"
     clock_ahead: float = 0.0
     key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
-    signs_with: rsa.RSAPrivateKey | None = None  # if it differs from the published key
+    signs_with: rsa.RSAPrivateKey | None = None  # signing key, if it differs from the published key
     seen: list[str] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    user_info: Any = None  # the userinfo response; None: the claims
+    user_info: Any = None  # the userinfo response; None: `claims`
     user_info_code: int = 200
     access_tokens: set[str] = field(default_factory=set)
 
@@ -70,7 +70,7 @@ class IdentityProvider:
     # -- browser and client endpoints ---------------------------------------------------------------------------
 
     def authorize(self, parameters: dict[str, str]) -> str:
-        """The redirect address with a code."""
+        """Issue a code; return the redirect URL."""
         assert parameters["response_type"] == "code"
         assert parameters["code_challenge_method"] == "S256"
         code = secrets.token_urlsafe(16)
@@ -112,7 +112,7 @@ class IdentityProvider:
         match self.algorithm:
             case "none":
                 return jwt.encode(all_claims, None, algorithm="none")  # type: ignore[arg-type]
-            case "HS256":  # signed with the published key as if it were a secret
+            case "HS256":  # signed with the published public key as if it were a shared secret
                 form = serialization.PublicFormat.SubjectPublicKeyInfo
                 return hs256(all_claims, self.key.public_key().public_bytes(serialization.Encoding.PEM, form))
             case _:
@@ -122,7 +122,7 @@ class IdentityProvider:
 
 
 def hs256(said: dict[str, Any], key: bytes) -> str:
-    """Written by hand, because a library would refuse the key."""
+    """Sign a token with HS256; written by hand, because PyJWT refuses a public key as the secret."""
     parts = [json.dumps(segment).encode() for segment in ({"alg": "HS256", "typ": "JWT", "kid": "one"}, said)]
     text = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
     signature = base64.urlsafe_b64encode(hmac.new(key, text, hashlib.sha256).digest()).rstrip(b"=")
@@ -175,7 +175,7 @@ class Asking(BaseHTTPRequestHandler):
         self._answer(*provider.token(form, self.headers.get("Authorization", "")))
 
     def _answer(self, code: int, document: Any) -> None:
-        """Bytes are sent unchanged, everything else as JSON."""
+        """Send bytes unchanged, and everything else as JSON."""
         data = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")

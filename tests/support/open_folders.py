@@ -1,6 +1,6 @@
-"""Folders that every user can enter, because programs that run as another user cannot enter pytest's folders.
+"""World-readable temporary folders, because programs that run as another user cannot enter the folders of pytest.
 
-In: nothing. Out: an empty folder that is deleted afterwards. Never: a folder that another user can write to.
+In: nothing. Out: an empty folder that is deleted afterwards. Never: a folder that other users can write to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-# For tests with an argument `who`, which `run_as` of support.unprivileged_user takes.
+# For tests with an argument `who`, which they pass to `run_as` of support.unprivileged_user.
 everyone = pytest.mark.parametrize("who", ["self", pytest.param("ordinary", marks=only_root)])
 
 

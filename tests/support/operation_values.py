@@ -1,4 +1,4 @@
-"""Sample operation values, for round-trip tests."""
+"""Hypothesis strategies for operation requests and states, for round-trip tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs a function of a test module in its own process.
+"""Runs a function of a test module in a new process.
 
-In: the function, and arguments that `repr` can write. Out: nothing, or an AssertionError with the process's output.
-Never: inherits descriptors or children of other tests, which the pytest worker has.
+In: the function, and arguments with an evaluable `repr`. Out: nothing, or an AssertionError with the stderr of the
+process. Never: inherits the descriptors or child processes of other tests from the pytest worker.
 """
 
 from __future__ import annotations

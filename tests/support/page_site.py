@@ -1,6 +1,6 @@
-"""A site for tests on a real socket; the test defines the live objects and the callers.
+"""A site on a real socket, without a cluster; the test defines the live objects and the callers.
 
-In: manifests, policies. Out: a Site, and responses over HTTP. Never: mocks a cluster: there is none.
+In: manifests, permissions. Out: a Site, and responses over HTTP. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SEND_BUFFER_BYTES = 1 << 16
 
 
 class StillLookout:
-    """A cluster view with the objects that a test adds."""
+    """A cluster view that contains only the objects that a test adds."""
 
     has_stopped = False
     as_of = ViewFreshness(datetime.now(UTC), is_up=True)
-    rules = ReconcilerSettings(repositories=cast(Any, None), assess_all=cast(Any, None))  # no health checks
-    render_cache = RenderCache(cast(Any, None))  # and no rendering
+    rules = ReconcilerSettings(repositories=cast(Any, None), assess_all=cast(Any, None))  # no health rules
+    render_cache = RenderCache(cast(Any, None))  # never renders
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
         self.cache = InformerCache()
@@ -70,11 +70,11 @@ class KnownPermissions(NamedTuple):
 
 @dataclass
 class KnownPeople:
-    """A token is `name` or `name:group,group`; permissions are sets of (resource, action, object) or a function."""
+    """Authenticator with fixed users. A token is `NAME` or `NAME:SUFFIX`; `allowed` has a function for each user."""
 
     allowed: dict[str, Callable[[str, str, str], bool]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
-    past: set[str] = field(default_factory=set)  # expired tokens
+    past: set[str] = field(default_factory=set)  # users with an expired token
     signing_key: bytes = b"a key of tests"
 
     async def identify(self, shown: RequestCredentials) -> Caller | None:
@@ -157,8 +157,8 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, WebApplication]]:
-    """Serve with small kernel buffers; by default they hold megabytes for a client that does not read, and vary."""
+    """Serve with a small send buffer; the default varies, and holds megabytes for a client that does not read."""
     entry, listener = WebApplication(site, tuple(routes)), open_listener("127.0.0.1", 0)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # connections inherit it
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted connections inherit this
     async with serve_application(entry, [listener], on_closing=entry.close) as port:
         yield Client(port), entry

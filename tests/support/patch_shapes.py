@@ -41,7 +41,7 @@ def struct(*, atomic: bool = False, strategies: Sequence[str] = (), **fields: Sp
 
 
 def listing(element: Spelled, *keys: str, merge_key: str = "", **defaults: object) -> Spelled:
-    """A list with merge keys if keys are given, else an atomic list."""
+    """Return a list of type `map` with these keys, or an atomic list if there are no keys."""
     return Spelled(
         "list",
         element=element,

@@ -1,6 +1,6 @@
-"""The actions of each component of an installation, one function each, which fail if a permission is missing.
+"""The actions of the controller and the server, one function each; an action fails if a permission is missing.
 
-In: a Scene. Out: nothing, or a failure. Never: does as an administrator what a component must do.
+In: a Scene. Out: nothing, or a failure. Never: performs the action of a component as an administrator.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support.permissions import HOME, Scene, application
 
 Deed = Callable[[Scene], Awaitable[None]]
 AUTOMATED = {"automated": {"prune": True}, "syncOptions": ["CreateNamespace=true"]}
-BEYOND = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}]  # permissions that no controller has
+BEYOND = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}]  # a permission that no controller has
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -31,7 +31,7 @@ def configmap(name: str, **annotations: str) -> Manifest:
 
 
 async def _synced(scene: Scene, name: str) -> bool:
-    """True if it is synced to the newest commit; Git is queried only if everything else matches."""
+    """True if the Application is synced to the newest commit; queries Git only if everything else matches."""
     status = (await scene.get("argoproj.io/Application", name) or {}).get("status") or {}
     state = status.get("operationState") or {}
     sync = status.get("sync") or {}
@@ -40,7 +40,7 @@ async def _synced(scene: Scene, name: str) -> bool:
 
 
 async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
-    """Deliver an Application that is created after the start."""
+    """Push these files and create an automated Application for them; return the name of the Application."""
     name = f"app-{next(scene.numbers)}"
     scene.repository.push({f"{name}/{file}.yaml": text for file, text in files.items()})
     await scene.application(name, syncPolicy=AUTOMATED)
@@ -51,7 +51,7 @@ async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
 
 
 async def shares_the_work(scene: Scene) -> None:
-    """Wait until its Lease exists and is renewed."""
+    """Wait until the Lease of the controller exists and is renewed."""
     async with scene.controller() as identity:
         versions: set[str] = set()
 
@@ -77,7 +77,7 @@ async def notices_what_comes(scene: Scene) -> None:
 
 
 async def is_at_work(scene: Scene) -> None:
-    """Wait until an engine has compared an existing Application."""
+    """Create an Application and wait until the controller has written its status."""
     name = f"old-{next(scene.numbers)}"
     await scene.application(name)
 
@@ -185,7 +185,7 @@ async def syncs(scene: Scene) -> None:
         _answered(await client.post(f"/api/v1/applications/{name}/sync", json={"name": name}))
 
         async def is_asked_for() -> bool:
-            """True if the operation is requested, or a running engine has already started it, as the status shows."""
+            """True if the operation is requested, or its status shows that a controller has started it."""
             app = await scene.get("argoproj.io/Application", name) or {}
             started_operation = ((app.get("status") or {}).get("operationState") or {}).get("operation")
             return bool((app.get("operation") or started_operation or {}).get("initiatedBy"))
@@ -233,7 +233,7 @@ async def runs_a_cron_job_now(scene: Scene) -> None:
     await scene.application(name)
     row = {"group": "batch", "version": "v1", "kind": "CronJob", "namespace": namespace, "name": "nightly"}
     app = ResourceKey("argoproj.io", "Application", HOME, name)
-    await scene.admin.patch(app, {"status": {"resources": [row]}})  # as an engine would have written it
+    await scene.admin.patch(app, {"status": {"resources": [row]}})  # as a controller would write it
     parameters = f"kind=CronJob&group=batch&version=v1&resourceName=nightly&namespace={namespace}"
     async with scene.server() as client:
         await scene.until(lambda: _lists(client, name))
@@ -290,7 +290,7 @@ async def changes_projects(scene: Scene) -> None:
 
 async def declares_repositories(scene: Scene) -> None:
     name = f"repo-{next(scene.numbers)}"
-    repository = Repository(scene.folder / name)  # the server checks that it can be read
+    repository = Repository(scene.folder / name)  # the server checks that the repository is readable
     repository.push({})
     await _asked(scene, "POST", "/api/v1/repositories", {"repo": repository.url})
 
@@ -337,7 +337,7 @@ async def believes_one_more_host(scene: Scene) -> None:
 
 
 async def _emptied(scene: Scene, *names: str) -> None:
-    scene.session = ""  # it was signed with the deleted key
+    scene.session = ""  # the token was signed with the key that is deleted here
     for name in names:
         live = await scene.get("Secret", name)
         assert live is not None
@@ -374,7 +374,7 @@ async def signs_in(scene: Scene) -> None:
 
 
 async def signs_out(scene: Scene) -> None:
-    """Sign out of a session that was just created."""
+    """Sign in, then sign out of that session."""
     await signs_in(scene)
     scene.refused.clear()
     async with scene.server() as client:

@@ -1,7 +1,7 @@
-"""An installation with its own Roles on a server that enforces RBAC; records every refusal.
+"""An installation with its Roles on an API server that enforces RBAC; records every Forbidden response.
 
 In: a folder, options. Out: a Scene whose components run with their service accounts, and whose permissions can be
-removed one by one. Never: mocks a cluster; uses an administrator's credential in a component.
+removed one by one. Never: mocks a cluster; runs a component with the credentials of an administrator.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from support.deadlines import HANG_SECONDS
 from support.engine import Repository, shared_crew
 
 HOME = "argosy"
-GRACE = 0.4  # seconds in which a refused action could still succeed in another way
+GRACE = 0.4  # seconds in which an action can still succeed after a refused request
 TOKEN = "admin-of-a-test"
 
 
 class Right(NamedTuple):
-    """One verb on one resource, of one role; `name`: only on that object."""
+    """One verb on one resource, granted by one role; `name` limits it to that object."""
 
     role: tuple[str, str]  # kind, name
     group: str
@@ -77,7 +77,7 @@ def rights_of(options: InstallOptions) -> list[Right]:
 
 
 def rules_without(rules: list[dict[str, Any]], right: Right) -> list[dict[str, Any]]:
-    """One rule for each permission except that one."""
+    """Return one rule for each permission except this one."""
     return [
         {"apiGroups": [group], "resources": [resource], "verbs": [verb], **({"resourceNames": [name]} if name else {})}
         for rule in rules
@@ -88,7 +88,7 @@ def rules_without(rules: list[dict[str, Any]], right: Right) -> list[dict[str, A
 
 
 class Refused(AssertionError):
-    """The action did not succeed, and the cluster had refused a request."""
+    """The action did not succeed, and the cluster refused a request."""
 
 
 @dataclass
@@ -101,13 +101,13 @@ class Scene:
     options: InstallOptions
     refused: list[str] = field(default_factory=list)
     numbers: Any = field(default_factory=lambda: itertools.count(1))
-    session: str = ""  # token of the page's administrator
-    settles: float = 0.0  # seconds until a server applies a changed role
+    session: str = ""  # session token of the user admin
+    settles: float = 0.0  # seconds until the API server applies a changed role
     _kept: tuple[str, httpx.AsyncClient] | None = None
 
     @contextlib.asynccontextmanager
     async def account(self, name: str) -> AsyncIterator[Cluster]:
-        """A cluster client with a token of this account, over TLS."""
+        """Open a cluster client with a token of this service account, over TLS."""
         spec = {"expirationSeconds": 3600}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         key = ResourceKey("", "ServiceAccount", HOME, name)
@@ -135,7 +135,7 @@ class Scene:
             await asyncio.sleep(self.settles)
 
     async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
-        """Wait for a condition. Fails early if the cluster refused a request and the condition is not met otherwise."""
+        """Wait for a condition. Fail early if the cluster refused a request and the condition is still not met."""
         async with asyncio.timeout(HANG_SECONDS):
             grace = None
             while True:
@@ -161,7 +161,7 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def standing(self) -> AsyncIterator[None]:
-        """One controller and one server for all actions, if no permission is removed."""
+        """Share one controller and one server between all actions; only for actions with all permissions."""
         async with self._controller() as identity, self._server() as client:
             self._kept = identity, client
             try:
@@ -171,7 +171,7 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def controller(self) -> AsyncIterator[str]:
-        """Its identity."""
+        """Run a controller, or use the shared one; yield its identity."""
         if self._kept:
             yield self._kept[0]
         else:
@@ -180,7 +180,7 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def server(self) -> AsyncIterator[httpx.AsyncClient]:
-        """A client of it, signed in."""
+        """Run a server, or use the shared one; yield a client with the session token."""
         async with contextlib.AsyncExitStack() as stack:
             client = self._kept[1] if self._kept else await stack.enter_async_context(self._server())
             client.headers["Authorization"] = f"Bearer {self.session}"
@@ -188,7 +188,7 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def _controller(self) -> AsyncIterator[str]:
-        """Start it like `argosy controller`; return its identity."""
+        """Start a controller like `argosy controller` does; yield its identity."""
         async with self.account("argosy-controller") as cluster:
             options = EngineOptions(self.folder / "mirrors", wave_delay_seconds=0.0, grace_seconds=1.0)
             members = ShardMembership(cluster, HOME)
@@ -207,13 +207,13 @@ class Scene:
                 await self._left(members.identity)
 
     async def _left(self, identity: str) -> None:
-        """Delete the Lease of a stopped controller that may not do so itself, so that the next one need not wait."""
+        """Delete the Lease of a stopped controller that lacks the permission, so that the next one need not wait."""
         with contextlib.suppress(ClusterError):
             await self.admin.delete(build_lease_key(HOME, identity))
 
     @contextlib.asynccontextmanager
     async def _server(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Start it like `argosy serve`. Raises the error that prevents the start."""
+        """Start a server like `argosy serve` does; raise the error that prevents the start."""
         async with self.account("argosy-server") as cluster:
             options = WebServerOptions(port=0, listen="0.0.0.0", folder=self.folder / "page")
             async with serve_web(cluster, "a test", options, namespace=HOME, crew=shared_crew()) as page:
@@ -245,7 +245,7 @@ async def rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[S
 
 @contextlib.asynccontextmanager
 async def real_rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
-    """The same on a real API server, if one is built."""
+    """Open a Scene on a real API server; skip the test if it is not built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
     with realcluster.real_cluster() as real:
@@ -265,13 +265,13 @@ async def _furnished(admin: Cluster, address: str, authority: Path, folder: Path
         metadata = {"name": name, "namespace": HOME}
         await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     async with asyncio.timeout(HANG_SECONDS):
-        while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: shortly after its CRD
+        while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: served soon after its CRD
             await asyncio.sleep(0.05)
     return Scene(admin, address, authority, folder, Repository(folder / "repository"), options)
 
 
 class Noted:
-    """The same cluster; records every refusal."""
+    """A proxy of a cluster client that records every Forbidden error."""
 
     def __init__(self, cluster: Cluster, refused: list[str]) -> None:
         self._cluster, self._refused = cluster, refused

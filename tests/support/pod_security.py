@@ -1,7 +1,6 @@
 """An independent implementation of the Pod Security Standard `restricted` and of OpenShift's restricted SCC.
 
-In: a Pod's spec. Out: messages for all fields that such a namespace refuses. Never: accepts a missing field that the
-standard requires.
+In: the spec of a Pod. Out: a message for each violation. Never: accepts a missing field that the standard requires.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Spec = Mapping[str, Any]
 
 
 def refused(spec: Spec) -> list[str]:
-    """Violations of the profile restricted."""
+    """Return the violations of the Pod Security Standard `restricted`."""
     return [
         *_of_pod(spec),
         *(message for name, container in _containers(spec) for message in _of_container(name, container, spec)),
@@ -31,7 +30,7 @@ def refused(spec: Spec) -> list[str]:
 
 
 def refused_by_scc(spec: Spec) -> list[str]:
-    """Violations of the SCC: OpenShift assigns user and group from a range that is not known in advance."""
+    """Return the violations of the SCC: OpenShift assigns user and group from a range that is not known in advance."""
     contexts = [("pod", spec.get("securityContext") or {})]
     contexts += [(name, container.get("securityContext") or {}) for name, container in _containers(spec)]
     assigned_fields = ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions")
@@ -68,7 +67,7 @@ def _of_pod(spec: Spec) -> Iterator[str]:
 
 
 def _of_either(name: str, context: Mapping[str, Any]) -> Iterator[str]:
-    """Checks of fields that both a Pod and a container may have."""
+    """Check the fields that both a Pod and a container can have."""
     if context.get("runAsUser") == 0:
         yield f"{name}: runs as root"
     if context.get("runAsNonRoot") is False:

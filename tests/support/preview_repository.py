@@ -1,4 +1,4 @@
-"""A Git repository for `argosy preview`, and a way to run the command.
+"""A Git repository in which tests run `argosy preview`.
 
 In: a folder. Out: a Repo with files, commits and command results. Never: uses the network.
 """
@@ -109,7 +109,7 @@ def config(value: str = "1", name: str = "settings") -> str:
 
 
 def two_environments() -> dict[str, str | bytes]:
-    """A repository with two environments on one base."""
+    """Return the files of a repository with two environments on one base."""
     overlay = "namespace: {0}\nnamePrefix: {0}-\nresources: [../../base]\n"
     return {
         "apps/dev.yaml": application("fraud-dev", "overlays/dev", more="  syncPolicy: {automated: {prune: true}}\n"),

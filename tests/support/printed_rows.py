@@ -1,4 +1,4 @@
-"""Table rows as a server prints them, for tests of columns."""
+"""Table rows as the API server prints them, for tests of printer columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries of the system about processes."""
+"""Reads information about processes from /proc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_running(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The pids of all children, including zombies."""
+    """Return the pids of all child processes, including zombies."""
     pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -34,6 +34,6 @@ def descriptors() -> int:
 
 
 def cpu_ticks(pid: int) -> int:
-    """CPU time of the process in clock ticks."""
+    """Return the CPU time of the process in clock ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])

@@ -1,4 +1,4 @@
-"""Parses Prometheus' text format, a little more strictly than Prometheus itself.
+"""Parses the Prometheus text format, slightly more strictly than Prometheus.
 
 In: text. Out: the value of each series. Never: accepts invalid text, or a duplicate family or series.
 """
@@ -73,7 +73,7 @@ def _base(name: str) -> str:
 
 
 def _check_histograms(all_series: list[Series], names: list[str]) -> None:
-    """Check that buckets are cumulative and that the last one equals the count."""
+    """Check that buckets are sorted and cumulative, and that the +Inf bucket equals the count."""
     values = {(series.name, frozenset(series.labels.items())): series.value for series in all_series}
     for name in names:
         rows: dict[Labels, list[Series]] = {}

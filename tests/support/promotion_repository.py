@@ -1,6 +1,6 @@
 """A small repository with three environments, for promotion tests. In: a folder. Out: a Shelf to run commands in.
 
-Never: reads the settings of the user who runs the tests.
+Never: reads the Git configuration of the user who runs the tests.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Said(NamedTuple):
 
 
 class Shelf:
-    """A clone with a work tree to run commands in."""
+    """A clone with a work tree, in which tests run `argosy promote`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class Shelf:
         return self.git("rev-parse", "HEAD")
 
     def pin(self, environment: str, tag: str) -> str:
-        """Commit another version to an environment."""
+        """Commit another image tag to an environment."""
         text = OVERLAY % {"name": environment, "count": 1}
         images = f'images:\n  - {{name: example.com/web, newTag: "{tag}"}}\n'
         self.write(f"{environment}/kustomization.yaml", text + images)
@@ -120,7 +120,7 @@ def chdir(folder: Path) -> Iterator[None]:
 
 
 def make(folder: Path) -> Shelf:
-    """Create the first commit; all environments have 1.0."""
+    """Create a repository with one commit; all environments have 1.0."""
     folder.mkdir(parents=True)
     shelf = Shelf(folder)
     shelf.git("init", "-q")
@@ -150,7 +150,7 @@ def alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def copy_of(begun: Path, folder: Path, patch: pytest.MonkeyPatch) -> Shelf:
-    """A copy that a test may change, with its own home next to it."""
+    """Copy the repository for a test that changes it, with its own state and cache folders."""
     alone(patch)
     patch.setenv("XDG_STATE_HOME", str(folder / "state"))
     patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))

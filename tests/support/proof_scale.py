@@ -1,6 +1,6 @@
 """The scale of proofs: full in `make prove`, a twentieth in `make test-all`, even less in `make test`.
 
-In: ARGOSY_PROOF_SCALE (1 is full). Out: the scale. Never: sizes of a proof.
+In: ARGOSY_PROOF_SCALE (1 is full). Out: the scale. Never: defines the size of a proof.
 """
 
 from __future__ import annotations

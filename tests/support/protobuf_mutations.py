@@ -1,7 +1,6 @@
-"""Protobuf messages that are almost valid.
+"""Protobuf messages that are almost valid, for fuzz tests of the decoder.
 
-In: a random source, messages of real objects. Out: mutated messages. Never: a message that depends on anything but the
-random source.
+In: a random source, messages of real objects. Out: mutated messages. Never: a message that depends on anything else.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ JUNK = [
 
 
 def fill(type_: Type, depth: int = 0) -> Any:
-    """A value with every field of its type, up to a depth."""
+    """Return a value with every field of its type set, down to MAX_FILL_DEPTH."""
     if type_.kind == "struct":
         unsaid = {"kind", "apiVersion"} if type_.is_kind else set()
         if depth > MAX_FILL_DEPTH:
@@ -56,7 +55,7 @@ def fill(type_: Type, depth: int = 0) -> Any:
 
 
 def real_messages() -> list[bytes]:
-    """One object of every built-in kind with all fields; deeply nested kinds are limited in size."""
+    """Return one message per built-in kind with all fields set; the size of deeply nested kinds is limited."""
     kinds = [(resource.group, resource.version, resource.kind) for resource in BUILTIN_RESOURCES] + OTHER_KINDS
     return [message for kind in kinds if (message := _filled_message(*kind))]
 
@@ -66,7 +65,7 @@ def _filled_message(group: str, version: str, kind: str) -> bytes:
     assert type_ is not None
     api_version = f"{group}/{version}" if group else version
     message = b""
-    for depth in range(MAX_FILL_DEPTH, -1, -1):  # fewer levels first: nested schemas grow with each level
+    for depth in range(MAX_FILL_DEPTH, -1, -1):  # start with few levels: nested schemas grow with each level
         value = fill(type_, depth)
         deeper = protobuf.encode(decode(type_, value, kind=kind, api_version=api_version).manifest)
         if message and len(deeper) > MAX_MESSAGE_BYTES:
@@ -81,7 +80,7 @@ def mutated_messages(rng: Random, messages: list[bytes], count: int) -> Iterator
 
 
 def mutate(rng: Random, message: bytes, others: list[bytes]) -> bytes:
-    """Make one to four changes; most keep the lengths of enclosing messages valid, so that parsers reach them."""
+    """Make one to four changes; most keep the lengths of enclosing messages valid, so that the parser reaches them."""
     body = message[4:]
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         if rng.random() < 0.7:
@@ -93,7 +92,7 @@ def mutate(rng: Random, message: bytes, others: list[bytes]) -> bytes:
 
 
 def _mutate_inside(rng: Random, body: bytes, others: list[bytes], depth: int) -> bytes:
-    """Descend into a random field, change it, and write correct lengths on the way back."""
+    """Descend into a random field, change it, and re-encode the enclosing lengths."""
     fields = _fields(body)
     if not fields:
         return _damage(rng, body)
@@ -107,13 +106,13 @@ def _mutate_inside(rng: Random, body: bytes, others: list[bytes], depth: int) ->
         del fields[at]
     elif how == 1:
         fields[at:at] = [fields[at]] * rng.choice((1, 2, 50))
-    elif how == 2:  # another number
+    elif how == 2:  # another field number
         fields[at] = (rng.choice((0, 1, 2, 3, 15, 16, 2047, 2**29 - 1, 2**29)), wire, value)
-    elif how == 3:  # another wire type with matching bytes
+    elif how == 3:  # another wire type with a valid value
         fields[at] = (number, VARINT, rng.choice((0, 1, 2**31, 2**32, 2**63, 2**64 - 1)))
     elif how == 4:
         fields[at] = (number, BYTES, rng.choice(JUNK))
-    elif how == 5:  # only the wire type
+    elif how == 5:  # change the wire type and keep the value
         raw = _joined([fields[at]])
         return _joined(fields[:at]) + bytes([raw[0] & 0xF8 | rng.randrange(8)]) + raw[1:] + _joined(fields[at + 1 :])
     elif how == 6:
@@ -148,7 +147,7 @@ def _damage(rng: Random, body: bytes) -> bytes:
 
 
 def _nested(rng: Random, number: int) -> bytes:
-    """A deeply self-nested message."""
+    """Return a message that is nested in itself many times."""
     inner, number = b"", rng.choice((number, 1, 2, 29, 34))
     for _ in range(rng.choice((3, 50, 99, 101, 150))):
         inner = encode_bytes_field(number or 1, inner)

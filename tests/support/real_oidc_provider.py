@@ -1,7 +1,7 @@
-"""npm's oidc-provider, a certified OpenID provider, as a local process.
+"""Runs the npm package oidc-provider, a certified OpenID provider, as a local process.
 
-In: a folder, and the claims of the user who signs in. Out: a RealProvider to visit like a browser. Never: uses the
-network beyond this machine; `make install` installs the package.
+In: a folder. Out: a RealProvider that a test visits like a browser. Never: uses the network beyond this machine;
+`make install` installs the package.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RealProvider:
         self._read_until("changed")
 
     def _read_until(self, word: str) -> str:
-        """Skips warnings that the provider prints between the lines of the script."""
+        """Read lines up to one with this prefix; skip warnings that the provider prints."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith(word):
@@ -65,7 +65,7 @@ class RealProvider:
         self.process.stdin.flush()
 
     def visit(self, url: str) -> str:
-        """Follow redirects like a browser; return the first address outside the provider."""
+        """Follow redirects like a browser; return the first URL outside the provider."""
         for _ in range(MAX_REDIRECTS):
             if not url.startswith(self.url):
                 return url

@@ -1,7 +1,7 @@
 """A private real API server that is wiped before each test.
 
-In: the programs of `make realcluster`. Out: a KubeCluster without objects of the previous test. Never: connects to a
-shared server, because everything in it is deleted.
+In: the programs of `make realcluster`. Out: a cluster client; objects of the previous test are deleted. Never: connects
+to a shared server, because all its objects are deleted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from support import control_plane as realcluster
 from support.deadlines import HANG_SECONDS
 
-LASTING = ("argocd", "ml")  # namespaces: a real server takes many seconds to delete one
+LASTING = ("argocd", "ml")  # namespaces that are kept: a real server takes many seconds to delete one
 BY_CONTROLLERS = {GroupKind("", "ConfigMap"): "kube-root-ca.crt", GroupKind("", "ServiceAccount"): "default"}
-# For tests that simulate the other controllers and decide how a Job ends.
+# For tests that simulate the other controllers, and decide whether a Job succeeds.
 FEW = realcluster.CONTROLLERS_OF_THE_SANDBOX
 
 
-REAL = pytest.param("real", marks=pytest.mark.tier("realcluster"))  # a parameter of fixtures
+REAL = pytest.param("real", marks=pytest.mark.tier("realcluster"))  # a fixture parameter
 
 
 @dataclass
@@ -50,7 +50,7 @@ class WipedServer:
         self.at_first = {key_of(manifest) for manifest in await _everything(cluster, await cluster.kinds())}
 
     async def _wipe(self, cluster: Cluster) -> None:
-        """Delete repeatedly until nothing is left, because controllers may create objects meanwhile."""
+        """Delete until no object of a test remains; repeat, because controllers may create objects meanwhile."""
         async with asyncio.timeout(HANG_SECONDS):
             kinds = await cluster.kinds()
             while remaining := [manifest for manifest in await _everything(cluster, kinds) if self._goes(manifest)]:
@@ -72,7 +72,7 @@ async def _everything(cluster: Cluster, kinds: Catalog) -> list[Manifest]:
         try:
             items = (await cluster.list(kind)).items
         except ClusterError as error:
-            if error.code in (404, 405):  # a kind that is being removed
+            if error.code in (404, 405):  # the CRD of this kind is being deleted
                 return []
             raise
         api = f"{kind.group}/{kinds[kind].version}".lstrip("/")
@@ -102,7 +102,7 @@ async def until_there(cluster: Cluster, key: ResourceKey) -> None:
 
 @contextlib.contextmanager
 def wiped_server(*, controllers: str = "*") -> Iterator[WipedServer]:
-    """Skips if the server is not built."""
+    """Start a real server; skip the test if it is not built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
     with realcluster.real_cluster_with(controllers) as started:

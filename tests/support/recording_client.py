@@ -1,6 +1,6 @@
 """A cluster client that records the RBAC attributes of each call.
 
-In: any cluster. Out: the same, and (verb, group, resource) of each call. Never: refuses a call.
+In: any cluster client. Out: the same interface, and (verb, group, resource) of each call. Never: refuses a call.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ class RecordedCluster:
 
 
 def _kind_of(manifest: Manifest) -> GroupKind:
-    """The kind of a manifest, also of a review, which has no name."""
+    """Return the kind of a manifest; also works for reviews, which have no name."""
     return GroupKind(split_api_version(manifest["apiVersion"])[0], manifest["kind"])

@@ -1,6 +1,6 @@
-"""A second, independent implementation of the RBAC policy evaluation: slow and short.
+"""A second, independent implementation of RBAC policy evaluation: slow and short.
 
-In: lines of a policy, lines of projects, and a request. Out: allowed or not. Never: imports the code under test.
+In: policy lines, project policy lines, and a request. Out: allowed or not. Never: uses the evaluator under test.
 """
 
 from __future__ import annotations

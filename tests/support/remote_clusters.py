@@ -1,6 +1,6 @@
-"""Remote clusters of an engine: real sandboxes, each in its own process, declared by cluster Secrets.
+"""Remote clusters of an engine: sandboxes in their own processes, declared by cluster Secrets.
 
-In: a room, a running sandbox. Out: a Far to inspect and to inject faults into. Never: mocks a cluster.
+In: a folder, and a Room to declare the cluster in. Out: a Far to inspect and to pause. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encoded(values: dict[str, str]) -> dict[str, str]:
 
 
 class Far:
-    """A remote cluster."""
+    """A remote cluster and its client."""
 
     def __init__(self, name: str, sandbox: clusters.Sandbox, cluster: Cluster) -> None:
         self.name, self.sandbox, self.cluster = name, sandbox, cluster
@@ -42,7 +42,7 @@ class Far:
         return json.dumps({"bearerToken": self.sandbox.endpoint.token, "tlsClientConfig": tls, **changed})
 
     async def declare(self, room: Room, config: str = "", **values: str) -> None:
-        """Create or replace its cluster Secret."""
+        """Create or update the cluster Secret of this cluster."""
         data = encoded({"name": self.name, "server": self.server, "config": config or self.config(), **values})
         key = ResourceKey("", "Secret", CONTROL, f"cluster-{self.name}")
         if await room.cluster.get(key) is not None:
@@ -63,7 +63,7 @@ class Far:
         return live
 
     async def account(self, name: str = "argocd-manager") -> str:
-        """Create a service account that may do everything; return its token."""
+        """Create a service account with the role cluster-admin; return its token."""
         metadata = {"name": name, "namespace": "kube-system"}
         await self.cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}

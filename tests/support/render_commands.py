@@ -1,4 +1,4 @@
-"""Runs `argosy render` in a home with Git repositories."""
+"""Runs `argosy render` in a home folder with Git repositories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ spec:
 
 
 class Desk:
-    """A folder to run commands in."""
+    """A home folder with Git repositories, in which tests run commands."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -1,6 +1,6 @@
 """Git repositories that tests write to without a work tree.
 
-In: files by path. Out: commits of a bare repository. Never: uses the user's Git settings.
+In: files by path. Out: commits of a bare repository. Never: uses the Git configuration of the user.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Repository:
-    """A bare repository that is written to without a work tree."""
+    """A bare Git repository."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Repository:
         return self.git("hash-object", "-w", "--stdin", input=content)
 
     def tree(self, *entries: tuple[str, str, str]) -> str:
-        """Write a tree of entries (mode, id, name), including those that `git add` would refuse."""
+        """Write a Git tree of (mode, id, name) entries, including entries that `git add` would refuse."""
         raw = b"".join(
             mode.encode() + b" " + os.fsencode(name) + b"\0" + bytes.fromhex(id) for mode, id, name in entries
         )
@@ -49,7 +49,7 @@ class Repository:
         return commit
 
     def commit(self, files: dict[str, str], branch: str = "main") -> str:
-        """Replace the whole branch by a commit without parents."""
+        """Set the branch to a commit with these files and without parents."""
         return self.commit_tree(self._tree_of(files), branch)
 
     def tag(self, *names: str) -> None:

@@ -37,7 +37,7 @@ DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
 
 
 def of_team(resource: str, action: str, thing: str) -> bool:
-    """Allow everything in the project team, and nothing else."""
+    """Allow everything in the project `team`, and nothing else."""
     return thing == "team" or thing.startswith("team/")
 
 
@@ -82,7 +82,7 @@ class World:
         return await self.make("Application", name, api="argoproj.io/v1alpha1", spec=spec, metadata=metadata)
 
     async def seen(self, group: str, kind: str, name: str, namespace: str = CONTROL) -> None:
-        """Wait until the cluster view has it."""
+        """Wait until the cluster view contains this object."""
         key = ResourceKey(group, kind, namespace, name)
         async with asyncio.timeout(HANG_SECONDS):
             while self.lookout.cache.get(key) is None:
@@ -95,7 +95,7 @@ class World:
 
 
 async def code(world: World, who: str, method: str, where: str, document: Any = None) -> tuple[int, str]:
-    """Send a request; return its code and message."""
+    """Send a request; return the status code and the message of the response."""
     got = await world.ask(who, method, where, document)
     return got.code, got.json().get("message", "")
 
@@ -126,7 +126,7 @@ Whom = Callable[[Cluster, ClusterView], Any]
 async def rest_world(
     folder: Path, whom: Whom = lambda *_: KnownPeople(dict(PEOPLE)), *, rbac: bool = False
 ) -> AsyncIterator[World]:
-    """`whom`: users with their permissions, or another authenticator. `rbac`: the cluster enforces RBAC."""
+    """Serve the REST API. `whom` creates the authenticator. `rbac`: the cluster enforces RBAC."""
     async with embedded(folder, rbac=rbac) as cluster:
         await furnish(cluster, CONTROL, "ml")
         for name in KINDS:

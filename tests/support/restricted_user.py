@@ -1,7 +1,7 @@
-"""Runs a program like in a restricted Pod: with an unknown user id, and write access only below HOME.
+"""Runs a program like in a restricted Pod: with an arbitrary user id, and write access only below HOME.
 
-In: argv: the folder for HOME, then the program and its arguments. Out: that program, in place of this one. Never:
-returns; needs a container. Landlock replaces a read-only root file system.
+In: argv: the folder for HOME, then the program and its arguments. Out: executes that program in place of this one.
+Never: returns; needs a container. Landlock takes the place of a read-only root file system.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from argosy.isolation.landlock import build_ruleset, find_abi_version, restrict_
 
 USER = 1000650000  # from the range that OpenShift assigns to a namespace
 NO_NEW_PRIVS = 38
-FILES_ONLY = 3  # the ABI that only restricts files, not the network
+FILES_ONLY = 3  # a Landlock ABI that restricts files, but not the network
 
 
 def words() -> list[str]:
-    """The command prefix; empty if this machine does not support it."""
+    """Return the command prefix that runs this script; empty if this machine does not support it."""
     if not shutil.which("unshare") or find_abi_version() < FILES_ONLY:
         return []
     prefix = ["unshare", "--user", f"--map-user={USER}", "--map-group=0"]

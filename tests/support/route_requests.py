@@ -1,7 +1,7 @@
-"""Builds requests for every route of the table: their object and body.
+"""Builds a request for every route of the route table, for proofs of authorization.
 
-In: a row of `proofs/auth_rows.txt`, a route, and whether its object is own, foreign or absent. Out: a Case: an address,
-a body, and the object's name in a policy. Never: uses the server's own resolvers.
+In: a row of `proofs/auth_rows.txt`, a route, and whether its object is own, foreign or absent. Out: a Case: path
+parameters, a body, and the RBAC object. Never: uses the resolvers of the server.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ ROWS_BY_ROUTE = rows()
 
 class Case(NamedTuple):
     values: dict[str, str]
-    thing: str | None  # None: the object does not exist
+    thing: str | None  # the RBAC object; None: the object does not exist
     query: dict[str, str]
     body: Any
-    also: tuple[str, str] | None = None  # a second resource and action that are required
+    also: tuple[str, str] | None = None  # a second permission that is required: resource and action
 
 
 def spec_of(team: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def of_application(variant: str) -> Case:
 
 
 def of_logged(variant: str) -> Case:
-    """Logs of an Application need permission to see the Application."""
+    """Logs of an Application also require applications, get."""
     return of_application(variant)._replace(also=("applications", "get"))
 
 
@@ -119,13 +119,13 @@ def of_validated(variant: str) -> Case:
 
 
 def of_readable(variant: str) -> Case:
-    """An undeclared repository counts as existing for users who may declare it."""
+    """A repository that is not declared counts as existing for users with the permission to create it."""
     case = of_repository(variant)
     return case if case.thing else case._replace(thing=case.values["repo"], also=("repositories", "create"))
 
 
 def of_owned(variant: str) -> Case:
-    """A model or a notebook of the Application."""
+    """A model or a notebook that belongs to an Application."""
     team = TEAM.get(variant)
     values = {"ns": team or "team-a", "name": f"thing-{team[-1]}" if team else "zz"}
     values |= {"id": "1", "cell": "0", "output": "0"}
@@ -133,12 +133,12 @@ def of_owned(variant: str) -> Case:
 
 
 def of_nothing(variant: str) -> Case:
-    """There is no object of this kind."""
+    """No object of this kind exists."""
     return Case({"keyID": "ABCD", "env": "dev", "deed": "promote"}, None, {}, {})
 
 
 def of_set(variant: str) -> Case:
-    """An ApplicationSet; none exists. argo: a new one is named by the project of its Applications."""
+    """No ApplicationSet exists. argo: the RBAC object of a new one has the project of its Applications."""
     return Case({"name": "zz"}, None, {}, {})
 
 

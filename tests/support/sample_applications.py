@@ -1,6 +1,6 @@
-"""Sample Applications for pages: healthy, OutOfSync, Degraded, hanging, held back and broken.
+"""Sample Applications for browser tests: healthy, OutOfSync, waiting for health, with syncs on hold, and broken.
 
-In: a Room. Out: the Applications in it. Never: more than a browser test needs.
+In: a Room. Out: the Applications in that Room. Never: more than a browser test needs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def furnish(room: Room) -> None:
     await room.deliver("docs", "docs", syncPolicy=automated)
     await room.deliver("broken", "broken")
     await room.until_synced(name="web")
-    await room.until_synced(name="docs")  # before syncs are held back
+    await room.until_synced(name="docs")  # before the hold is set
     await room.sync("fraud")
     await room.until_over("fraud")
     await well(room, "web", 2)
@@ -99,7 +99,7 @@ async def bulk(room: Room) -> None:
 
 
 async def well(room: Room, name: str, replicas: int = 1) -> None:
-    """Set the status that a cluster with running Pods would report."""
+    """Set the Deployment status that a cluster with running Pods would report."""
     deployment = await room.get("apps/Deployment", name)
     assert deployment is not None
     condition = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}

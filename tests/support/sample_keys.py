@@ -1,4 +1,4 @@
-"""Sample public keys and certificates, which belong to no one.
+"""Sample public keys and certificates that are used nowhere else.
 
 In, out: constants. Never: a private key.
 """

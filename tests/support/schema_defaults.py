@@ -1,4 +1,4 @@
-"""Manifests with and without their defaults, for tests of defaulting."""
+"""Manifests with and without default values, for tests of defaulting."""
 
 from __future__ import annotations
 

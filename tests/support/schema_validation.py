@@ -1,4 +1,4 @@
-"""Validates manifests like a server, for tests of validation."""
+"""Defaults and validates manifests like the API server, for tests of validation."""
 
 from __future__ import annotations
 

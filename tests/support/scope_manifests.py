@@ -1,6 +1,6 @@
 """An Application, its project and a Secret, for tests of Secret masking.
 
-In: the parts that a test changes. Out: manifests. Never: a cluster.
+In: the fields that a test changes. Out: manifests. Never: uses a cluster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def application(
 
 
 def project(*namespaces: str) -> dict[str, Any]:
-    """The project `ml`, which allows these namespaces."""
+    """Return the project `ml`, which allows these destination namespaces."""
     destinations = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
     return {
         "apiVersion": "argoproj.io/v1alpha1",

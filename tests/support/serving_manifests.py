@@ -1,6 +1,6 @@
-"""Small manifests of OpenShift and KServe, and their health after simulation.
+"""Small OpenShift and KServe manifests, their simulators, and their health.
 
-In: a live manifest. Out: its health by argosy's rules. Never: sleeps.
+In: a live manifest. Out: its health by the health rules of argosy. Never: sleeps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSION = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 
 @contextlib.asynccontextmanager
 async def modelled(cluster: EmbeddedCluster, *kinds: GroupKind, **options: Any) -> AsyncIterator[World]:
-    """Simulators like in the sandbox, but only for these kinds, so that a test does not wait for others."""
+    """Run the simulators of the sandbox for these kinds only, so that a test does not wait for the others."""
     async with run_addons([build_addon(kinds, **options)], cluster, on_failure=lambda: None):
         yield World(cluster)
 
@@ -91,7 +91,7 @@ def cluster_runtime(name: str, **spec: Any) -> Manifest:
 
 
 def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **model_fields: Any) -> Manifest:
-    """An InferenceService; `wanted` are fields of its model, except `predictor`: fields of the predictor."""
+    """Return an InferenceService; `model_fields` are fields of its model, except `predictor`: predictor fields."""
     predictor = model_fields.pop("predictor", {})
     served = {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/web", **model_fields}
     manifest = build_manifest(

@@ -1,6 +1,6 @@
-"""Finds the objects that `argosy setup` creates in a cluster.
+"""Runs `argosy setup` in a sandbox, and reads the objects that it creates.
 
-In: a sandbox and names. Out: paths, objects, output of the command. Never: changes them.
+In: a sandbox and names. Out: API paths, objects, output of the command. Never: mocks the cluster.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def patch(where: Sandbox, path: str, change: Any) -> None:
 
 
 def versions(where: Sandbox, name: str, namespace: str = GITOPS) -> dict[str, str]:
-    """The resourceVersion of every object that setup may change."""
+    """Return the resourceVersion of every object that `argosy setup` can change."""
     paths = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
     paths += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
     paths += [application(f"{name}-{end}", namespace) for end in NAMES]

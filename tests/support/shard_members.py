@@ -1,6 +1,6 @@
-"""A simulated world of sharding members: the test moves its clock; its network is slow and loses or delays responses.
+"""A deterministic simulation of sharding members: the test moves the clock; the network delays and loses requests.
 
-In: a seed. Out: what each member changed, and when. Never: behaviour that the seed does not determine.
+In: a seed. Out: the changes of each member with their times. Never: behaviour that the seed does not determine.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
 KEYS = [f"argocd/app-{number}" for number in range(6)]
-TURNS = 14  # loop iterations until every woken task waits again
+TURNS = 14  # event loop iterations until every task waits again
 
 
 class Change(NamedTuple):
-    """A change of a key by a member: when it was sent, and when it was done."""
+    """A change of a key by a member, with the times when it was sent and when it was executed."""
 
     key: str
     member: str
@@ -40,11 +40,11 @@ class Change(NamedTuple):
 
 class World:
     def __init__(self, seed: int, longest: float = 4.0) -> None:
-        """`longest`: seconds that a change may take. One over 4 seconds is dropped if its sender stopped waiting."""
+        """`longest`: seconds that a change can take. After 4 seconds it is dropped if its sender stopped waiting."""
         self.rng, self.time, self.longest = random.Random(seed), 0.0, longest
         self._order, self._coming = itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
         self._before, self.processes = asyncio.all_tasks(), list[Process]()
-        random.seed(seed)  # backoffs
+        random.seed(seed)  # determines backoffs
         self.leases: dict[str, Manifest] = {}
         self.version = 0
         self.changes: list[Change] = []
@@ -68,13 +68,13 @@ class World:
             await asyncio.sleep(0)
 
     async def end(self) -> None:
-        """End the world, and cancel all tasks that still wait."""
+        """Cancel all tasks that were started in this world."""
         while waiting := asyncio.all_tasks() - self._before:
             for task in waiting:
                 task.cancel()
             await asyncio.sleep(0)
 
-    # -- the server: each call is atomic
+    # -- the API server: each call is atomic
 
     def next_version(self) -> str:
         self.version += 1
@@ -123,7 +123,7 @@ class Timer:
 
 @dataclass
 class Process:
-    """One member with its clock and connection. While it is paused, responses are delayed until it resumes."""
+    """One member with its clock and connection. While it is paused, timers and responses wait until it resumes."""
 
     world: World
     name: str
@@ -171,7 +171,7 @@ class Process:
             callback()
 
     def kill(self) -> None:
-        """Stop all responses to it; its pending requests stay open until the world ends."""
+        """Stop all responses to this member; its pending requests stay open until the world ends."""
         self.is_dead = True
 
     async def stop(self) -> None:
@@ -186,10 +186,10 @@ class Process:
         await self.members.leave()
         self.is_dead = True
 
-    # -- connection to the server
+    # -- connection to the API server
 
     async def _asked(self, does: Callable[[], Any], *, most: float = 25.0) -> Any:
-        """The request is executed even if its sender stopped waiting, unless it is lost."""
+        """Send a request. It is executed even if its sender stopped waiting, unless it is lost."""
         world, rng = self.world, self.world.rng
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         is_bad = rng.random() < world.trouble
@@ -239,7 +239,7 @@ class Process:
         return listing
 
     async def watch(self, kind: Any, **selectors: Any) -> AsyncIterator[WatchEvent]:
-        """Report differences from time to time, like a slow watch."""
+        """Report changed Leases in intervals, like a slow watch."""
         previous = dict(self.world.leases)
         while True:
             slept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -274,7 +274,7 @@ class Process:
         await over
 
     async def _change(self, key: str, step: int) -> None:
-        """Connect first, which may take a while; then send the change, which is done before its timeout."""
+        """Connect first, which can take a while; then run the fencing check and send the change."""
         began = self.world.time
         await self._pause(max(0.0, self.world.rng.random() - 0.7))
         BEFORE_WRITE.get()()
@@ -294,8 +294,8 @@ class Process:
 
 
 def faults(changes: list[Change]) -> list[str]:
-    """Cases where two members worked on one key at once: a change of one between the first and last change of a step of
-    another, or a change in flight while another's was done."""
+    """Return the cases where steps of two members overlapped on one key. A step lasts from the sending of its first
+    change to the execution of its last change."""
     by_key: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
         by_key[change.key].append(change)

@@ -1,7 +1,7 @@
 """Real sharded controllers on a real sandbox, each behind a proxy that records its changes.
 
-In: a folder. Out: controllers to kill, pause and resume, and a record of who changed what and when. Never: runs a
-controller in this process; misses a change.
+In: a folder. Out: controllers to kill, pause and resume, and a record of all changes with their controller and time.
+Never: runs a controller in this process; misses a change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REFUSALS = (500, 503, 429)
 
 
 class Change(NamedTuple):
-    """A write of a controller: when it was sent, when the server responded, and its content."""
+    """A write of a controller, with the times when it was sent and when the server responded."""
 
     member: str
     method: str
@@ -51,26 +51,26 @@ class Change(NamedTuple):
     sent: float
     done: float
     status: int
-    fence: str = ""  # the fence of a claim
-    mark: str = ""  # of the operation that created a hook
+    fence: str = ""  # the fence annotation of a claim
+    mark: str = ""  # operation annotation of a created hook
 
     @property
     def app(self) -> str:
-        """The application of the object: objects have the name of their application."""
+        """The Application of the object; objects are named after it, and hooks have the prefix `hook-`."""
         return self.path.rpartition("/")[2].removeprefix("hook-")
 
 
 @dataclass
 class Proxy:
-    """A proxy between all controllers and the server: one port per controller, in its own thread."""
+    """A proxy between all controllers and the API server: one port per controller, in its own thread."""
 
     server: str
     token: str
-    trouble: float = 0.0  # share of requests that are refused, or executed without a response
+    trouble: float = 0.0  # share of requests that fail, or are executed without a response
     is_away: bool = False
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     changes: list[Change] = field(default_factory=list)
-    claims: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))  # by application, in order
+    claims: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))  # by Application, in order
     struck: Counter[str] = field(default_factory=Counter)
     _runners: list[web.ServerRunner] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
@@ -188,7 +188,7 @@ class Controller:
     process: forked_commands.Started | subprocess.Popen[bytes]
 
     def __init__(self, name: str, work: SharedWork, *flags: str, source: str = "") -> None:
-        """`source`: folder with the modules of another version."""
+        """`source`: folder with the source code of another argosy version."""
         self.name, self._log = name, record_log(work.folder / f"{name}.log")
         home = work.folder / name
         home.mkdir()
@@ -251,7 +251,7 @@ class SharedWork:
         return controller
 
     def three_agree(self) -> bool:
-        """True if three members agree. Replaces members that failed during startup, like a cluster does."""
+        """True if three members agree. Replaces members that exited, like Kubernetes does."""
         while len(self.living) < 3:
             self.start()
         return self.are_shared(3)
@@ -264,7 +264,7 @@ class SharedWork:
             if not controller.ended_at and controller.process.poll() is None
         ]
 
-    # -- applications
+    # -- Applications
 
     def push(self, value: str) -> str:
         files: dict[str, Any] = {}
@@ -306,7 +306,7 @@ class SharedWork:
         return list(leases)
 
     def owners(self) -> dict[str, str]:
-        """Each application with the identity in its fence."""
+        """Return the identity in the fence of each Application."""
         return {
             application["metadata"]["name"]: fence_of(application).partition("/")[2] for application in self.listed()
         }
@@ -321,7 +321,7 @@ class SharedWork:
                     f"--- {controller.name}\n{controller.log()[-1500:]}" for controller in self.controllers[-4:]
                 )
                 raise AssertionError(f"not within {seconds:g} s: {description}\n{logs}")
-            time.sleep(max(0.1, 3 * took))  # polling must not dominate the load
+            time.sleep(max(0.1, 3 * took))  # limits the load that polling causes
             checked_at = time.monotonic()
         return time.monotonic() - began
 
@@ -334,7 +334,7 @@ class SharedWork:
         ]
 
     def are_shared(self, count: int) -> bool:
-        """True if this number of members agree on the membership."""
+        """True if there are this many members, and their Leases have the same roster of all members."""
         leases = self.members()
         rosters = {(lease["metadata"].get("annotations") or {}).get(names.ROSTER) for lease in leases}
         return len(leases) == count and rosters == {
@@ -342,7 +342,7 @@ class SharedWork:
         }
 
     def are_claimed(self) -> bool:
-        """True if each application has the fence of its owner."""
+        """True if the fence of each Application has the identity of its owner."""
         those = [lease["spec"]["holderIdentity"] for lease in self.members()]
         return all(fence == find_owner(those, f"{CONTROL}/{app}") for app, fence in self.owners().items())
 
@@ -352,7 +352,7 @@ class SharedWork:
         return self.proxy.claims[app]
 
     def faults(self) -> list[str]:
-        """Changes of an application or its objects by a controller after another one had claimed it."""
+        """Return changes of an Application or its objects by a controller after another controller had claimed it."""
         by_app: dict[str, list[Change]] = defaultdict(list)
         for recorded_change in self.proxy.changes:
             if (
@@ -401,7 +401,7 @@ def shared_work(
     folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0,
     *, flags: Sequence[str] = (), source: str = "", made_by: type[Controller] = Controller,
 ) -> Iterator[SharedWork]:  # fmt: skip
-    """Controllers that have synced all applications once."""
+    """Start controllers, and wait until they have synced all Applications once."""
     with sandbox(folder / "data") as running, Proxy(running.address, running.endpoint.token) as proxy:
         for name in (CONTROL, "ml"):
             space = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}

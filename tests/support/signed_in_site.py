@@ -1,6 +1,6 @@
 """A complete site on an embedded cluster with real sign-in, in its own thread.
 
-In: a folder. Out: a SignedInWorld: its address, and a way to run code in its loop. Never: mocks.
+In: a folder. Out: a SignedInWorld: its URL, and `run` for coroutines in its event loop. Never: mocks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SignedInWorld:
         await AccountStore(self.cluster, CONTROL, hashing=PasswordHasher(4)).set_password(name, PASSWORD)
 
     async def provided(self, provider: IdentityProvider) -> None:
-        """Enable sign-in with this provider, too."""
+        """Configure sign-in with this provider."""
         config = {
             "name": "Sea Passes", "issuer": provider.url, "rootCA": provider.authority,
             "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",

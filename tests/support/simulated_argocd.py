@@ -1,6 +1,6 @@
 """A simulated Argo CD: the StatefulSet of its controller, and a task that writes the status of Applications.
 
-In: a cluster. Out: a scalable StatefulSet, and statuses. Never: delivers; writes Applications paused for Argo CD.
+In: a cluster. Out: a scalable StatefulSet, and statuses. Never: syncs; writes Applications with skip-reconcile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LABELS: Final = {
 
 
 def controller(namespace: str = "argocd", replicas: int = 1, **metadata: Any) -> Manifest:
-    """The StatefulSet of Argo CD's manifests."""
+    """Return the StatefulSet of the application controller, as in the manifests of Argo CD."""
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -42,7 +42,7 @@ def controller(namespace: str = "argocd", replicas: int = 1, **metadata: Any) ->
 
 
 def pod(namespace: str = "argocd") -> Manifest:
-    """The first Pod of its StatefulSet."""
+    """Return the first Pod of the StatefulSet."""
     metadata = {"name": f"{MANAGER}-0", "namespace": namespace, "labels": NAMED}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS}
 
@@ -52,7 +52,7 @@ async def scale(cluster: Cluster, replicas: int, namespace: str = "argocd") -> N
 
 
 class Controller:
-    """Looks like Argo CD's controller from outside: writes a status to every Application that is not paused."""
+    """Writes a status to every Application without skip-reconcile that has no status or requests a refresh."""
 
     def __init__(self, cluster: Cluster, resources: list[dict[str, Any]]) -> None:
         self._cluster, self._resources = cluster, resources
@@ -85,7 +85,7 @@ class Controller:
 
 @asynccontextmanager
 async def at_work(cluster: Cluster, resources: list[dict[str, Any]] | None = None) -> AsyncIterator[Controller]:
-    """Run its StatefulSet and its controller task."""
+    """Create the StatefulSet and run the controller task."""
     await cluster.create(controller())
     simulated = Controller(cluster, resources or [])
     work = asyncio.create_task(simulated.run())

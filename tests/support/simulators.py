@@ -29,7 +29,7 @@ DAEMON_SET, CRON_JOB = GroupKind("apps", "DaemonSet"), GroupKind("batch", "CronJ
 EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 
-# Installing the CRDs of OpenShift and KServe takes ten times as long as the rest, so only tests that need them do.
+# Installing the CRDs of OpenShift and KServe takes ten times as long as the rest; only tests that need them use WHOLE.
 WHOLE = ""
 CORE = "+".join(simulator.kind for simulator in simulators.DEFAULT_KINDS if simulator not in simulators.REQUIRED_CRDS)
 
@@ -77,14 +77,14 @@ class World:
                 await asyncio.sleep(0.01)
 
     async def settled(self) -> int:
-        """Wait until nothing is written for a while: only to show that something does not happen."""
+        """Wait until nothing is written for a while; use it only to show that something does not happen."""
         assert isinstance(self.cluster, EmbeddedCluster)
         store = self.cluster.plane.store
         return await until_still(lambda: store.revision)
 
 
 def _true(is_so: Callable[[Any], Any], value: Manifest | list[Manifest]) -> bool:
-    """A missing object or field counts as false."""
+    """Evaluate the condition; a missing object or field counts as false."""
     try:
         return bool(is_so(value))
     except (KeyError, IndexError, StopIteration):
@@ -93,14 +93,14 @@ def _true(is_so: Callable[[Any], Any], value: Manifest | list[Manifest]) -> bool
 
 @contextlib.asynccontextmanager
 async def simulated(cluster: Cluster, variant: str = CORE) -> AsyncIterator[World]:
-    """Simulators like in the sandbox (WHOLE); most tests need only CORE."""
+    """Run the simulators of the sandbox: all of them (WHOLE), or those without CRDs (CORE)."""
     async with run_addons([simulators.make(variant)], cluster, on_failure=lambda: None):
         yield World(cluster)
 
 
 @contextlib.asynccontextmanager
 async def leaping(cluster: Cluster) -> AsyncIterator[tuple[World, LeapingClock]]:
-    """With a clock that the test moves."""
+    """Run the CORE simulators with a clock that the test moves."""
     addon, clock = simulators.make(CORE), LeapingClock()
     for manifest in addon.initial_manifests:
         await cluster.create(manifest)
@@ -139,7 +139,7 @@ def build_manifest(api_version: str, kind: str, spec: Manifest, name: str = "web
 
 
 def health(manifest: Manifest) -> tuple[str, str]:
-    """Health by Argo CD's rules."""
+    """Return health and message by the built-in health checks of Argo CD."""
     assessment = assess_builtin(manifest)
     if assessment is None:
         return "", ""

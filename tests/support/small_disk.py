@@ -1,4 +1,4 @@
-"""A disk of a few megabytes, and a function that fills it."""
+"""Mounts a disk of a few megabytes, and fills it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DISK_BYTES = 6 * 1024 * 1024
 
 @contextmanager
 def mounted_disk(folder: Path) -> Iterator[Path]:
-    """Skips the test if the user may not mount one."""
+    """Mount a small tmpfs; skip the test if the user is not allowed to."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
@@ -27,7 +27,7 @@ def mounted_disk(folder: Path) -> Iterator[Path]:
 
 
 def fill_disk(folder: Path) -> Path:
-    """Leaves no free block. Removing the file that is returned frees all of them."""
+    """Fill the disk completely; return the file whose removal frees the space."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):

@@ -1,6 +1,6 @@
-"""Alternative spellings of an address, as an attacker would try them.
+"""Alternative spellings of repository and cluster URLs, as an attacker would try them.
 
-In: a canonical address, a random source. Out: texts that refer to the same repository or cluster. Never: another host,
+In: a canonical URL, a random source. Out: a URL that refers to the same repository or cluster. Never: another host,
 port or path.
 """
 

@@ -1,4 +1,4 @@
-"""Records the arguments of programs that this process starts, which other users of the machine can read.
+"""Records the arguments of programs that this process starts, because other users of the machine can read them.
 
 In: a `with` block. Out: the arguments of every program started in it. Never: those of another process.
 """
@@ -19,7 +19,7 @@ def _heard(event: str, args: tuple[Any, ...]) -> None:
             recorded += map(str, args[1])
 
 
-sys.addaudithook(_heard)  # cannot be removed; it does nothing outside of a block
+sys.addaudithook(_heard)  # an audit hook cannot be removed; it does nothing outside of a `with` block
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Runs syncs: desired manifests, an embedded cluster, and calls of `advance` until the operation has ended.
+"""Runs sync operations on an embedded cluster by calling `advance_operation` until the operation has ended.
 
-It does what the reconciler does, in the simplest way: it reads the live objects before each call, and keeps the
-operation state as it would be written.
+It is a minimal reconciler: it reads the live objects before each call, and keeps the operation state that the real
+reconciler would write.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def config(name: str, value: str = "1", **more: Any) -> Manifest:
 
 
 def job(name: str, **more: Any) -> Manifest:
-    """A Job that the test finishes. k8s: the Job controller ignores Jobs with another managedBy."""
+    """Return a Job that the test finishes. k8s: the Job controller ignores Jobs with another managedBy."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "job:1"}]}
     spec = {"managedBy": "example.com/hands", "template": {"spec": pod}}
     return manifest("Job", name, api="batch/v1", spec=spec, **more)
@@ -98,7 +98,7 @@ def definition() -> Manifest:
 
 
 async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-    """Health by the rules for built-in kinds; a Widget has the health in its field `health`."""
+    """Assess health by the built-in checks; the health of a Widget is its field `health`."""
     return [_assessment(item) for item in manifests]
 
 
@@ -154,7 +154,7 @@ class Stage:
     policy: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     engine: Cluster | None = None  # the engine's cluster client, if it differs from the test's
-    lags: bool = False  # the engine sees the live state of its previous call
+    lags: bool = False  # the engine sees the live state of the previous call
     seen: tuple[dict[ResourceKey, Manifest], dict[ResourceKey, Manifest]] | None = None
     state: OperationState | None = None
     time: datetime = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
@@ -173,7 +173,7 @@ class Stage:
         return self.state
 
     async def step(self) -> AdvanceResult:
-        """Make one call with the current live state; keep its result as if it were written."""
+        """Advance the operation once with the current live state, and keep the resulting state."""
         state = self.state or self.begin()
         options = SyncOptions.from_lists(self.options, self.request.options)
         occasion = OperationContext(self.app, "0123456789abcdef", state.started, state.retries)
@@ -201,14 +201,14 @@ class Stage:
         return answer
 
     async def finish(self, most: int = 40) -> OperationState:
-        """Call until the operation has ended; other actions run between calls."""
+        """Advance until the operation has ended; run `world` between the calls."""
         for _ in range(most):
             answer = await self.step()
             if answer.state.phase.is_over:
                 return answer.state
             self.time += timedelta(seconds=max(answer.wait or 0.0, 0.001))
             await self.world(self.cluster)
-            await asyncio.sleep(0)  # lets the controllers of the cluster run
+            await asyncio.sleep(0)  # let the controllers of the cluster run
         raise AssertionError(f"not over after {most} calls: {self.state}")
 
     async def until(self, message: str, most: int = 40) -> None:
@@ -218,7 +218,7 @@ class Stage:
             await asyncio.sleep(0)
         raise AssertionError(f"never {message!r}: {self.state}")
 
-    # -- what the reconciler knows --------------------------------------------------------------------------------
+    # -- desired and live state -----------------------------------------------------------------------------------
 
     def compared(self, live: dict[ResourceKey, Manifest]) -> AppComparison:
         pairs = []
@@ -256,7 +256,7 @@ class Stage:
             return None
 
     async def names(self, kind: GroupKind = LISTED[0]) -> list[str]:
-        """Names of objects that are not being deleted."""
+        """Return the names of objects that are not being deleted."""
         items = (await self.cluster.list(kind, namespace=NAMESPACE)).items
         return sorted(item["metadata"]["name"] for item in items if not item["metadata"].get("deletionTimestamp"))
 
@@ -274,7 +274,7 @@ def _tracking(live: Manifest) -> str:
 
 
 def summarize_results(state: OperationState) -> dict[str, tuple[str, str, str]]:
-    """Results by `KIND/NAME`: outcome, progress and message."""
+    """Return result code, hook phase and message by `KIND/NAME`, or by `KIND/NAME@PHASE` for hooks."""
     return {
         _place(result): (result.result_code or "", result.hook_phase or "", result.message) for result in state.results
     }

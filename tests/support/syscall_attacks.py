@@ -1,7 +1,7 @@
-"""System calls that isolated code must not be able to make; as a script, it makes them and prints the results.
+"""System calls that isolated code must not be able to make; as a script, makes them and prints the results.
 
-In: nothing. Out: JSON of names and error numbers (0: the call succeeded). Never: calls that would harm the machine if
-they were allowed: the arguments are refused later by the kernel, or affect only this process.
+In: nothing. Out: JSON of names and error numbers (0: the call succeeded). Never: a call that would harm the machine if
+it were allowed: the kernel rejects the arguments, or they affect only this process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEW_USER, NEW_NET, NEW_UTS = 0x10000000, 0x40000000, 0x04000000
 SESSION_KEYRING, GET_KEYRING_ID = -3, 0
 NOTHING = (0, 0, 0, 0, 0)
 
-# Numbers on x86_64 and aarch64, then arguments.
+# Name: system call number on x86_64, number on aarch64, arguments.
 CALLS = {
     "keyctl": (250, 219, (GET_KEYRING_ID, SESSION_KEYRING, 1)),
     "add_key": (248, 217, NOTHING),
@@ -64,9 +64,9 @@ CALLS = {
     "socket of multipath TCP": (41, 198, (2, 1, 262)),
     "ioctl that types into a terminal": (16, 29, (0, 0x5412, 0)),
 }
-# Refused unless the program has its own root folder.
+# Blocked unless the program has its own root folder.
 UNIX_SOCKET = {"socket of Unix": (41, 198, (1, 1, 0))}
-# Needed by ordinary programs: never refused.
+# Never blocked, because ordinary programs need them.
 ALLOWED = {
     "getpid": (39, 172, ()),
     "sched_yield": (24, 124, ()),
@@ -76,7 +76,7 @@ IN_SUBPROCESS = ("clone into new users", "call of another architecture")
 
 
 def make_call(name: str) -> int:
-    """The error number of the call; 0 if it succeeds."""
+    """Return the error number of the call; 0 if it succeeds."""
     *numbers, arguments = {**CALLS, **ALLOWED, **UNIX_SOCKET}[name]
     return call(numbers[COLUMN], *arguments)
 
@@ -97,7 +97,7 @@ def clone_into_new_users() -> int:
 
 
 def call_of_another_architecture() -> int:
-    """Call getpid like a 32-bit program; ENOSYS if this machine has no 32-bit calls."""
+    """Call getpid like a 32-bit program; return ENOSYS if this machine has no 32-bit calls."""
     if COLUMN != X86_64:
         return errno.ENOSYS
     child = os.fork()
@@ -112,7 +112,7 @@ def call_of_another_architecture() -> int:
 
 
 def in_own_process(name: str) -> int:
-    """Make the call in a new process, because it may change the calling process."""
+    """Make the call in a new process, because the call may change its process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

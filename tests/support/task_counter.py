@@ -1,8 +1,8 @@
-"""Runs an argosy command that writes its number of asyncio tasks to $ARGOSY_TASKS on each SIGUSR1.
+"""Runs an argosy command that appends its number of asyncio tasks to the file $ARGOSY_TASKS on each SIGUSR1.
 
-In: command line arguments. Out: the command, and a number after each signal; garbage is collected first, so that its
-memory is what it keeps. $ARGOSY_LEAKED_TASKS is the number of tasks to leak after each request that it makes.
-Never: adds a task of its own.
+In: command line arguments. Out: the command, and a number after each signal; garbage is collected first, so that only
+reachable objects use memory. $ARGOSY_LEAKED_TASKS is the number of tasks to leak with each HTTP request of the command.
+Never: adds a task of its own otherwise.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from argosy.main import main
 
 
 def tell(*_: object) -> None:
-    """Runs between two iterations of the loop, which the signal wakes."""
+    """Write the number of tasks; runs between two iterations of the event loop, which the signal wakes."""
     gc.collect()
     try:
         count = len(asyncio.all_tasks())
-    except RuntimeError:  # the loop has not started or has ended
+    except RuntimeError:  # the event loop has not started, or has ended
         return
     with open(os.environ["ARGOSY_TASKS"], "a") as file:
         file.write(f"{count}\n")
 
 
 def leak(count: int) -> None:
-    """Let each request leak tasks that never end."""
+    """Make each HTTP request leak tasks that never end."""
     ask, leaked = ClientSession._request, []
 
     async def ask_and_leak(*words: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""An installation of two teams with many callers, for proofs about authorization.
+"""An installation with two teams and many callers, for proofs of authorization.
 
 In: a folder. Out: a Site on an embedded cluster, callers with their credentials, and responses of the ASGI application
 without a socket. Never: mocks a cluster.
@@ -32,7 +32,7 @@ from argosy.web.site_services import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 
-# Permissions by account; the server's policy is generated from this.
+# Permissions by account; `policy` generates the RBAC policy from them.
 GRANTS: dict[str, list[tuple[str, str, str, str]]] = {
     "admin": [("*", "*", "*", "allow")],
     "reader": [("*", "get", "*", "allow")],
@@ -87,7 +87,7 @@ async def ask(
     body: bytes = b"",
     reads_stream: bool = False,
 ) -> Answered:
-    """Call the ASGI application. Of a stream, read only the header, or with `reads_stream` everything until it ends or
+    """Call the ASGI application. The client disconnects from a stream at once, or with `reads_stream` when the stream
     waits for a change."""
     raw, _, query = path.partition("?")
     request_headers = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
@@ -127,7 +127,7 @@ async def ask(
 
 @contextmanager
 def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
-    """Set the event when a stream waits for a change: everything known has been sent by then."""
+    """Set the event when a stream waits for a change; the stream has sent all current state by then."""
 
     def noticing(wait: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         def noticed(*arguments: Any) -> Awaitable[Any]:
@@ -139,7 +139,7 @@ def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
     with (
         patch.object(ChangeFeed, "next", noticing(ChangeFeed.next)),
         patch.object(PageViewer, "next", noticing(PageViewer.next)),
-        patch.object(tree_api, "MIN_INTERVAL_SECONDS", 0.0),  # no pause between two updates
+        patch.object(tree_api, "MIN_INTERVAL_SECONDS", 0.0),  # no delay between two updates
     ):
         yield
 
@@ -194,7 +194,7 @@ def project(team: str, tokens: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def owned(team: str, version: str, kind: str) -> dict[str, Any]:
-    """An object that is tracked by that team's Application."""
+    """Return an object that is tracked by the Application of this team."""
     group, name = version.partition("/")[0], f"thing-{team[-1]}"
     tracked = f"app-{team[-1]}:{group}/{kind}:{team}/{name}"
     metadata = {"name": name, "namespace": team, "annotations": {"argocd.argoproj.io/tracking-id": tracked}}

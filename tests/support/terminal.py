@@ -33,7 +33,7 @@ class Seen(NamedTuple):
 
 
 def _own_terminal() -> None:
-    """Make it the controlling terminal, so that Ctrl-C sends a signal."""
+    """Make stdin the controlling terminal, so that Ctrl-C sends a signal."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -102,6 +102,6 @@ class Terminal:
 
 
 def plain(text: str) -> str:
-    """The text on the screen: of an overwritten line, only the last state."""
+    """Text as the screen shows it: without escape sequences; an overwritten line has only its last state."""
     lines = ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)

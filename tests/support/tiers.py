@@ -27,7 +27,7 @@ INCLUDED = {"all": {"test", "all"}}
 IN_TEST_ALL = pytest.mark.tier("all")
 IN_TEST_ALL_AND_PROVE = pytest.mark.tier("all", "prove")
 _EMPTY_SELECTION = pytest.StashKey[str]()
-_OF_WORKER = "empty_selection"  # the same, for a worker of a parallel run
+_OF_WORKER = "empty_selection"  # the same, in the output of an xdist worker
 
 
 def in_test_all(value: Any) -> Any:
@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _keep_reason(config: pytest.Config, reason: str) -> None:
-    """Store the reason for the summary, which one process prints."""
+    """Store the reason for the terminal summary, which only the main process prints."""
     if (output := getattr(config, "workeroutput", None)) is not None:
         output[_OF_WORKER] = reason
     else:

@@ -65,7 +65,7 @@ async def at_work(cluster: EmbeddedCluster, runs: ToldRuns | None = None) -> Asy
 
 @contextlib.asynccontextmanager
 async def too_late(cluster: EmbeddedCluster, said: str) -> AsyncIterator[World]:
-    """Move the clock past the trigger's time, after the trigger has reported this message."""
+    """Move the clock past the trigger's timeout, once the trigger has reported the message `said`."""
     async with leaping(cluster, **following()) as (at, clock):
         yield at
         await at.becomes(lambda status: said in status["triggers"][0].get("message", ""))

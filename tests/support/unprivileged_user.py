@@ -68,7 +68,7 @@ def _become(who: str, place: str) -> None:
 
 
 def _be_in_no_chroot(outside: int, place: str) -> None:
-    """Mount the same root folder separately, to leave the chroot."""
+    """Leave the chroot: mount the same root folder separately and enter that mount."""
     os.fchdir(outside)
     os.chroot(".")
     os.chdir(place)

@@ -1,4 +1,4 @@
-"""Unit tests work in this process alone: no network, no other process. Such tests belong to `tests/component`."""
+"""Guard for unit tests: no network and no other process; tests that need them belong to `tests/component`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _is_unit_test = [False]
 
 
 class OutsideWorldError(BaseException):
-    """Not an Exception, so that no code under test takes it for a failure of the network."""
+    """Not an Exception, so that code under test does not handle it as a network failure."""
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -41,20 +41,20 @@ def _guard(is_on: bool) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
-    """While a test module is imported."""
+    """Guard the import of a test module."""
     with _guard(isinstance(collector, pytest.Module) and collector.path.is_relative_to(HERE)):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """While a test and its fixtures run, those of its module too. pytest calls this for the tests of other folders."""
+    """Guard a test and its fixtures, including module fixtures. pytest also calls this for tests of other folders."""
     with _guard(item.path.is_relative_to(HERE)):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
-    """After the last test of all, fixtures of the session end, which tests of other folders may have begun."""
+    """Lift the guard after the last test: session fixtures end, and tests of other folders may have set them up."""
     with _guard(_is_unit_test[0] and nextitem is not None):
         return (yield)

@@ -1,4 +1,4 @@
-"""What an error of the user's input says about its place."""
+"""Errors: file and line in the message, pickling, and which errors are retryable."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from argosy.errors import ClusterError, ManifestError, RenderError, UserError
         (UserError("is empty", line=3), "line 3: is empty"),
     ],
 )
-def test_an_error_begins_with_the_file_and_the_line_that_it_knows(error: UserError, said: str) -> None:
+def test_error_message_starts_with_its_file_and_line(error: UserError, said: str) -> None:
     assert str(error) == said
 
 
 @pytest.mark.parametrize("kind", [UserError, ManifestError, RenderError])
-def test_an_error_that_comes_from_another_process_still_knows_its_place(kind: type[UserError]) -> None:
+def test_pickled_error_keeps_its_file_and_line(kind: type[UserError]) -> None:
     error = pickle.loads(pickle.dumps(kind("is empty", where="a.yaml", line=3)))
     assert (type(error), error.message, error.where, error.line) == (kind, "is empty", "a.yaml", 3)
     assert str(error) == "a.yaml:3: is empty"
 
 
 @pytest.mark.parametrize(("code", "may_pass"), [(500, True), (503, True), (429, True), (404, False), (409, False)])
-def test_only_what_the_cluster_is_to_blame_for_may_pass(code: int, may_pass: bool) -> None:
+def test_only_429_and_5xx_cluster_errors_are_retryable(code: int, may_pass: bool) -> None:
     assert ClusterError("no", code=code).is_retryable is may_pass

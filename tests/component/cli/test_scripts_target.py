@@ -1,4 +1,4 @@
-"""Scripts of a repository go to the cluster of KUBECONFIG, and never to a sandbox instead."""
+"""Repository scripts use the cluster of KUBECONFIG and never fall back to a running sandbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCRIPTS = (
 
 
 @pytest.mark.parametrize("script", [SCRIPTS[0], *map(in_test_all, SCRIPTS[1:])])
-def test_a_script_fails_if_the_file_of_kubeconfig_does_not_exist(
+def test_script_fails_if_the_kubeconfig_file_does_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -1,4 +1,4 @@
-"""SIGTERM ends a command in order, and after a time of grace in any case."""
+"""SIGTERM ends a command cleanly, or forcibly after a grace period."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def end_by_sigterm(script: str) -> tuple[int, str]:
             process.kill()
 
 
-def test_a_thread_that_blocks_does_not_keep_a_command_alive() -> None:
+def test_blocked_thread_does_not_prevent_termination() -> None:
     assert end_by_sigterm(BLOCK) == (-signal.SIGTERM, "closed\n")
 
 
@@ -56,5 +56,5 @@ with termination.raise_on_sigterm():
 """
 
 
-def test_a_command_that_closes_in_time_ends_by_the_signal_too() -> None:
+def test_command_that_closes_in_time_exits_by_the_signal() -> None:
     assert end_by_sigterm(CLOSE) == (-signal.SIGTERM, "closed\n")

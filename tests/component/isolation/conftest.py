@@ -1,4 +1,4 @@
-"""What the tests of confined programs share."""
+"""Fixtures for the tests of confined programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker cannot reach: files, the network, other processes, the parent's secrets."""
+"""Confinement of a worker: no access to files, network, other processes or the parent's secrets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report() -> Confinement:
     return POOL.run(scene)
 
 
-def test_the_report_says_what_is_in_force():
+def test_confinement_report_matches_the_active_protections():
     confinement_report = report()
     assert confinement_report.started
     assert confinement_report.uid == (65534 if os.geteuid() == 0 else os.getuid())
@@ -54,35 +54,35 @@ def test_the_report_says_what_is_in_force():
     )
 
 
-def test_before_the_first_worker_the_report_claims_nothing():
+def test_confinement_report_is_empty_before_the_first_worker():
     assert WorkerPool().get_confinement() == Confinement()
     assert not WorkerPool().get_confinement().started and WorkerPool().get_confinement().missing
 
 
 @needs_linux
-def test_no_new_privileges_can_be_had():
+def test_worker_has_no_new_privs_set():
     assert report().no_new_privs
 
 
 @needs_root
-def test_a_worker_of_root_is_nobody_without_groups():
+def test_worker_of_root_runs_as_nobody_without_groups():
     identity = ask("identity")
     assert (identity["uid"], identity["groups"]) == (65534, [])
 
 
 @needs_landlock
-def test_a_file_that_everybody_may_read_cannot_be_read():
+def test_world_readable_file_cannot_be_read():
     with pytest.raises(ConfinedError, match=r"PermissionError.*/etc/passwd"):
         ask("read", "/etc/passwd")
 
 
 @needs_landlock
-def test_the_parents_environment_cannot_be_read_from_proc():
+def test_environment_of_the_parent_cannot_be_read_from_proc():
     with pytest.raises(ConfinedError, match="PermissionError"):
         ask("read", f"/proc/{os.getpid()}/environ")
 
 
-def test_a_key_file_that_only_its_owner_may_read_cannot_be_read(tmp_path):
+def test_private_key_file_cannot_be_read(tmp_path):
     if os.geteuid() != 0 and landlock.find_abi_version() == 0:
         pytest.skip("without Landlock and without root, a worker has its parent's files")
     key = tmp_path / "secret.key"
@@ -93,13 +93,13 @@ def test_a_key_file_that_only_its_owner_may_read_cannot_be_read(tmp_path):
 
 
 @needs_landlock
-def test_the_place_where_a_preloaded_package_lies_opens_nothing_beside_it():
+def test_preloaded_package_gives_no_access_to_files_next_to_it():
     with pytest.raises(ConfinedError, match="PermissionError"):
         ask("read", str(TESTS / "conftest.py"))
 
 
 @needs_landlock
-def test_a_preloaded_module_that_is_one_file_opens_only_that_file(monkeypatch):
+def test_preloaded_single_file_module_gives_access_to_that_file_only(monkeypatch):
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         module, beside = Path(name, "lone_hostile_module.py"), Path(name, "beside.txt")
@@ -120,7 +120,7 @@ def test_a_preloaded_module_that_is_one_file_opens_only_that_file(monkeypatch):
 
 
 @needs_landlock
-def test_nothing_can_be_written_anywhere(tmp_path):
+def test_worker_cannot_create_files(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(ConfinedError, match="PermissionError"):
         ask("write", str(tmp_path / "new"))
@@ -128,56 +128,56 @@ def test_nothing_can_be_written_anywhere(tmp_path):
 
 
 @needs_linux
-def test_a_file_in_memory_cannot_grow():
+def test_memory_file_cannot_grow():
     with pytest.raises(ConfinedError, match="File too large"):
         ask("fill_memory_file")
 
 
 @needs_landlock
-def test_no_program_can_be_started():
-    # Landlock refuses; rlimit nproc does before that if another process of the worker's user is there.
+def test_worker_cannot_execute_programs():
+    # Landlock refuses it; the nproc rlimit refuses first if the worker's user has another process.
     with pytest.raises(ConfinedError, match=r"PermissionError|BlockingIOError"):
         ask("execute", sys.executable)
 
 
-def test_a_worker_cannot_fork():
+def test_worker_cannot_fork():
     with pytest.raises(ConfinedError, match="BlockingIOError"):
         ask("fork")
 
 
 @needs_linux
-def test_a_worker_cannot_start_a_thread():
+def test_worker_cannot_start_a_thread():
     with pytest.raises(ConfinedError, match="can't start new thread"):
         ask("thread")
 
 
 @needs_landlock_tcp
-def test_a_tcp_connection_is_refused_before_it_leaves():
+def test_worker_cannot_open_tcp_connections():
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(ConfinedError, match="PermissionError"):
         ask("connect", list(server.getsockname()))
 
 
 @needs_filter
-def test_no_datagram_can_be_sent():
+def test_worker_cannot_send_datagrams():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         with pytest.raises(ConfinedError, match="PermissionError"):
             ask("send_datagram", list(receiver.getsockname()))
 
 
-def test_the_environment_is_empty():
+def test_worker_environment_is_empty():
     assert ask("environment") == {}
 
 
-def test_a_worker_stands_in_the_root_and_holds_only_the_socket_to_its_parent():
-    anew = CallLimits(wall=HANG_SECONDS, memory=100 << 20)  # others than those of the other tests: a new worker
+def test_worker_has_root_cwd_and_only_the_socket_to_its_parent():
+    anew = CallLimits(wall=HANG_SECONDS, memory=100 << 20)  # differs from other tests: a new worker
     worker_state = POOL.run(lambda pool: pool.run(f"{HOSTILE}:places", None, limits=anew))
     assert worker_state["cwd"] == "/"
     assert worker_state["stdin"] == ""
     assert len(worker_state["descriptors"]) == 1
 
 
-def test_the_parent_cannot_be_killed():
+def test_worker_cannot_kill_its_parent():
     if os.geteuid() != 0 and landlock.find_abi_version() < 6:
         pytest.skip("without root and Landlock ABI 6, a worker may signal processes of its user")
     with pytest.raises(ConfinedError, match="PermissionError"):

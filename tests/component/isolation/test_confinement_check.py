@@ -1,4 +1,4 @@
-"""What operators see of confinement that is not there: a log line, /healthz, metrics."""
+"""Reporting of missing confinement to operators: log line, /healthz and metrics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_on(*lacking: str, **environment: str) -> tuple[dict, str]:
 
 
 @needs_both
-def test_in_a_pod_healthz_and_one_warning_name_what_cannot_be_confined():
+def test_missing_protection_in_a_pod_is_in_healthz_and_one_warning():
     report, logged = check_on("seccomp", **{POD_VARIABLE: "10.0.0.1"})
     (trouble,) = report["troubles"]
     assert "system calls (no seccomp filter)" in trouble and "ARGOSY_CONFINE=best-effort" in trouble
@@ -54,7 +54,7 @@ def test_in_a_pod_healthz_and_one_warning_name_what_cannot_be_confined():
 
 
 @needs_both
-def test_elsewhere_it_is_told_once_in_the_log_and_healthz_stays_well():
+def test_missing_protection_outside_a_pod_is_only_logged_once():
     report, logged = check_on("landlock", "namespaces", "seccomp")
     assert report["troubles"] == []
     (line,) = logged.splitlines()
@@ -64,7 +64,7 @@ def test_elsewhere_it_is_told_once_in_the_log_and_healthz_stays_well():
 
 @needs_both
 @pytest.mark.anyio
-async def test_where_all_that_is_required_is_there_nothing_is_wrong(monkeypatch, caplog):
+async def test_full_confinement_reports_no_problems_and_sets_metrics(monkeypatch, caplog):
     monkeypatch.setenv(VARIABLE, "required")
     check = ConfinementCheck(probe_confinement)
     with caplog.at_level(logging.WARNING):
@@ -77,7 +77,7 @@ async def test_where_all_that_is_required_is_there_nothing_is_wrong(monkeypatch,
 
 
 @pytest.mark.anyio
-async def test_a_check_that_fails_is_told_where_confinement_is_required(monkeypatch):
+async def test_failing_check_is_a_problem_when_confinement_is_required(monkeypatch):
     def fail() -> Confinement:
         raise TransientError("no new process can be started")
 

@@ -1,4 +1,4 @@
-"""Keys of the kernel's keyrings stay with the process that added them: a run has an empty session keyring."""
+"""Kernel keyrings: a confined run has an empty session keyring and cannot see keys of the parent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.skipif(not seccomp.is_supported(), reason="keyrings are of Linux, on known architectures")
 
-# Adds a key to its session keyring, then looks for it: itself, and as a run does after it left the keyrings.
+# Adds a key to its session keyring, then searches for it in the same process and in a forked process; with the
+# argument `leave`, the forked process first joins an empty keyring as a run does.
 TWO_RUNS = """
 import ctypes, json, os, sys
 from argosy.isolation import process_confinement, syscall_tables
@@ -67,12 +68,12 @@ def find_key(how: str) -> dict:
     return report
 
 
-def test_a_key_of_the_session_is_not_found_in_a_run():
-    assert find_key("stay")["run"] == [True, True]  # without a keyring of its own it would be
+def test_session_key_is_not_found_after_joining_an_empty_keyring():
+    assert find_key("stay")["run"] == [True, True]  # it is found without a separate keyring
     assert find_key("leave")["run"] == [True, False]
 
 
-def test_a_program_has_a_session_keyring_of_its_own_and_can_add_no_key_anywhere():
+def test_program_has_its_own_session_keyring_and_cannot_add_keys():
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         command = (sys.executable, "-I", "-c", ADD)

@@ -1,4 +1,4 @@
-"""A launcher that is killed while it starts a program: the program never begins."""
+"""A program does not start if its launcher is killed during the start."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ launcher._run_as_init({}, int(sys.argv[1]))
 
 
 @pytest.mark.parametrize("is_alive", [True, False])
-def test_a_program_begins_only_if_its_launcher_still_lives(tmp_path, is_alive):
-    """The first process of a numbering cannot see its parent, but whether its report still has a reader."""
+def test_program_starts_only_if_its_launcher_is_alive(tmp_path, is_alive):
+    """The init of a PID namespace cannot see its parent; it checks if its report pipe still has a reader."""
     started = tmp_path / "started"
     ours, child_end = os.pipe()
     if not is_alive:

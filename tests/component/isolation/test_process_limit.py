@@ -1,4 +1,4 @@
-"""How many processes a confined program may start: as many as it was given, whatever else its user runs."""
+"""Process limit of a confined program: independent of the other processes of its user."""
 
 from __future__ import annotations
 
@@ -111,17 +111,17 @@ def started_by(done: ProgramResult) -> int:
 
 
 @self_first
-def test_others_of_its_user_that_come_later_leave_it_all_that_it_was_given(who: str, folder: Path) -> None:
+def test_later_processes_of_the_same_user_do_not_lower_the_limit(who: str, folder: Path) -> None:
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(start, who, folder, STARTS_ALL_IT_CAN)
         wait_until(lambda: (folder / "scratch/up").exists() or result.done(), "the program runs")
         with crowd_of(WHOSE[who]):
             (folder / "scratch/go").touch()
-            assert started_by(result.result()) == GIVEN - 1  # it is one of them itself
+            assert started_by(result.result()) == GIVEN - 1  # it counts itself
 
 
 @apart_first
-def test_others_of_its_user_that_end_meanwhile_leave_it_nothing_more(who: str, folder: Path) -> None:
+def test_ended_processes_of_the_same_user_do_not_raise_the_limit(who: str, folder: Path) -> None:
     with ThreadPoolExecutor(1) as thread:
         with crowd_of(WHOSE[who]):
             result = thread.submit(start, who, folder, STARTS_ALL_IT_CAN)
@@ -131,7 +131,7 @@ def test_others_of_its_user_that_end_meanwhile_leave_it_nothing_more(who: str, f
 
 
 @pytest.mark.tier("all")
-def test_without_a_namespace_of_users_the_others_are_counted(folder: Path) -> None:
+def test_without_user_namespace_the_limit_includes_other_processes(folder: Path) -> None:
     (folder / "scratch/go").touch()
     with crowd_of(NOBODY_ID):
         done = start("without", folder, STARTS_ALL_IT_CAN)
@@ -140,13 +140,13 @@ def test_without_a_namespace_of_users_the_others_are_counted(folder: Path) -> No
 
 
 @self_first
-def test_its_namespace_of_users_gives_it_no_rights(who: str, folder: Path) -> None:
+def test_user_namespace_gives_the_program_no_capabilities(who: str, folder: Path) -> None:
     done = start(who, folder, HAS_RIGHTS)
     assert (done.code, done.stdout, done.stderr) == (0, b"False\n", b"")
     assert done.confinement.uid == WHOSE[who]
 
 
-def test_owners_of_files_are_the_same_inside_and_outside(folder: Path) -> None:
+def test_file_owners_are_the_same_inside_and_outside(folder: Path) -> None:
     (folder / "given.txt").touch()
     code = "import os, pathlib; print(os.stat('given.txt').st_uid); (pathlib.Path.home() / 'left').touch()"
     assert start("self", folder, code).stdout == b"0\n"

@@ -1,4 +1,4 @@
-"""A confined program: what it gets, what it cannot reach, and that nothing of it stays. As us, and as another."""
+"""Confined programs: results, environment, isolation, limits and cleanup, run as this user and as an ordinary user."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHORT = ProgramLimits(wall=HANG_SECONDS)
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that other users can pass; pytest closes its own to them whenever a session starts."""
+    """A folder that other users can enter; pytest makes its own temporary folders private at session start."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         yield Path(name)
@@ -60,18 +60,18 @@ def python(who: str, folder: Path, code: str, **options):
 
 
 @everyone_at_once
-def test_output_and_exit_code_come_back(who, folder):
+def test_run_returns_output_and_exit_code(who, folder):
     done = shell(who, folder, "cat given.txt -; echo problem >&2; exit 3", stdin=b"told\n")
     assert (done.code, done.stdout, done.stderr) == (3, b"given\ntold\n", b"problem\n")
 
 
 @everyone
-def test_a_signal_is_a_negative_code(who, folder):
+def test_signal_gives_a_negative_exit_code(who, folder):
     assert shell(who, folder, "kill -SEGV $$").code == -signal.SIGSEGV
 
 
 @everyone
-def test_the_environment_is_only_what_was_given(who, folder, monkeypatch):
+def test_program_environment_has_only_given_and_default_variables(who, folder, monkeypatch):
     monkeypatch.setenv("CANARY", "sparrow")
     done = run_as(who, ("env",), folder=folder, env={"GIVEN": "1"}, limits=SHORT)
     names = {line.partition(b"=")[0] for line in done.stdout.splitlines()}
@@ -79,7 +79,7 @@ def test_the_environment_is_only_what_was_given(who, folder, monkeypatch):
 
 
 @everyone
-def test_scratch_is_home_and_the_only_place_to_write(who, folder):
+def test_scratch_folder_is_home_and_the_only_writable_folder(who, folder):
     done = shell(
         who, folder, 'echo x >"$HOME/a" && cat "$HOME/a"; echo y >here; echo z >/usr/share/z; echo n >/dev/null'
     )
@@ -88,7 +88,7 @@ def test_scratch_is_home_and_the_only_place_to_write(who, folder):
     assert not (folder / "here").exists() and not Path("/usr/share/z").exists()
 
 
-def test_a_given_scratch_keeps_what_was_written(folder, place):
+def test_given_scratch_folder_keeps_written_files(folder, place):
     scratch = place / "kept"
     scratch.mkdir()
     run(("sh", "-c", "echo x >$HOME/a"), folder=folder, scratch=scratch)
@@ -108,7 +108,7 @@ def test_a_given_scratch_keeps_what_was_written(folder, place):
         "PARENT",
     ],
 )
-def test_no_file_outside_can_be_read(who, folder, place, file):
+def test_files_outside_the_folder_cannot_be_read(who, folder, place, file):
     canary = place / "canary"
     canary.write_text("sparrow")
     canary.chmod(0o644)
@@ -119,13 +119,13 @@ def test_no_file_outside_can_be_read(who, folder, place, file):
 
 @everyone
 @needs_landlock
-def test_a_folder_outside_cannot_be_listed(who, folder):
+def test_folders_outside_cannot_be_listed(who, folder):
     assert shell(who, folder, "ls / ; ls /tmp; ls ..").stdout == b""
 
 
 @everyone_at_once
 @needs_landlock_tcp
-def test_no_server_can_be_reached(who, folder):
+def test_program_cannot_connect_to_a_server(who, folder):
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = (
             f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 60); print('reached')"
@@ -136,7 +136,7 @@ def test_no_server_can_be_reached(who, folder):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program another network")
-def test_root_gives_a_program_an_empty_network_and_another_user(folder):
+def test_program_of_root_has_an_empty_network_and_runs_as_nobody(folder):
     done = shell("self", folder, "id -u")
     assert done.stdout == b"65534\n"
     assert (done.confinement.network, done.confinement.uid, done.confinement.missing) == ("none", 65534, ())
@@ -161,7 +161,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 def _another_user_can_run_it() -> bool:
-    """Needs root, and a Python that is new enough and open to all, as the sources must be."""
+    """True if run as root, with a system Python 3.11 or newer and sources that other users can read."""
     try:
         code = "import sys, argosy.isolation.program; sys.exit(sys.version_info < (3, 11))"
         return _as_another("-c", code).returncode == 0
@@ -178,7 +178,7 @@ def _as_another(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.tier("all")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_an_ordinary_user_has_an_empty_network_where_the_system_lets_it_make_one():
+def test_program_of_ordinary_user_has_empty_network_or_reports_it_missing():
     if not _another_user_can_run_it():
         pytest.skip(f"{SYSTEM_PYTHON} or the sources are not open to another user")
     output = _as_another("-c", AS_ANOTHER, UDP).stdout.strip()
@@ -187,7 +187,7 @@ def test_an_ordinary_user_has_an_empty_network_where_the_system_lets_it_make_one
 
 
 @everyone
-def test_what_is_in_force_is_reported(who, folder):
+def test_result_reports_the_active_confinement(who, folder):
     force = shell(who, folder, "true").confinement
     assert force.started and force.no_new_privs and force.landlock == landlock.find_abi_version()
     assert force.network == "none" or any("network" in protection for protection in force.missing)
@@ -202,7 +202,7 @@ def test_what_is_in_force_is_reported(who, folder):
         "trap '' TERM HUP INT; while :; do sleep 1; done",
     ],
 )
-def test_what_never_ends_is_ended(who, folder, script):
+def test_endless_program_is_killed_at_the_wall_limit(who, folder, script):
     problem = shell(who, folder, script, limits=ProgramLimits(wall=1))
     assert isinstance(problem, LimitExceeded) and problem.limit == "wall"
 
@@ -232,7 +232,7 @@ FLOOD = "sys.stdout.write('x' * (2 << 20))\nsys.stdout.flush()\ntime.sleep(100)"
 @pytest.mark.parametrize(
     "then", [pytest.param("", id="ends", marks=pytest.mark.tier("all")), pytest.param(FLOOD, id="is ended")]
 )
-def test_a_process_that_hides_in_a_session_of_its_own_does_not_stay(who, folder, place, then):
+def test_daemonized_process_is_killed_with_the_run(who, folder, place, then):
     scratch = place / "scratch"
     scratch.mkdir()
     scratch.chmod(0o777)
@@ -259,7 +259,7 @@ run(("sh", "-c", "echo $HOME >$HOME/up; sleep 99"), folder=folder, scratch=scrat
 """
 
 
-def test_nothing_stays_when_we_are_killed(folder, place):
+def test_killed_parent_leaves_no_process_and_no_temporary_folder(folder, place):
     scratch = place / "scratch"
     scratch.mkdir()
     (place / "tmp").mkdir()
@@ -301,12 +301,12 @@ while True:
 
 
 @everyone
-def test_a_fork_bomb_is_ended(who, folder, place):
+def test_fork_bomb_is_killed(who, folder, place):
     scratch = place / "scratch"
     scratch.mkdir()
     scratch.chmod(0o777)
     wall = 0.4
-    while not (scratch / "refused").exists():  # on a busy machine it ends before it has forked so often: more time
+    while not (scratch / "refused").exists():  # on a busy machine it may end before a fork is refused
         assert wall < HANG_SECONDS, "no fork was refused"
         problem = python(who, folder, FORK_BOMB, scratch=scratch, limits=ProgramLimits(wall=wall, processes=8))
         assert isinstance(problem, LimitExceeded) and problem.limit == "wall"
@@ -315,13 +315,13 @@ def test_a_fork_bomb_is_ended(who, folder, place):
 
 
 @everyone
-def test_a_flood_of_output_is_stopped(who, folder):
+def test_output_over_the_limit_raises_limit_exceeded(who, folder):
     problem = run_as(who, ("yes",), folder=folder, limits=ProgramLimits(wall=HANG_SECONDS, output=1 << 20))
     assert isinstance(problem, LimitExceeded) and problem.limit == "output"
 
 
 @everyone
-def test_of_a_flood_on_stderr_the_end_is_kept(who, folder):
+def test_only_the_end_of_large_stderr_is_kept(who, folder):
     done = shell(who, folder, "yes | head -c 3000000 >&2; echo last >&2")
     assert done.stderr.endswith(b"last\n") and len(done.stderr) <= 64 << 10
 
@@ -350,13 +350,13 @@ MEMORY = {
 
 @everyone
 @pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY)
-def test_memory_is_limited(who, folder, code):
+def test_memory_over_the_limit_raises_limit_exceeded(who, folder, code):
     problem = python(who, folder, code, limits=ProgramLimits(memory=128 << 20, wall=HANG_SECONDS))
     assert isinstance(problem, LimitExceeded) and problem.limit == "memory"
 
 
 @everyone
-def test_cpu_is_limited(who, folder):
+def test_cpu_over_the_limit_raises_limit_exceeded(who, folder):
     problem = shell(who, folder, "while :; do :; done", limits=ProgramLimits(cpu=1, wall=HANG_SECONDS))
     assert isinstance(problem, LimitExceeded) and problem.limit == "cpu"
 
@@ -366,14 +366,14 @@ def test_cpu_is_limited(who, folder):
     "script",
     ["head -c 9000000 /dev/zero >$HOME/a", "for i in 1 2 3; do head -c 3000000 /dev/zero >$HOME/$i; done; sleep 1000"],
 )
-def test_scratch_is_limited(who, folder, script):
+def test_scratch_over_the_limit_raises_limit_exceeded(who, folder, script):
     problem = shell(who, folder, script, limits=ProgramLimits(scratch=4 << 20, wall=HANG_SECONDS))
     assert isinstance(problem, LimitExceeded) and problem.limit == "scratch"
 
 
 @pytest.mark.tier("all")
 @everyone
-def test_a_module_of_ours_runs_confined(who, folder):
+def test_argosy_module_runs_confined(who, folder):
     done = run_as(
         who, build_module_command("argosy", "version"), folder=folder, readable=list_python_paths(), limits=SHORT
     )
@@ -382,20 +382,20 @@ def test_a_module_of_ours_runs_confined(who, folder):
 
 
 @everyone
-def test_a_script_runs_through_its_interpreter(who, folder):
+def test_script_runs_with_its_interpreter(who, folder):
     script = folder / "tool.sh"
     script.write_text("#!/bin/sh\necho from the script $1\n")
     script.chmod(0o755)
     assert run_as(who, (str(script), "it"), folder=folder, limits=SHORT).stdout == b"from the script it\n"
 
 
-def test_a_program_that_is_not_there_is_refused_by_name(folder):
+def test_missing_program_raises_refused_error_with_its_name(folder):
     for name in ("no-such-program", "/no/such/program", str(folder)):
         with pytest.raises(RefusedError, match=f"{name}: program not found"):
             run((name,), folder=folder)
 
 
-def test_a_program_that_cannot_be_run_is_refused(folder):
+def test_broken_executable_raises_refused_error(folder):
     broken = folder / "broken"
     broken.write_bytes(b"\x7fELF nothing")
     broken.chmod(0o755)
@@ -403,6 +403,6 @@ def test_a_program_that_cannot_be_run_is_refused(folder):
         run((str(broken),), folder=folder)
 
 
-def test_the_limits_must_be_above_zero():
+def test_program_limit_of_zero_raises_value_error():
     with pytest.raises(ValueError, match="memory"):
         ProgramLimits(memory=0)

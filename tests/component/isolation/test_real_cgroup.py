@@ -1,6 +1,6 @@
-"""Runs in real cgroups (version 2), where the kernel delegates one to the process that runs the tests.
+"""Isolation in real cgroups (version 2).
 
-Elsewhere these tests are skipped.
+The tests are skipped if the kernel does not delegate a cgroup to the test process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from argosy.isolation.program import ProgramResult, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 
 FOLDER = Path("/usr/share")
-# Holds 120 pairs of sockets: so few that the launcher does not count them where there is no cgroup.
+# Opens 120 socket pairs: few enough that the launcher does not count them without a cgroup.
 BUFFERS = """
 import socket, time
 held = []
@@ -80,7 +80,7 @@ def runs(parent: Path) -> list[Path]:
     return [path for path in parent.iterdir() if path.name.startswith("argosy-run-")]
 
 
-def test_a_run_is_in_a_cgroup_and_leaves_none(parent):
+def test_run_uses_a_cgroup_and_removes_it(parent):
     done = run(("true",), folder=FOLDER, limits=ProgramLimits(wall=HANG_SECONDS))
     assert done.confinement.cgroup
     assert not done.confinement.optional_missing
@@ -88,7 +88,7 @@ def test_a_run_is_in_a_cgroup_and_leaves_none(parent):
 
 
 @pytest.mark.parametrize("code", [HOARD, BUFFERS], ids=["shared memory", "buffers of sockets"])
-def test_the_kernel_ends_a_run_that_uses_too_much_memory(parent, code):
+def test_kernel_kills_a_run_that_exceeds_its_memory_limit(parent, code):
     with pytest.raises(LimitExceeded) as raised:
         python(code, memory=32 << 20, scratch=1 << 20)
     assert raised.value.limit == "memory"
@@ -96,8 +96,8 @@ def test_the_kernel_ends_a_run_that_uses_too_much_memory(parent, code):
     assert runs(parent) == []
 
 
-def test_the_kernel_ends_a_run_before_the_launcher_looks(parent):
-    """A program may use a great deal between two looks; then `memory.events` says so."""
+def test_out_of_memory_kill_is_detected_from_memory_events(parent):
+    """A program may allocate a lot between two checks of the launcher; `memory.events` records the kill."""
     path, lock = cgroup.create(str(parent), {"memory": 1 << 20, "processes": 8}, 0)
     child = os.fork()
     if child == 0:
@@ -111,7 +111,7 @@ def test_the_kernel_ends_a_run_before_the_launcher_looks(parent):
     assert runs(parent) == []
 
 
-def test_the_kernel_ends_a_run_for_the_memory_of_a_cgroup_above_and_that_is_not_its_limit(parent):
+def test_out_of_memory_kill_by_a_parent_cgroup_is_not_reported_as_the_runs_limit(parent):
     above = parent / "above"
     above.mkdir()
     (above / "cgroup.subtree_control").write_text("+memory +pids")
@@ -129,7 +129,7 @@ def test_the_kernel_ends_a_run_for_the_memory_of_a_cgroup_above_and_that_is_not_
     above.rmdir()
 
 
-def test_a_run_starts_no_more_processes_than_it_may(parent):
+def test_process_limit_stops_fork_with_eagain(parent):
     started, number = map(int, python(FORKS, processes=8).stdout.split())
     assert (started < 8, number) == (True, 11)  # EAGAIN
     path, lock = cgroup.create(str(parent), {"memory": 256 << 20, "processes": 1}, 0)
@@ -144,7 +144,7 @@ def test_a_run_starts_no_more_processes_than_it_may(parent):
         except OSError as problem:
             os._exit(problem.errno)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
-    cgroup.remove(path)  # with its two processes
+    cgroup.remove(path)  # removes the two processes too
     os.close(lock)
     assert not os.path.exists(path)
 
@@ -155,14 +155,14 @@ def start_sleeper(parent: Path) -> tuple[subprocess.Popen[bytes], Path]:
     return process, runs(parent)[0]
 
 
-def test_a_run_whose_caller_is_killed_leaves_no_cgroup(parent):
+def test_cgroup_is_removed_when_the_caller_is_killed(parent):
     process, path = start_sleeper(parent)
     process.kill()
     process.wait()
     wait_until(lambda: not path.exists())
 
 
-def test_what_a_killed_launcher_leaves_goes_with_the_next_run(parent):
+def test_next_run_removes_the_cgroup_of_a_killed_launcher(parent):
     process, path = start_sleeper(parent)
     os.kill(int(path.name.split("-")[2]), signal.SIGKILL)
     process.wait()
@@ -170,8 +170,8 @@ def test_what_a_killed_launcher_leaves_goes_with_the_next_run(parent):
     wait_until(lambda: cgroup.find_parent() and runs(parent) == [])
 
 
-def test_another_installation_that_starts_does_not_end_a_run(parent):
-    """In another PID namespace the launcher's number says nothing."""
+def test_argosy_in_another_pid_namespace_does_not_stop_a_running_program(parent):
+    """The launcher's process id means nothing in another PID namespace."""
     process, path = start_sleeper(parent)
     starts = "from argosy.isolation import cgroup; print(cgroup.find_parent())"
     if os.geteuid() == 0:

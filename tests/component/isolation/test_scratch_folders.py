@@ -1,4 +1,4 @@
-"""Temporary folders do not outlive their processes, and those of living ones are left alone."""
+"""Scratch folders: a sweep removes those of dead processes and keeps those of living ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def holder(prefix: str = "argosy-tree-") -> Iterator[tuple[subprocess.Popen[str]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kept(prefix: str) -> None:
+def test_sweep_removes_folders_of_killed_processes_and_keeps_those_in_use(prefix: str) -> None:
     with holder(prefix) as (killed, left), holder(prefix) as (_, used):
         assert sweep_scratch_folders() == 0 and left.is_dir() and used.is_dir()
         killed.send_signal(signal.SIGKILL)
@@ -70,9 +70,10 @@ def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kep
         assert not left.exists() and (used / "tree" / "file").read_text() == "content"
 
 
-def test_no_other_module_makes_temporary_folders_or_files_that_nobody_sweeps() -> None:
-    """Those below lie in a folder that is swept itself or is the user's, or are made where there are no files in
-    memory. `app edit` keeps what somebody typed."""
+def test_only_listed_modules_create_temporary_files_themselves() -> None:
+    """The listed modules create them below a swept folder or a folder of the user, or only if memfd is not available.
+    `app edit` keeps what the user typed.
+    """
     source = Path(argosy.__file__).parent
     pattern = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
     files = {str(file.relative_to(source)) for file in source.rglob("*.py") if pattern.search(file.read_text())}
@@ -103,10 +104,8 @@ def age(folder: Path, hours: float) -> None:
 
 
 @pytest.mark.parametrize(("step", "hours"), [("lock", 25), ("rename", 25), ("lock", -25)])
-def test_a_folder_of_a_process_that_was_killed_while_it_made_it_is_removed_after_a_day(
-    temporary: Path, step: str, hours: float
-) -> None:
-    """Also one that was made before the clock was set back."""
+def test_unfinished_folder_of_a_killed_process_is_removed_after_a_day(temporary: Path, step: str, hours: float) -> None:
+    """This includes a folder that was created before the clock was set back."""
     command = [sys.executable, "-c", KILLED_BEFORE_RENAME, step]
     assert subprocess.run(command, check=False, timeout=HANG_SECONDS).returncode == -signal.SIGKILL
     (left,) = temporary.iterdir()
@@ -118,7 +117,7 @@ def test_a_folder_of_a_process_that_was_killed_while_it_made_it_is_removed_after
     assert sweep_scratch_folders() == 1 and list(temporary.iterdir()) == []
 
 
-def test_a_folder_that_is_being_made_is_kept_if_its_lock_is_held_or_it_is_not_ours(temporary: Path) -> None:
+def test_unfinished_folder_is_kept_if_locked_or_foreign(temporary: Path) -> None:
     held, link, other = (temporary / name for name in (".argosy-tree-held", ".argosy-tree-link", ".argosy-other"))
     held.mkdir()
     other.mkdir()
@@ -132,7 +131,7 @@ def test_a_folder_that_is_being_made_is_kept_if_its_lock_is_held_or_it_is_not_ou
     assert held.is_dir() and other.is_dir() and link.is_symlink()
 
 
-def test_a_folder_without_a_lock_and_one_behind_a_link_are_left_alone(temporary: Path) -> None:
+def test_sweep_ignores_folders_without_a_lock_and_symbolic_links(temporary: Path) -> None:
     (temporary / "argosy-tree-stranger").mkdir()
     elsewhere = temporary / "elsewhere"
     elsewhere.mkdir()
@@ -143,7 +142,7 @@ def test_a_folder_without_a_lock_and_one_behind_a_link_are_left_alone(temporary:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to give a folder to another user")
-def test_a_folder_of_another_user_is_left_alone(temporary: Path) -> None:
+def test_sweep_ignores_folders_of_another_user(temporary: Path) -> None:
     folder = temporary / "argosy-tree-other"
     folder.mkdir()
     (folder / LOCK_FILE_NAME).touch()
@@ -151,14 +150,14 @@ def test_a_folder_of_another_user_is_left_alone(temporary: Path) -> None:
     assert sweep_scratch_folders() == 0 and folder.is_dir()
 
 
-def test_a_folder_is_removed_at_the_end_of_its_use(temporary: Path) -> None:
+def test_folder_is_removed_when_its_context_ends(temporary: Path) -> None:
     with create_scratch_folder("argosy-run-") as folder:
         assert folder.parent == temporary and sweep_scratch_folders() == 0
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS])
-def test_where_files_cannot_be_locked_a_folder_is_used_without_a_lock_and_never_swept(
+def test_folder_is_used_unlocked_and_never_swept_if_flock_is_not_supported(
     temporary: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(handle: int, operation: int) -> None:
@@ -175,13 +174,11 @@ def test_where_files_cannot_be_locked_a_folder_is_used_without_a_lock_and_never_
 
 
 @pytest.mark.parametrize("name", ["open", "write", "rename"])
-def test_a_folder_that_cannot_be_made_is_not_left_behind(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_failed_creation_leaves_no_folder(temporary: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    assert tempfile.gettempdir() == str(temporary)  # to look for it needs files
+    assert tempfile.gettempdir() == str(temporary)  # gettempdir() creates a file to find the folder
     with monkeypatch.context() as patch:
         patch.setattr(Path if name == "rename" else scratch_folders.os, name, refuse)
         with pytest.raises(OSError, match="No space left"), create_scratch_folder("argosy-tree-"):
@@ -194,8 +191,10 @@ def test_a_folder_that_cannot_be_made_is_not_left_behind(
     [("", "", True), ("", "another", True), ("another", "", True), ("another", "another", False)],
     ids=["here", "before the last boot", "another container of this host", "another host"],
 )
-def test_a_folder_of_another_host_is_left_alone(temporary: Path, host: str, boot: str, is_swept: bool) -> None:
-    """A lock of another host on a shared file system need not be seen here. Containers of a host share its boot id."""
+def test_sweep_ignores_folders_of_another_host(temporary: Path, host: str, boot: str, is_swept: bool) -> None:
+    """A lock of another host on a shared file system may not be visible here. Containers of one host share
+    its boot id.
+    """
     with holder() as (killed, left):
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
@@ -204,9 +203,7 @@ def test_a_folder_of_another_host_is_left_alone(temporary: Path, host: str, boot
     assert sweep_scratch_folders() == is_swept and left.exists() != is_swept
 
 
-def test_a_removal_that_is_interrupted_is_finished_by_the_next_sweep(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_next_sweep_finishes_an_interrupted_removal(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -221,7 +218,7 @@ def test_a_removal_that_is_interrupted_is_finished_by_the_next_sweep(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_program_that_may_write_to_its_tree_has_no_access_to_the_lock(temporary: Path) -> None:
+def test_program_with_a_writable_tree_cannot_access_the_lock(temporary: Path) -> None:
     with export_tree(TextTree({"a.txt": "a"}), writable=True) as root, create_work_folders(root.parent) as (scratch, _):
         (folder,) = temporary.glob("argosy-tree-*")
         assert (folder / LOCK_FILE_NAME).stat().st_uid == folder.stat().st_uid == os.geteuid()
@@ -231,7 +228,7 @@ def test_a_program_that_may_write_to_its_tree_has_no_access_to_the_lock(temporar
 
 
 @pytest.mark.anyio
-async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None:
+async def test_call_that_times_out_leaves_no_folder(temporary: Path) -> None:
     crew, folder_names, ended = ProcessPool(workers=1), list[str](), threading.Event()
 
     def watch() -> None:
@@ -241,7 +238,7 @@ async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        for seconds in (1.0, 3.0, 10.0, 30.0):  # a slow machine may need longer than one of them to begin
+        for seconds in (1.0, 3.0, 10.0, 30.0):  # a slow machine may need more than the first timeout to start
             with pytest.raises(LimitError):
                 await crew.run(hold_scratch_folder, seconds=seconds)
             if folder_names:
@@ -254,7 +251,7 @@ async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None
     assert [name for name in os.listdir(temporary) if "argosy-tree" in name] == []
 
 
-def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> None:
+def test_next_worker_removes_the_folder_of_a_killed_process(temporary: Path) -> None:
     with holder() as (killed, left):
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
@@ -284,7 +281,7 @@ with raise_on_sigterm():
 """
 
 
-def test_a_command_that_gets_sigterm_leaves_no_folder_and_ends_by_the_signal(temporary: Path) -> None:
+def test_sigterm_removes_the_folder_and_the_command_exits_by_the_signal(temporary: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", WORK.format(tests=str(TESTS))]) as process:
         try:
             wait_until(lambda: list(temporary.glob("argosy-tree-*")))

@@ -1,4 +1,4 @@
-"""System calls that confined code cannot make, as root and as another user. Outside, each of them ends otherwise."""
+"""System calls that confined code cannot make, as root and as another user. Outside, each has another result."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def skip_unless_the_kernel_has(name: str) -> None:
 
 @everyone
 @pytest.mark.parametrize("name", [*syscall_attacks.CALLS, *syscall_attacks.IN_SUBPROCESS])
-def test_a_program_cannot_make_the_call(who, name):
+def test_program_cannot_make_the_system_call(who, name):
     skip_unless_the_kernel_has(name)
     assert inside(who)[name] in REFUSED
     assert outside()[name] not in REFUSED
@@ -70,12 +70,12 @@ def test_a_program_cannot_make_the_call(who, name):
 
 @everyone
 @pytest.mark.parametrize("name", syscall_attacks.ALLOWED)
-def test_a_program_can_make_the_calls_that_programs_need(who, name):
+def test_program_can_make_allowed_system_calls(who, name):
     assert inside(who)[name] == 0
 
 
 @everyone
-def test_a_program_opens_a_unix_socket_only_in_a_root_folder_of_its_own(who):
+def test_program_can_open_a_unix_socket_only_in_its_own_root(who):
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         has_own_root = run_as(who, ("true",), folder=Path(name), limits=SHORT).confinement.own_root
@@ -83,12 +83,12 @@ def test_a_program_opens_a_unix_socket_only_in_a_root_folder_of_its_own(who):
 
 
 @pytest.mark.parametrize("name", [*syscall_attacks.CALLS, *syscall_attacks.UNIX_SOCKET])
-def test_a_worker_cannot_make_the_call(name):
+def test_worker_cannot_make_the_system_call(name):
     skip_unless_the_kernel_has(name)
     assert POOL.run(lambda pool: pool.run(f"{HOSTILE}:make_call", name)) in REFUSED
 
 
-def test_the_report_says_that_the_filter_is_in_force():
+def test_confinement_report_says_that_seccomp_is_active():
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         done = run_as("self", ("true",), folder=Path(name), limits=SHORT)

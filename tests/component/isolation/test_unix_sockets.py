@@ -1,4 +1,4 @@
-"""Unix sockets of other processes: a confined program without a root folder of its own cannot reach one."""
+"""A confined program without its own root folder cannot reach Unix sockets of other processes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def agent() -> Iterator[str]:
-    """The path of a socket that everybody may connect to; beside it one for datagrams and an abstract one."""
+    """The path of a socket open to everyone, with a datagram socket and an abstract one of the same name."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         path = f"{name}/agent.sock"
@@ -118,7 +118,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_without_confinement_each_attempt_reaches_the_agent(agent: str) -> None:
+def test_unconfined_program_reaches_every_socket(agent: str) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-c", ATTEMPTS, agent], capture_output=True, check=True, timeout=HANG_SECONDS
     )
@@ -126,7 +126,7 @@ def test_without_confinement_each_attempt_reaches_the_agent(agent: str) -> None:
 
 
 @everyone
-def test_no_unix_socket_outside_can_be_reached_and_pairs_work(who: str, agent: str, folder: Path) -> None:
+def test_confined_program_reaches_no_outside_unix_socket_but_can_use_pairs(who: str, agent: str, folder: Path) -> None:
     command = (sys.executable, "-I", "-c", ATTEMPTS, agent)
     done = run_as(who, command, folder=folder, readable=list_python_paths(), limits=LIMITS)
     answers = json.loads(done.stdout)
@@ -135,14 +135,14 @@ def test_no_unix_socket_outside_can_be_reached_and_pairs_work(who: str, agent: s
 
 
 @only_root
-def test_an_ordinary_pod_refuses_unix_sockets_and_lacks_nothing(folder: Path) -> None:
+def test_pod_refuses_unix_sockets_and_misses_no_protection(folder: Path) -> None:
     confinement = run_as("ordinary", ("true",), folder=folder, limits=LIMITS).confinement
     assert not confinement.own_root and confinement.unix_sockets == "refused"
     assert find_missing_protections(asdict(confinement)) == []
 
 
 @pytest.mark.parametrize("mode", ["required", "best-effort"])
-def test_a_program_that_must_have_unix_sockets_lacks_confinement_without_a_root_of_its_own(mode: str) -> None:
+def test_program_that_needs_unix_sockets_is_refused_without_its_own_root_if_required(mode: str) -> None:
     done = subprocess.run(
         [*weaker_kernel.command("namespaces"), sys.executable, "-c", START_WITH_UNIX_SOCKETS],
         capture_output=True, text=True, timeout=HANG_SECONDS, check=True,
@@ -159,19 +159,19 @@ def test_a_program_that_must_have_unix_sockets_lacks_confinement_without_a_root_
     [
         (True, True, 0, True),
         (True, False, 6, True),
-        (True, False, 5, False),  # abstract names of the shared network can be reached
-        (False, True, 7, False),  # paths can be reached, whatever the network
+        (True, False, 5, False),  # abstract names of the shared network are reachable
+        (False, True, 7, False),  # paths are reachable, whatever the network
     ],
 )
-def test_only_a_root_folder_and_a_closed_network_hide_the_sockets_of_others(
+def test_own_unix_sockets_only_requires_own_root_and_isolated_abstract_names(
     own_root: bool, offline: bool, landlock_version: int, expected: bool
 ) -> None:
     assert sees_only_own_unix_sockets(own_root, offline, landlock_version) is expected
 
 
 @everyone
-def test_what_programs_do_every_day_needs_no_unix_socket(who: str, folder: Path) -> None:
-    """C libraries ask a name service by a Unix socket first, and go on without it."""
+def test_common_programs_run_without_unix_sockets(who: str, folder: Path) -> None:
+    """C libraries try a name service on a Unix socket first, and go on without it."""
     code = (
         "import asyncio, multiprocessing, os, pwd, socket, subprocess\n"
         "def look_up(find, *words):\n"

@@ -1,4 +1,4 @@
-"""The real jq: everything of the language, for a second, in a worker that knows nothing and can be lost."""
+"""The real jq in a confined worker: the whole language, limits of time and memory, no environment."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ async def removed(pool: WorkerPool, *expressions: str) -> tuple[Any, tuple[str, 
 
 
 @pytest.mark.anyio
-async def test_everything_of_the_language_is_understood(pool: WorkerPool) -> None:
+async def test_slices_and_recursive_select_are_supported(pool: WorkerPool) -> None:
     document, faults = await removed(pool, ".spec.containers[1:]", ".. | select(. == 1)?")
     assert document == {"spec": {"containers": [{"name": "a"}]}}
     assert not faults
 
 
 @pytest.mark.anyio
-async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: WorkerPool) -> None:
+async def test_invalid_expression_is_a_fault_and_the_others_apply(pool: WorkerPool) -> None:
     document, faults = await removed(pool, ".x |", ".x")
     assert document == {"spec": DOCUMENT["spec"]}
     (fault,) = faults
@@ -52,7 +52,7 @@ async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: 
 
 
 @pytest.mark.anyio
-async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: WorkerPool) -> None:
+async def test_jq_runtime_error_leaves_the_document_unchanged(pool: WorkerPool) -> None:
     assert await removed(pool, ".x[]") == (DOCUMENT, ())
 
 
@@ -65,7 +65,7 @@ async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: WorkerPool) -> 
         pytest.param(".x | until(false; .)", marks=pytest.mark.tier("all")),
     ],
 )
-async def test_what_runs_for_ever_is_ended_and_told(pool: WorkerPool, expression: str) -> None:
+async def test_endless_expression_is_stopped_and_reported(pool: WorkerPool, expression: str) -> None:
     document, (fault,) = await removed(pool, expression)
     assert document == DOCUMENT
     assert fault == f"jqPathExpressions: {expression!r}: it takes too much time or memory; simplify it"
@@ -73,7 +73,7 @@ async def test_what_runs_for_ever_is_ended_and_told(pool: WorkerPool, expression
 
 
 @pytest.mark.anyio
-async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_still_hold(pool: WorkerPool) -> None:
+async def test_endless_expression_is_reported_and_the_others_apply(pool: WorkerPool) -> None:
     document, faults = await removed(pool, ".spec.containers[1:]", "repeat(.)", ".x | select(true)")
     assert document == {"spec": {"containers": [{"name": "a"}]}}
     assert faults == ("jqPathExpressions: 'repeat(.)': it takes too much time or memory; simplify it",)
@@ -81,7 +81,7 @@ async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_sti
 
 @dataclass
 class Counted:
-    """A pool that keeps what it was asked."""
+    """A pool that records the expressions it is asked to run."""
 
     pool: WorkerPool
     expression_lists: list[list[str]] = field(default_factory=list)
@@ -93,8 +93,8 @@ class Counted:
 
 @pytest.mark.tier("all")
 @pytest.mark.anyio
-async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_all(pool: WorkerPool) -> None:
-    """Each would hold a worker for a second, and with it the Applications that wait for one."""
+async def test_endless_expression_runs_on_at_most_ten_of_forty_documents(pool: WorkerPool) -> None:
+    """Each run holds a worker for a second, and delays the Applications that wait for one."""
     counted = Counted(pool)
     hostile = 'if .number > 1 then repeat(.) else .x end | select(has("x"))'
     texts = [orjson.dumps(DOCUMENT | {"number": number}) for number in range(40)]
@@ -106,7 +106,7 @@ async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_al
 
 
 @pytest.mark.anyio
-async def test_an_expression_with_several_results_removes_nothing_as_in_argo_cd(pool: WorkerPool) -> None:
+async def test_expression_with_several_results_removes_nothing_as_in_argo_cd(pool: WorkerPool) -> None:
     assert await removed(pool, ".x), (.") == (DOCUMENT, ())
 
 
@@ -124,7 +124,7 @@ HOSTILE = [
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("expression", HOSTILE)
-async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(
+async def test_hostile_expression_neither_stops_the_worker_nor_changes_the_document(
     pool: WorkerPool, expression: str
 ) -> None:
     document, faults = await removed(pool, expression)
@@ -135,9 +135,9 @@ async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["env", "$ENV"])
-async def test_jq_sees_no_environment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+async def test_jq_sees_no_environment_variables(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("ARGOSY_SECRET", "shown")
-    pool = WorkerPool(workers=1)  # starts with that environment
+    pool = WorkerPool(workers=1)  # starts with this environment
     try:
         for expression in (f".x) | {{found: {name}}} | (.", f".x) | {{found: (try error({name}) catch .)}} | (."):
             assert await removed(pool, expression) == ({"found": {}}, ())
@@ -146,7 +146,7 @@ async def test_jq_sees_no_environment(monkeypatch: pytest.MonkeyPatch, name: str
 
 
 @pytest.mark.anyio
-async def test_the_limit_of_a_call_is_the_one_that_is_set(pool: WorkerPool) -> None:
+async def test_time_limit_of_a_call_is_configurable(pool: WorkerPool) -> None:
     expression = "select([range(3000000)] | length > 0) | .x"
     question = (TEXT, (expression,))
     answers, faults = await delete_paths_confined([question], pool, limits=build_jq_limits(0.01))

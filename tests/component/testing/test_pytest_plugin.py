@@ -1,4 +1,4 @@
-"""The plug-in, as people use it: pytest in a repository that `argosy init` made."""
+"""The pytest plugin, run as a user runs it: in a repository created by `argosy init`."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def create_repository(folder: Path) -> Path:
 def ran(folder: Path, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:argosy", "-p", PLUGIN, *words]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    env |= {"HOME": str(folder.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of this project's own tests
+    env |= {"HOME": str(folder.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # not those of this test run
     options = {"cwd": folder, "env": env, "timeout": TEST_HANG_SECONDS}
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == code, done.stdout + done.stderr
@@ -135,7 +135,7 @@ def ran(folder: Path, *words: str, code: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What is told of a repository that is as it should be."""
+    """The output of pytest in a valid repository."""
     repository = create_repository(tmp_path_factory.mktemp("sound"))
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (repository / "tests" / "test_page.py").write_text(blocks[0])
@@ -145,7 +145,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What is told of one that is not, and of tests that ask for what is not there."""
+    """The output of pytest in an invalid repository, with tests that fail."""
     repository = create_repository(tmp_path_factory.mktemp("wrong"))
     overlay = repository / "deploy_model" / "overlays" / "staging" / "kustomization.yaml"
     overlay.write_text(overlay.read_text() + "generators: [nothing.yaml]\n")
@@ -158,13 +158,13 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.tier("all")
-def test_the_tests_of_the_page_pass_in_a_new_repository(sound: str) -> None:
+def test_documented_tests_pass_in_a_new_repository(sound: str) -> None:
     assert len(re.findall(r"^tests/test_page\.py::\S+ PASSED", sound, re.MULTILINE)) == 6
     assert len(re.findall(r"^tests/test_used\.py::\S+ PASSED", sound, re.MULTILINE)) == 4
 
 
 @pytest.mark.tier("all")
-def test_every_application_is_tested_without_a_line_of_python(sound: str) -> None:
+def test_every_application_is_tested_without_python_code(sound: str) -> None:
     for name in ("dev", "staging", "production"):
         test_names = re.findall(
             rf"^argocd-apps/{name}-application\.yaml::llmops-{name}::(\w+) PASSED", sound, re.MULTILINE
@@ -172,7 +172,7 @@ def test_every_application_is_tested_without_a_line_of_python(sound: str) -> Non
         assert test_names == ["render", "schema", "policy", "sync"]
 
 
-def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(wrong: str) -> None:
+def test_failures_say_what_to_do_without_an_argosy_traceback(wrong: str) -> None:
     assert "there is no Application or folder llmops-stagin; did you mean llmops-staging?" in wrong
     assert "llmops-dev: there is no Deployment; it renders to Secret/" in wrong
     assert re.search(r"llmops-staging is \w+, \w+:\nE +\w*Error: .*nothing\.yaml", wrong), wrong
@@ -180,7 +180,7 @@ def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(wro
     assert "src/argosy" not in wrong and len(re.findall(r"^tests/\S+ FAILED", wrong, re.MULTILINE)) == 4
 
 
-def test_what_is_wrong_in_git_fails_where_it_is(wrong: str) -> None:
+def test_problems_in_git_fail_at_their_file(wrong: str) -> None:
     assert sorted(re.findall(r"^([^t]\S+) FAILED", wrong, re.MULTILINE)) == [
         f"{STAGING}::llmops-staging::render",
         f"{STAGING}::llmops-staging::schema",
@@ -190,7 +190,7 @@ def test_what_is_wrong_in_git_fails_where_it_is(wrong: str) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
+def test_plugin_does_not_affect_a_run_that_does_not_use_it(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "test_strangers.py").write_text(STRANGERS)
     (tmp_path / "run" / "wrong.yaml").write_text("kind: [")
@@ -198,7 +198,7 @@ def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.tier("all")
-def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_path: Path) -> None:
+def test_missing_applications_and_invalid_paths_are_reported(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "test_each.py").write_text("def test_each(argosy_app): pass\n")
     output = ran(tmp_path / "run", code=2)
@@ -208,7 +208,7 @@ def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_
 
 
 @pytest.mark.tier("all")
-def test_what_does_not_render_is_judged_no_further(tmp_path: Path) -> None:
+def test_schema_and_policy_are_skipped_if_rendering_fails(tmp_path: Path) -> None:
     folder = create_repository(tmp_path)
     (folder / "deploy_model" / "overlays" / "dev" / "kustomization.yaml").write_text("resources: [../gone]\n")
     output = ran(folder, "--argosy", "-v", "-rs", "-k", "llmops-dev", "argocd-apps/dev-application.yaml", code=1)

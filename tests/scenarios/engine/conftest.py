@@ -1,4 +1,4 @@
-"""Every scenario of the engine runs in this process, some over the wire; all there, and on a real server, if asked."""
+"""Engine scenarios run in-process, some also over the wire; `all` runs all of them there, and on a real server."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from support.tiers import IN_TEST_ALL, tiers_of
 
 HERE = Path(__file__).parent
 OVER_THE_WIRE_IN_MAKE_TEST = {
-    "test_ends_of_applications.py::test_what_must_be_confirmed_waits_for_somebody[wire]",
-    "test_prunes_of_applications.py::test_values_may_come_from_another_source_by_its_name[wire]",
-    "test_settings_in_force.py::test_the_last_good_value_of_a_setting_holds[wire]",
-    "test_waves_that_gate.py::test_what_follows_a_notebook_comes_only_after_it_succeeded[wire-Failed]",
+    "test_cascading_deletion.py::test_delete_confirm_resources_wait_for_approval[wire]",
+    "test_application_pruning.py::test_helm_values_can_come_from_another_source_by_ref[wire]",
+    "test_settings_changes.py::test_last_valid_value_of_a_setting_is_kept[wire]",
+    "test_wave_gates.py::test_wave_after_a_notebook_starts_only_after_it_succeeded[wire-Failed]",
 }
 
 

@@ -1,4 +1,4 @@
-"""ApplicationSets beside the engine: it does not expand them, and says so."""
+"""ApplicationSets without an ApplicationSet controller: the engine does not expand them, but sets a condition."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def application_set(name: str) -> Manifest:
     return {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": metadata, "spec": spec}
 
 
-async def test_an_application_set_that_nobody_expands_gets_a_condition(room: Room) -> None:
+async def test_application_set_without_controller_gets_a_condition(room: Room) -> None:
     await room.cluster.create(load_definition("applicationsets.argoproj.io"))
 
     async def is_created() -> bool:
-        """A real server serves a new kind a moment after its definition is there."""
+        """Return False while a real server does not serve the new kind yet."""
         try:
             await room.cluster.create(application_set("teams"))
         except ClusterError as error:

@@ -1,4 +1,4 @@
-"""What is written into the status of an Application, field by field."""
+"""The fields of Application status that the engine writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def waved(name: str, wave: str) -> dict[str, Any]:
     return {**config_map(name), "metadata": metadata}
 
 
-async def test_the_whole_status_of_a_synced_application_is_as_argo_cd_writes_it(room: Room) -> None:
+async def test_status_of_a_synced_application_matches_argo_cd(room: Room) -> None:
     revision = room.repository.push({**ONE, "app/late.yaml": waved("late", "3")})
     await room.deliver()
     await room.sync()
@@ -54,7 +54,7 @@ async def test_the_whole_status_of_a_synced_application_is_as_argo_cd_writes_it(
 
 
 @pytest.mark.tier("all")
-async def test_resources_come_in_the_order_of_group_kind_and_name(room: Room) -> None:
+async def test_resources_are_sorted_by_group_kind_and_name(room: Room) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}, "rules": []}
     room.repository.push({"app/1.yaml": role, "app/2.yaml": account, "app/3.yaml": config_map("b"), **ONE})
@@ -64,14 +64,14 @@ async def test_resources_come_in_the_order_of_group_kind_and_name(room: Room) ->
     assert keys == sorted(keys)
 
 
-async def test_a_hook_is_listed_as_one_and_has_no_sync_status(room: Room) -> None:
+async def test_hook_is_listed_with_hook_flag_and_without_sync_status(room: Room) -> None:
     hook = {**config_map("hook"), "metadata": {"name": "hook", "annotations": {"argocd.argoproj.io/hook": "PreSync"}}}
     room.repository.push({**ONE, "app/hook.yaml": hook})
     await room.deliver()
     app = await room.until(lambda status: status.get("resources"))
     assert [resource["name"] for resource in app["status"]["resources"]] == [
         "settings"
-    ]  # argo: hooks only where they live
+    ]  # argo: hooks are listed only if they exist live
     await room.sync()
     app = await room.until_synced()
     line = next(resource for resource in app["status"]["resources"] if resource["name"] == "hook")
@@ -85,7 +85,7 @@ async def test_a_hook_is_listed_as_one_and_has_no_sync_status(room: Room) -> Non
     assert (result["hookType"], result["hookPhase"], result["syncPhase"]) == ("PreSync", "Succeeded", "PreSync")
 
 
-async def test_the_time_of_health_moves_only_when_health_changes(room: Room) -> None:
+async def test_health_transition_time_is_kept_while_health_is_unchanged(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver()
     await room.sync()
@@ -96,7 +96,7 @@ async def test_the_time_of_health_moves_only_when_health_changes(room: Room) -> 
     assert (await room.settled())["status"]["health"] == before
 
 
-async def test_health_of_each_resource_is_written_where_that_is_asked_for(room: Room) -> None:
+async def test_resource_health_is_persisted_if_configured(room: Room) -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -117,7 +117,7 @@ async def test_health_of_each_resource_is_written_where_that_is_asked_for(room: 
 
 
 @pytest.mark.tier("all")
-async def test_images_are_those_of_pods_far_below_what_is_managed(room: Room) -> None:
+async def test_summary_images_come_from_pods_owned_by_managed_resources(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver()
     await room.sync()
@@ -138,7 +138,7 @@ async def test_images_are_those_of_pods_far_below_what_is_managed(room: Room) ->
     await room.until(lambda status: not status["summary"].get("images"))
 
 
-async def test_an_application_of_many_sources_tells_all_of_them(room: Room) -> None:
+async def test_status_of_a_multi_source_application_lists_all_sources(room: Room) -> None:
     revision = room.repository.push({**ONE, "other/more.yaml": config_map("more")})
     sources = [{"repoURL": room.repository.url, "path": path, "targetRevision": "main"} for path in ("app", "other")]
     await room.deliver(source=None, sources=sources)
@@ -153,7 +153,7 @@ async def test_an_application_of_many_sources_tells_all_of_them(room: Room) -> N
     assert status["history"][0]["sources"] == sources
 
 
-async def test_a_condition_keeps_its_time_while_it_holds_and_vanishes_with_its_reason(room: Room) -> None:
+async def test_condition_keeps_its_timestamp_and_is_removed_with_its_cause(room: Room) -> None:
     room.repository.push({**ONE, "app/twice.yaml": config_map(a="two")})
     await room.deliver()
     message = await room.until_condition("RepeatedResourceWarning")
@@ -166,7 +166,7 @@ async def test_a_condition_keeps_its_time_while_it_holds_and_vanishes_with_its_r
 
 
 @pytest.mark.tier("all")
-async def test_changed_metadata_of_the_namespace_is_out_of_sync_until_it_is_synced(room: Room) -> None:
+async def test_changed_managed_namespace_metadata_is_out_of_sync_until_synced(room: Room) -> None:
     room.repository.push(ONE)
     policy = {"syncOptions": ["CreateNamespace=true"], "managedNamespaceMetadata": {"labels": {"team": "ml"}}}
     destination = {"server": "https://kubernetes.default.svc", "namespace": "fresh"}

@@ -1,4 +1,4 @@
-"""The real kubectl, a sandbox and `argosy controller`: Applications without any other client."""
+"""Manage Applications with nothing but kubectl, against a sandbox and `argosy controller`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: 
     repository = Repository(home / "repository")
     repository.push({"app/settings.yaml": config_map(a="one")})
     run("create", "namespace", "ml")
-    with controlling(running, home):  # which brings the kinds and the namespace of settings
+    with controlling(running, home):  # creates the CRDs and the control namespace
         wait_until(lambda: kubectl(running.kubeconfig, "get", "namespace", NAMESPACE).code == 0)
         run("create", "configmap", "argosy-cm", "-n", NAMESPACE, f"--from-literal=source.local.roots={home}")
         app = {

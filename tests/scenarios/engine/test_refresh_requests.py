@@ -1,4 +1,4 @@
-"""When an application is looked at again."""
+"""What triggers a reconciliation: refresh annotations, spec and live changes, timeouts and pushes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE = {"app/settings.yaml": config_map(a="one")}
 @pytest.mark.parametrize(
     "word", ["hard", *(pytest.param(value, marks=IN_TEST_ALL) for value in ("normal", "whatever"))]
 )
-async def test_a_refresh_by_any_word_is_taken_up_and_the_annotation_goes(room: Room, word: str) -> None:
+async def test_refresh_annotation_with_any_value_is_handled_and_removed(room: Room, word: str) -> None:
     room.repository.push(ONE)
     await room.deliver()
     before = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
@@ -27,7 +27,7 @@ async def test_a_refresh_by_any_word_is_taken_up_and_the_annotation_goes(room: R
     assert not [name for name in app["metadata"].get("annotations") or () if "argoproj.io/refresh" in name]
 
 
-async def test_a_refresh_that_finds_nothing_new_within_a_minute_writes_no_status(room: Room) -> None:
+async def test_refresh_without_changes_within_a_minute_writes_no_status(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
@@ -44,7 +44,7 @@ async def test_a_refresh_that_finds_nothing_new_within_a_minute_writes_no_status
     ],
     ids=["source", "destination", "ignoreDifferences"],
 )
-async def test_a_change_of_what_is_compared_is_compared_at_once(room: Room, change: dict[str, Any]) -> None:
+async def test_spec_change_triggers_a_comparison(room: Room, change: dict[str, Any]) -> None:
     room.repository.push({**ONE, "other/settings.yaml": config_map("other")})
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
@@ -58,16 +58,16 @@ async def test_a_change_of_what_is_compared_is_compared_at_once(room: Room, chan
     await room.until(holds)
 
 
-async def test_an_application_is_looked_at_again_after_a_while_though_nothing_happens(room: Room) -> None:
+async def test_application_is_reconciled_again_after_the_reconciliation_timeout(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver()
     before = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     await room.settled()
-    # argo: 120 s, and at most 60 more; again, because the next look may be set only after the clock has leapt
+    # argo: 120 s plus at most 60 s; repeated, because the timer may be set only after the clock has leapt
     await room.until(lambda status: room.clock.leap(181) or status["reconciledAt"] > before["status"]["reconciledAt"])
 
 
-async def test_a_change_of_a_live_object_is_compared_at_once(room: Room) -> None:
+async def test_live_object_change_triggers_a_comparison(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver()
     await room.sync()
@@ -78,7 +78,7 @@ async def test_a_change_of_a_live_object_is_compared_at_once(room: Room) -> None
     await room.until(lambda status: status["sync"]["status"] == "Synced")
 
 
-async def test_a_push_that_a_host_tells_of_wakes_those_whom_it_concerns(room: Room) -> None:
+async def test_push_webhook_refreshes_only_matching_applications(room: Room) -> None:
     room.repository.push(ONE)
     elsewhere = {"repoURL": "https://git.example.com/team/app.git", "path": "app", "targetRevision": "main"}
     await room.deliver("elsewhere", source=elsewhere)

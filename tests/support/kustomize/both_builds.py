@@ -1,6 +1,6 @@
 """Builds a kustomization with argosy and with kubectl 1.32.
 
-In: texts by path. Out: manifests, or errors. Never: reports a difference if kubectl itself crashes.
+In: file contents by path. Out: manifests, or errors. Never: reports a difference if kubectl itself panics.
 """
 
 from __future__ import annotations

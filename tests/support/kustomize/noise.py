@@ -1,6 +1,6 @@
-"""Random changes of files as editors, systems and people make them. In: a text. Out: another, maybe invalid text.
+"""Random changes to files, as made by editors, operating systems and people. In: a text. Out: a changed text.
 
-Never: checks if the text is accepted.
+Never: checks if the changed text is valid.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _scalar(line: str, rng: random.Random) -> str:
 
 
 def _inner(line: str, rng: random.Random) -> str:
-    """A value nested in a flow map."""
+    """Replace a value that is nested in a flow mapping."""
     parts = re.split(r"(: )([^,{}\[\]\n]+)(?=[,}])", line)
     positions = range(2, len(parts), 3)
     if positions:
@@ -89,7 +89,7 @@ CHANGES: list[Change] = [
 
 
 def noisy(texts: dict[str, str], rng: random.Random) -> dict[str, str]:
-    """The files of a tree with one to three changes in one or two of them."""
+    """Return the files of a tree with one or two random changes."""
     changed = dict(texts)
     for _ in range(rng.randint(1, 2)):
         path = rng.choice(sorted(texts))

@@ -1,4 +1,4 @@
-"""Generates kustomizations with all fields. In: a random source. Out: files of a tree. Never: needs the network."""
+"""Generates kustomizations that use all fields. In: a random source. Out: a tree of files. Never: needs the network."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SPECS: list[dict[str, Any]] = [
 
 
 class Overlays(Patches):
-    """A tree with bases, overlays, components, and one folder to build."""
+    """Generates a tree with bases, overlays, components, and the folder `top` to build."""
 
     def tree(self, accepts: Accepts) -> Files:
-        """Files of a tree with the folder `top` to build; mostly valid input."""
+        """Return the files of a tree; drops most fields that `accepts` rejects, so that most trees are valid."""
         self.draft()
         fields = {file: self.files[file][0] for file in self.files if "ustomization" in file}
         extras = [(file, name, value) for file in fields for name, value in fields[file].items()
@@ -68,7 +68,7 @@ class Overlays(Patches):
         self.overlay("top", [f"../{parent}" for parent in above])
 
     def fresh(self, most: int) -> list[Any]:
-        """Documents, rarely with an id that already exists."""
+        """Generate documents; only few of them reuse an existing kind and name."""
         documents: list[Any] = []
         for document in self.documents(most):
             if isinstance(document, dict) and (metadata := document.get("metadata")):

@@ -25,13 +25,13 @@ MERGE_KEYS = ("name", "port", "containerPort", "protocol", "mountPath", "topolog
 
 
 def is_identity(pointer: str) -> bool:
-    """True if it points at a field that identifies a manifest or list element, which is never a number or a list."""
+    """True if the pointer refers to a field that identifies a manifest or a list element; it must stay a string."""
     parts = pointer.split("/")
     return parts[1:2] in (["metadata"], ["kind"]) or len(parts) < 3 or parts[-1] in MERGE_KEYS
 
 
 class Patches(Manifests):
-    """Manifests, and patches that match some of them."""
+    """Generates manifests, and patches that match some of them."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
@@ -105,7 +105,7 @@ class Patches(Manifests):
         return json.dumps(operations) if self.chance(0.5) else yaml.safe_dump(operations)
 
     def pointers(self, node: Any, lead: str = "") -> list[str]:
-        """Pointers to existing fields, and to some missing ones."""
+        """Return pointers to existing fields, and to some missing ones."""
         pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         pointers = (
             [f"{lead}/new"]

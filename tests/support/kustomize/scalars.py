@@ -63,7 +63,7 @@ EXTRA = [
 
 
 def odd_text(rng: random.Random, name: str) -> str:
-    """A ConfigMap with odd values, or with odd fields."""
+    """Generate a manifest with unusual scalars: a ConfigMap, or a custom resource with unusual fields."""
     if rng.random() < 0.5:
         entries = "".join(f"  k{at}: {rng.choice(SCALARS)}\n" for at in range(rng.randint(1, 4)))
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n{entries}"

@@ -1,4 +1,4 @@
-"""Overlays in the styles of real repositories, one text per style. In: such a text. Out: the files of each case.
+"""Reads overlays in the styles of real repositories. In: one text per style. Out: the files of each case.
 
 Never: copies text of another repository.
 """

@@ -40,7 +40,7 @@ COMMON = ["ConfigMap", "Secret", "Deployment", "Deployment", "Service", "Service
 
 
 class Manifests:
-    """Manifests of many kinds that reference each other."""
+    """Generates manifests of many kinds that reference each other."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -245,7 +245,7 @@ class Manifests:
 
 
 def written(documents: Any, rng: random.Random) -> str:
-    """The text of a file, in one of several common styles."""
+    """Write documents as text: block YAML, flow YAML or JSON."""
     if isinstance(documents, str):
         return documents
     if len(documents) == 1 and rng.random() < 0.1:
@@ -255,5 +255,5 @@ def written(documents: Any, rng: random.Random) -> str:
 
 
 def odd_manifest(rng: random.Random) -> str:
-    """A ConfigMap or a Deployment that uses unusual YAML."""
+    """Generate a manifest that uses unusual YAML."""
     return odd_text(rng, rng.choice(NAMES))

@@ -1,7 +1,7 @@
-"""A cgroup for each run: where one can be made, what it limits, and that it goes. The kernel's files are stood in for.
+"""A cgroup for each run: where it can be created, which limits it sets, and its removal.
 
-A folder stands for a cgroup, as on a kernel where this process owns one; tests/component/isolation/test_real_cgroup.py
-uses real ones.
+A folder with fake kernel files replaces the cgroup that this process owns;
+tests/component/isolation/test_real_cgroup.py uses real cgroups.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 from argosy.isolation import cgroup, launcher
 
-GONE = 4_000_000_000  # no process has this number
+GONE = 4_000_000_000  # no process has this PID
 FILES = (
     "cgroup.procs", "cgroup.kill", "cgroup.subtree_control", "memory.max", "memory.swap.max", "memory.oom.group",
     "memory.events", "pids.max",
@@ -26,7 +26,7 @@ NEEDS = {"memory": 100 << 20, "processes": 8}
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This process's cgroup, delegated, with files that appear and go as the kernel's do."""
+    """Fake cgroup delegated to this process; its files are created and removed as by the kernel."""
 
     def mkdir(path):
         os.mkdir(path)
@@ -64,22 +64,22 @@ def find(own: Path, *, kind: str = "cgroup2", root: str = "/") -> str:
 
 def make(own: Path, scratch: int = 0) -> str:
     path, lock = cgroup.create(str(own), NEEDS, scratch)
-    os.close(lock)  # as if its launcher had been killed
+    os.close(lock)  # as if the launcher had been killed
     return path
 
 
-def test_our_own_cgroup_is_found_and_its_children_get_controllers(own):
+def test_own_cgroup_is_found_and_controllers_are_enabled_for_children(own):
     assert find(own) == str(own)
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
 
 
-def test_a_part_of_the_tree_that_is_mounted_alone_is_found(own):
+def test_own_cgroup_is_found_below_a_mounted_subtree(own):
     assert find(own, root="/kubepods/pod1") == str(own)
 
 
 @pytest.mark.parametrize("root", ["/../..", "/kubepods/pod2"])
-def test_there_is_none_where_our_own_is_not_mounted(own, root):
-    """As in a container that shows the host's cgroups: those are not its own, and have other limits."""
+def test_no_cgroup_is_found_if_the_own_one_is_not_mounted(own, root):
+    """As in a container that mounts the host's cgroups: those are not its own and have other limits."""
     mounts, membership = own.parents[1] / "mountinfo", own.parents[1] / "membership"
     mounts.write_text(f"30 23 0:26 {root} {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
     membership.write_text("0::/\n")
@@ -89,30 +89,30 @@ def test_there_is_none_where_our_own_is_not_mounted(own, root):
     assert cgroup.find_parent(str(mounts), str(membership)) == str(own)
 
 
-def test_there_is_none_above_our_own_namespace(own):
+def test_no_cgroup_is_found_above_the_own_namespace(own):
     mounts, membership = own.parents[1] / "mountinfo", own.parents[1] / "membership"
     mounts.write_text(f"30 23 0:26 / {own / 'x'} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
     membership.write_text("0::/..\n")
     assert cgroup.find_parent(str(mounts), str(membership)) == ""
 
 
-def test_there_is_none_without_version_2(own):
+def test_no_cgroup_is_found_without_cgroup_v2(own):
     assert find(own, kind="cgroup") == ""
 
 
-def test_there_is_none_without_the_controllers(own):
+def test_no_cgroup_is_found_without_the_controllers(own):
     (own / "cgroup.controllers").write_text("hugetlb\n")
     assert find(own) == ""
 
 
 @pytest.mark.parametrize("closed", ["cgroup.procs", "cgroup.subtree_control"])
-def test_there_is_none_that_we_may_not_write_to(own, monkeypatch, closed):
+def test_no_cgroup_is_found_without_write_permission(own, monkeypatch, closed):
     monkeypatch.setattr(cgroup.os, "access", lambda path, mode: not str(path).endswith(closed))
     assert find(own) == ""
 
 
 def refuse_while_occupied(monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
-    """As the kernel does: a cgroup with processes cannot give its children controllers."""
+    """Behave like the kernel: a cgroup with processes cannot enable controllers for its children."""
     write = cgroup._write
 
     def wrapped(path, name, value):
@@ -125,23 +125,23 @@ def refuse_while_occupied(monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
     monkeypatch.setattr(cgroup, "_write", wrapped)
 
 
-def test_our_own_processes_make_way(own, monkeypatch):
+def test_own_processes_are_moved_to_a_child_cgroup(own, monkeypatch):
     refuse_while_occupied(monkeypatch, own)
     (own / "cgroup.procs").write_text(f"{os.getpid()}\n")
     assert find(own) == str(own)
     assert (own / "argosy-processes" / "cgroup.procs").read_text() == str(os.getpid())
     (own / "cgroup.subtree_control").write_text("memory pids")
-    assert find(own / "argosy-processes") == str(own)  # the next process of ours begins down there
+    assert find(own / "argosy-processes") == str(own)  # our next process starts in that cgroup
 
 
-def test_processes_of_others_are_not_moved(own, monkeypatch):
+def test_foreign_processes_are_not_moved(own, monkeypatch):
     refuse_while_occupied(monkeypatch, own)
     (own / "cgroup.procs").write_text(f"{os.getpid()}\n{os.getppid()}\n")
     assert find(own) == ""
     assert not (own / "argosy-processes").exists()
 
 
-def test_a_process_that_ends_or_starts_while_ours_make_way_does_no_harm(own, monkeypatch):
+def test_move_tolerates_processes_that_end_or_start_meanwhile(own, monkeypatch):
     refuse_while_occupied(monkeypatch, own)
     (own / "cgroup.procs").write_text(f"{os.getpid()}\n")
     write, moves = cgroup._write, []
@@ -151,7 +151,7 @@ def test_a_process_that_ends_or_starts_while_ours_make_way_does_no_harm(own, mon
         if name == "cgroup.procs":
             moves.append(value)
             if len(moves) == 1:
-                (own / name).write_text(f"{os.getpid()}\n")  # one more was started meanwhile
+                (own / name).write_text(f"{os.getpid()}\n")  # another process was started meanwhile
                 raise ProcessLookupError(errno.ESRCH, "No such process")
 
     monkeypatch.setattr(cgroup, "_write", wrapped)
@@ -159,7 +159,7 @@ def test_a_process_that_ends_or_starts_while_ours_make_way_does_no_harm(own, mon
     assert len(moves) == 2
 
 
-def test_a_run_is_limited_in_memory_with_its_scratch_and_in_processes_and_has_no_swap(own):
+def test_run_is_limited_in_memory_and_processes_and_has_no_swap(own):
     group = Path(make(own, 50 << 20))
     assert group.parent == own
     assert int((group / "memory.max").read_text()) == (100 + 50 + 16) << 20
@@ -169,7 +169,7 @@ def test_a_run_is_limited_in_memory_with_its_scratch_and_in_processes_and_has_no
     assert (group / "cgroup.procs").read_text() == "0"
 
 
-def test_it_is_known_whether_the_kernel_ended_a_run_for_its_memory(own):
+def test_out_of_memory_kill_of_a_run_is_detected(own):
     group = Path(make(own))
     assert not cgroup.was_out_of_memory(str(group))
     (group / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n")
@@ -180,17 +180,17 @@ def test_it_is_known_whether_the_kernel_ended_a_run_for_its_memory(own):
     assert not cgroup.was_out_of_memory(str(group)), "the machine was out of memory, not the run"
 
 
-def test_a_run_leaves_none_behind_whatever_still_runs_in_it(own):
+def test_remove_deletes_a_cgroup_with_running_processes(own):
     group = Path(make(own))
     (group / "cgroup.procs").write_text("123\n")
     cgroup.remove(str(group))
     assert not group.exists()
-    cgroup.remove(str(group))  # nothing to do
+    cgroup.remove(str(group))  # no-op
 
 
 @pytest.mark.parametrize("sweep", [find, make], ids=["at the start", "before a run"])
-def test_those_of_killed_launchers_are_removed_and_others_stay(own, sweep):
-    """The lock says whether its launcher lives; the number may be of another namespace, or of a new process."""
+def test_cgroups_of_killed_launchers_are_removed_and_others_are_kept(own, sweep):
+    """The lock shows that the launcher is alive; the PID may be of another namespace or of a new process."""
     living, lock = cgroup.create(str(own), NEEDS, 0)
     elsewhere = own / f"argosy-run-{GONE}-2"
     os.rename(living, elsewhere)
@@ -202,7 +202,7 @@ def test_those_of_killed_launchers_are_removed_and_others_stay(own, sweep):
     os.close(lock)
 
 
-def test_what_a_killed_launcher_left_running_is_ended_and_removed(own):
+def test_cgroup_with_leftover_processes_of_a_killed_launcher_is_removed(own):
     left = own / f"argosy-run-{GONE}-1"
     cgroup.os.mkdir(left)
     (left / "cgroup.procs").write_text("123\n")
@@ -210,7 +210,7 @@ def test_what_a_killed_launcher_left_running_is_ended_and_removed(own):
     assert not left.exists()
 
 
-def test_a_new_cgroup_that_another_process_removes_at_once_is_made_again(own, monkeypatch):
+def test_new_cgroup_is_created_again_if_another_process_removes_it(own, monkeypatch):
     mkdir, paths = cgroup.os.mkdir, []
 
     def mkdir_and_lose_the_first(path):
@@ -225,7 +225,7 @@ def test_a_new_cgroup_that_another_process_removes_at_once_is_made_again(own, mo
 
 
 @pytest.mark.parametrize("can_enter", [True, False])
-def test_sockets_are_counted_if_the_run_could_not_enter_its_cgroup(own, can_enter, monkeypatch):
+def test_socket_buffers_are_counted_if_the_run_cannot_enter_its_cgroup(own, can_enter, monkeypatch):
     path, lock = cgroup.create(str(own), NEEDS, 0)
     if not can_enter:
         Path(path, "cgroup.procs").unlink()

@@ -1,4 +1,4 @@
-"""jq expressions that use up their worker are left alone, by project, for longer and longer."""
+"""Backoff of jq expressions that exceed the limits of their worker, for each project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOP = ("loop",)
 
 
 class Bench:
-    """Stands in for the pool: each document that says so uses up its worker."""
+    """Fake worker pool: each document with `loops` set exceeds the CPU limit of its worker."""
 
     def __init__(self) -> None:
         self.asked, self.time = 0, 0.0
@@ -31,7 +31,7 @@ class Bench:
         ]
 
     async def remove(self, count: int, loops: str = "true", project: str = "hostile") -> tuple[int, int, int]:
-        """How many documents were asked about, answered, and how many sentences told."""
+        """Return how many documents were run, how many were answered, and how many faults were reported."""
         before = self.asked
         documents = [f'{{"loops": {loops}, "n": {number}}}'.encode() for number in range(count)]
         with charge_work_to(Tenant(project)):
@@ -39,14 +39,14 @@ class Bench:
         return self.asked - before, len(answers), len(faults)
 
 
-async def test_an_expression_that_loops_costs_a_few_workers_and_not_one_for_each_object() -> None:
+async def test_looping_expression_is_run_on_one_batch_and_then_skipped() -> None:
     bench = Bench()
     assert await bench.remove(100) == (MAX_BATCH_DOCUMENTS, 100, 1)
     assert await bench.remove(100) == (0, 100, 1), "it is told, and not run"
 
 
 @pytest.mark.parametrize("count", [1, 100])
-async def test_it_is_tried_again_later_and_later(count: int) -> None:
+async def test_looping_expression_is_retried_with_growing_backoff(count: int) -> None:
     bench, waits = Bench(), []
     for _ in range(6):
         documents_run, *_rest = await bench.remove(count)
@@ -55,11 +55,11 @@ async def test_it_is_tried_again_later_and_later(count: int) -> None:
         while (await bench.remove(count))[0] == 0:
             bench.time += 10.0
             waits[-1] += 10.0
-        bench.time += MAX_SECONDS  # the try that ended the loop began another wait
+        bench.time += MAX_SECONDS  # the attempt that ended the loop started another wait
     assert waits[0] == FIRST_SECONDS and max(waits) == MAX_SECONDS and waits == sorted(waits)
 
 
-async def test_it_goes_on_for_other_projects_and_begins_anew_once_it_works() -> None:
+async def test_backoff_is_per_project_and_resets_after_a_success() -> None:
     bench = Bench()
     await bench.remove(3)
     assert await bench.remove(100, "false", project="team") == (100, 100, 0)

@@ -1,4 +1,4 @@
-"""The seccomp filter's verdicts on both architectures, by running its instructions as the kernel would."""
+"""Verdicts of the seccomp filter on both architectures: its BPF instructions are run as by the kernel."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def judge(
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", syscall_tables.REFUSED_CALLS)
-def test_every_refused_call_is_refused(machine, name):
+def test_every_call_of_the_refused_table_gets_eperm(machine, name):
     if syscall_tables.NUMBERS[name][MACHINES.index(machine)] != -1:
         assert judge(machine, name) == EPERM
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("is_worker", [False, True])
-def test_a_call_of_another_architecture_is_refused_whatever_its_number(machine, is_worker):
+def test_calls_of_another_architecture_are_refused(machine, is_worker):
     instructions = seccomp.build_filter(
         machine=machine, sockets=seccomp.UNIX_SOCKETS, shares_ipc=False, is_worker=is_worker
     )
@@ -65,19 +65,19 @@ def test_a_call_of_another_architecture_is_refused_whatever_its_number(machine, 
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_call_that_the_table_does_not_know_does_not_exist(machine):
+def test_unknown_call_numbers_get_enosys(machine):
     instructions = seccomp.build_filter(machine=machine, sockets=seccomp.UNIX_SOCKETS, shares_ipc=False)
     architecture = syscall_tables.MACHINES[machine][1]
-    for number in (syscall_tables.HIGHEST_KNOWN_NUMBER + 1, 1000, 0x40000000 | 39, 0xFFFFFFFF):  # the third is of x32
+    for number in (syscall_tables.HIGHEST_KNOWN_NUMBER + 1, 1000, 0x40000000 | 39, 0xFFFFFFFF):  # third: x32
         assert verdict(instructions, number, architecture) == ENOSYS
     assert verdict(instructions, syscall_tables.HIGHEST_KNOWN_NUMBER, architecture) == ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_new_namespaces_are_refused_and_threads_are_not(machine):
+def test_new_namespaces_are_refused_and_threads_are_allowed(machine):
     assert judge(machine, "clone3") == ENOSYS
-    assert judge(machine, "clone", 0x3D0F00) == ALLOW  # what a C library starts a thread with
-    assert judge(machine, "clone", 17) == ALLOW  # and a process
+    assert judge(machine, "clone", 0x3D0F00) == ALLOW  # flags with which a C library starts a thread
+    assert judge(machine, "clone", 17) == ALLOW  # flags of a fork
     for flag in (0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
         assert judge(machine, "clone", flag | 17) == EPERM
         assert judge(machine, "unshare", flag) == EPERM
@@ -86,7 +86,7 @@ def test_new_namespaces_are_refused_and_threads_are_not(machine):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("family", range(46))
-def test_only_the_families_that_were_asked_for_give_a_socket(machine, family):
+def test_only_allowed_address_families_can_create_sockets(machine, family):
     unix, internet = family == 1, family in (2, 10, 16)
     assert (judge(machine, "socket", family, 1, 0) == ALLOW) is unix
     assert (judge(machine, "socket", family, 1, 0, sockets=seccomp.INTERNET_SOCKETS) == ALLOW) is internet
@@ -98,7 +98,7 @@ def test_only_the_families_that_were_asked_for_give_a_socket(machine, family):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("sockets", [seccomp.NO_SOCKETS, seccomp.INTERNET_SOCKETS])
-def test_without_unix_sockets_a_pair_cannot_send_elsewhere(machine, sockets):
+def test_without_unix_sockets_only_connected_socketpairs_are_allowed(machine, sockets):
     close_on_exec = 0x80000
     for kind, verdict_of_pair in ((1, ALLOW), (5, ALLOW), (2, EPERM), (3, EPERM)):  # stream, packets, datagram, raw
         assert judge(machine, "socketpair", 1, kind | close_on_exec, 0, sockets=sockets) == verdict_of_pair
@@ -106,7 +106,7 @@ def test_without_unix_sockets_a_pair_cannot_send_elsewhere(machine, sockets):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_of_the_internet_only_tcp_and_udp_give_a_socket(machine):
+def test_internet_sockets_allow_only_tcp_and_udp(machine):
     def ask(*arguments: int) -> int:
         return judge(machine, "socket", *arguments, sockets=seccomp.INTERNET_SOCKETS)
 
@@ -120,39 +120,39 @@ def test_of_the_internet_only_tcp_and_udp_give_a_socket(machine):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(("name", "place"), [("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)])
-def test_no_connection_is_opened_by_sending(machine, name, place):
+def test_send_calls_with_fast_open_are_refused(machine, name, place):
     assert judge(machine, name, *(0,) * place, 0x4000) == ALLOW
     assert judge(machine, name, *(0,) * place, 0x20000000 | 0x4000) == EPERM
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_shared_memory_is_refused_where_others_have_the_same(machine):
+def test_shared_memory_calls_are_refused_if_ipc_is_shared(machine):
     for name in syscall_tables.REFUSED_WITH_SHARED_IPC:
         assert judge(machine, name, shares_ipc=True) == EPERM
         assert judge(machine, name, shares_ipc=False) == ALLOW
 
 
-def test_there_is_no_filter_for_an_architecture_without_a_table():
+def test_architecture_without_a_table_has_no_filter():
     assert not seccomp.is_supported("riscv64")
     with pytest.raises(KeyError):
         seccomp.build_filter(machine="riscv64", sockets=seccomp.UNIX_SOCKETS, shares_ipc=False)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_there_is_no_filter_for_a_python_of_32_bits_on_a_kernel_of_64(machine, monkeypatch):
+def test_32_bit_python_on_a_64_bit_kernel_has_no_filter(machine, monkeypatch):
     monkeypatch.setattr(seccomp.sys, "platform", "linux")
     assert seccomp.is_supported(machine)
     monkeypatch.setattr(struct, "calcsize", lambda form: {"P": 4}[form])
     assert not seccomp.is_supported(machine)
 
 
-def test_a_python_of_32_bits_makes_no_call_by_the_number_of_another_architecture(monkeypatch):
+def test_32_bit_python_makes_no_raw_system_call(monkeypatch):
     monkeypatch.setattr(struct, "calcsize", lambda form: {"P": 4}[form])
     monkeypatch.setattr(process_confinement.ctypes, "CDLL", lambda *names: pytest.fail("a system call was made"))
     assert not process_confinement.join_empty_keyring()
 
 
-# Literal numbers of the kernel's asm/unistd_64.h and asm-generic/unistd.h: the table cannot vouch for itself.
+# Literal numbers from the kernel's asm/unistd_64.h and asm-generic/unistd.h, as an independent check of the table.
 @pytest.mark.parametrize(
     ("machine", "architecture", "numbers"),
     [
@@ -164,7 +164,7 @@ def test_a_python_of_32_bits_makes_no_call_by_the_number_of_another_architecture
                                  "perf_event_open": 241, "io_uring_setup": 425, "socket of vsock": 198}),
     ],
 )  # fmt: skip
-def test_the_kernel_numbers_of_dangerous_calls_are_refused(machine, architecture, numbers):
+def test_dangerous_calls_are_refused_by_their_kernel_numbers(machine, architecture, numbers):
     instructions = seccomp.build_filter(machine=machine, sockets=BOTH, shares_ipc=False)
     assert {name: verdict(instructions, number, architecture, (40, 1)) for name, number in numbers.items()} == (
         dict.fromkeys(numbers, EPERM)
@@ -178,7 +178,7 @@ def test_the_kernel_numbers_of_dangerous_calls_are_refused(machine, architecture
         ("aarch64", 0xC00000B7, {"read": 63, "write": 64, "mmap": 222, "exit_group": 94, "openat": 56, "execve": 221}),
     ],
 )
-def test_the_kernel_numbers_of_everyday_calls_are_allowed(machine, architecture, numbers):
+def test_everyday_calls_are_allowed_by_their_kernel_numbers(machine, architecture, numbers):
     instructions = seccomp.build_filter(machine=machine, sockets=seccomp.NO_SOCKETS, shares_ipc=True)
     assert {name: verdict(instructions, number, architecture) for name, number in numbers.items()} == (
         dict.fromkeys(numbers, ALLOW)
@@ -187,7 +187,7 @@ def test_the_kernel_numbers_of_everyday_calls_are_allowed(machine, architecture,
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("sockets", SOCKETS)
-def test_an_ordinary_call_is_allowed(machine, sockets):
+def test_calls_outside_of_the_table_are_allowed(machine, sockets):
     known_numbers = {numbers[MACHINES.index(machine)] for numbers in syscall_tables.NUMBERS.values()}
     instructions = seccomp.build_filter(machine=machine, sockets=sockets, shares_ipc=False)
     architecture = syscall_tables.MACHINES[machine][1]

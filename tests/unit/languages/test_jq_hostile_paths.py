@@ -1,4 +1,4 @@
-"""What the reader of jq paths does with hostile expressions and documents: bounded work, and told as such."""
+"""jq paths with hostile expressions and documents: work is bounded, and exceeding the bound is reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGE = {"x": list(range(MANY)), "names": {str(number): number for number in ran
 
 @pytest.mark.parametrize("elements", [[1] * MANY, {str(number): 1 for number in range(MANY)}], ids=["list", "object"])
 def test_many_elements_are_removed_with_one_copy_of_their_container(elements: Any) -> None:
-    """One copy for each would be 3.6 billion entries here."""
+    """One copy per element would be 3.6 billion entries here."""
     path = compile_jq(".a[]")
     assert path is not None
     assert path.delete_paths({"a": elements, "b": 1}) == {"a": type(elements)(), "b": 1}
@@ -39,7 +39,7 @@ def test_many_elements_are_removed_with_one_copy_of_their_container(elements: An
     ],
     ids=["lists", "objects", "texts", "tests", "products", "attempts", "depth"],
 )
-def test_an_expression_that_takes_too_many_steps_is_stopped_and_no_mark_hides_it(expression: str) -> None:
+def test_too_expensive_expression_is_stopped_even_inside_try(expression: str) -> None:
     path = compile_jq(expression)
     assert path is not None
     with pytest.raises(JqTooExpensiveError):
@@ -54,7 +54,7 @@ def config_map(name: str, **data: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ml"}, "data": data}
 
 
-def test_a_comparison_names_the_expression_and_the_others_still_hold() -> None:
+def test_comparison_reports_expensive_expression_and_applies_others() -> None:
     hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
     rules = DiffOptions(ignore_rules=(rule(hostile, ".data.a"),))
     desired = [config_map(name, a="1", x=[0] * MANY) for name in ("one", "two")]
@@ -66,7 +66,7 @@ def test_a_comparison_names_the_expression_and_the_others_still_hold() -> None:
     assert fault.endswith("it takes too much time or memory; simplify it")
 
 
-def test_an_expression_that_was_too_expensive_is_not_tried_on_the_next_document() -> None:
+def test_too_expensive_expression_is_not_retried_on_next_document() -> None:
     hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
     removed = JqResults(too_expensive={})
     manifest = config_map("one", b="1", x=[0] * MANY)

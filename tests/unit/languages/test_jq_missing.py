@@ -1,4 +1,4 @@
-"""Where the real jq is not installed, an expression that needs it is told and does nothing."""
+"""Without the jq library, an expression that needs it is reported and removes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from argosy.languages import jq_worker
 
 
-def test_an_expression_that_needs_jq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expression_that_needs_jq_reports_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jq_worker, "jq", None)
     result = jq_worker.delete_paths({"document": {"a": [1, 2]}, "expressions": [".a[1:]"]})
     assert result["document"] == {"a": [1, 2]}

@@ -1,4 +1,4 @@
-"""What no template may do: put an address of data into an attribute, carry style or script, or trust a value."""
+"""Rules for templates: no URLs from data in attributes, no inline style or script, no trusted values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from argosy.web.page_templates import FEATURES_FOLDER, TEMPLATES_FOLDER
 from argosy.web.static_files import STATIC_FOLDER
 
-LINKS = "parts/link.html"  # the one place where an address of data becomes an attribute
-FIXED = re.compile(r"\{\{ static\(")  # files of argosy
-KNOWN = {("layout.html", "{{ url }}")}  # the layout's own list of places
+LINKS = "parts/link.html"  # the only template that puts a URL from data into an attribute
+FIXED = re.compile(r"\{\{ static\(")  # static files of argosy
+KNOWN = {("layout.html", "{{ url }}")}  # the layout's own navigation links
 RULES = {
     "an address from data": re.compile(r"""\b(?:href|src|action|formaction|poster)=["']?(?=[^"'>]*\{\{)([^"'>]*)"""),
     "a style of its own": re.compile(r"\sstyle\s*="),
@@ -42,7 +42,7 @@ TEMPLATE_FILES |= {f"{path.parents[1].name}/{path.name}": path for path in FEATU
 
 
 @pytest.mark.parametrize("name", sorted(TEMPLATE_FILES))
-def test_a_template_keeps_the_rules(name: str) -> None:
+def test_templates_follow_the_rules(name: str) -> None:
     assert broken(name, TEMPLATE_FILES[name].read_text()) == []
 
 
@@ -61,15 +61,15 @@ def test_a_template_keeps_the_rules(name: str) -> None:
         '<script src="https://cdn.example/x.js">',
     ],
 )
-def test_a_template_that_breaks_a_rule_is_noticed(text: str) -> None:
+def test_template_that_breaks_a_rule_is_detected(text: str) -> None:
     assert len(broken("page.html", text)) == 1
 
 
-def test_the_script_stays_small() -> None:
+def test_script_size_is_limited() -> None:
     assert (STATIC_FOLDER / "argosy.js").stat().st_size <= MOST_SCRIPT
 
 
-def test_style_and_script_ask_nobody_else() -> None:
+def test_static_files_load_nothing_external() -> None:
     for name in ("argosy.css", "argosy.js", "sprite.svg"):
         text = Path(STATIC_FOLDER / name).read_text().replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text and "@import" not in text and "eval(" not in text

@@ -1,4 +1,4 @@
-"""`argosy check`: its forms, its exit codes, and what is excused."""
+"""`argosy check`: output formats, exit codes, suppressions and baselines."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_finding_is_one_line_with_its_place_and_what_to_do(
+def test_text_output_shows_location_rule_summary_and_next_command(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check"]) == EXIT_NEGATIVE
@@ -62,11 +62,11 @@ def test_a_finding_is_one_line_with_its_place_and_what_to_do(
 
 
 @pytest.mark.parametrize(("least", "code"), [("error", EXIT_OK), ("warning", EXIT_NEGATIVE), ("info", EXIT_NEGATIVE)])
-def test_fail_on_says_what_is_bad_enough(repository: Path, least: str, code: int) -> None:
+def test_fail_on_sets_the_severity_that_fails(repository: Path, least: str, code: int) -> None:
     assert main(["check", "--fail-on", least]) == code
 
 
-def test_json_says_why_it_is_certain(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_location_certainty_and_fix(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "-o", "json"])
     answer = json.loads(capsys.readouterr().out)
     assert (answer["kind"], answer["applications"], answer["objects"]) == ("Check", 1, 1)
@@ -76,7 +76,7 @@ def test_json_says_why_it_is_certain(repository: Path, capsys: pytest.CaptureFix
     assert item["sure"] and item["fix"]
 
 
-def test_sarif_names_the_rule_and_the_line(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sarif_output_names_the_rule_and_the_line(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "-o", "sarif"])
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     (result,) = run["results"]
@@ -84,7 +84,7 @@ def test_sarif_names_the_rule_and_the_line(repository: Path, capsys: pytest.Capt
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 8
 
 
-def test_gitlab_github_and_junit_hold_the_same_finding(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gitlab_github_and_junit_outputs_hold_the_finding(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "-o", "gitlab"])
     (item,) = json.loads(capsys.readouterr().out)
     assert item["location"] == {"path": "manifests/job.yaml", "lines": {"begin": 8}}
@@ -95,7 +95,7 @@ def test_gitlab_github_and_junit_hold_the_same_finding(repository: Path, capsys:
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
 
 
-def test_an_annotation_with_a_reason_excuses(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suppress_annotation_with_a_reason_is_honored(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = repository / "manifests" / "job.yaml"
     job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135 it is kept for a day"))
     assert main(["check", "-o", "json"]) == EXIT_OK
@@ -104,14 +104,14 @@ def test_an_annotation_with_a_reason_excuses(repository: Path, capsys: pytest.Ca
     assert [finding["reason"] for finding in answer["excused"]] == ["it is kept for a day"]
 
 
-def test_an_annotation_without_a_reason_excuses_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suppress_annotation_without_a_reason_is_ignored(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = repository / "manifests" / "job.yaml"
     job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135"))
     assert main(["check"]) == EXIT_NEGATIVE
     assert "suppresses nothing" in capsys.readouterr().err
 
 
-def test_argosy_yaml_excuses_by_path(repository: Path) -> None:
+def test_argosy_yaml_suppresses_a_rule_by_path(repository: Path) -> None:
     (repository / "argosy.yaml").write_text(
         "apiVersion: argosy.dev/v1\nkind: Delivery\nrepository: {url: https://git.example.com/acme/fraud.git}\n"
         "environments:\n  dev: {application: other, path: manifests}\n"
@@ -120,9 +120,7 @@ def test_argosy_yaml_excuses_by_path(repository: Path) -> None:
     assert main(["check"]) == EXIT_OK
 
 
-def test_a_baseline_hides_what_was_there_and_shows_what_is_new(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_baseline_hides_known_findings_and_shows_new_ones(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--baseline", "known.yaml", "--write-baseline"]) == EXIT_OK
     job = repository / "manifests" / "job.yaml"
     job.write_text("# a line more\n" + JOB)
@@ -133,12 +131,12 @@ def test_a_baseline_hides_what_was_there_and_shows_what_is_new(
     assert capsys.readouterr().out.count("AGY135") == 1
 
 
-def test_a_baseline_that_is_not_there_is_told(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_baseline_is_an_error(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--baseline", "known.yaml"]) == EXIT_ERROR
     assert "baseline not found" in capsys.readouterr().err
 
 
-def test_what_is_in_another_repository_is_told_and_not_judged(
+def test_application_of_another_repository_is_reported_as_not_checked(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (repository / "manifests" / "job.yaml").unlink()
@@ -156,7 +154,7 @@ def test_what_is_in_another_repository_is_told_and_not_judged(
         ("acme/platform", EXIT_OK),
     ],
 )
-def test_a_missing_folder_is_only_held_against_this_repository_or_a_fork_of_it(
+def test_missing_folder_is_a_finding_only_in_this_repository_or_a_fork(
     repository: Path, remote: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subprocess.run(["git", "init", "-q", "."], check=True)
@@ -168,7 +166,7 @@ def test_a_missing_folder_is_only_held_against_this_repository_or_a_fork_of_it(
     assert ("AGY101" in capsys.readouterr().out) == (code == EXIT_NEGATIVE)
 
 
-def test_an_application_with_placeholders_is_told_and_not_judged(
+def test_application_with_placeholders_is_reported_as_not_checked(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = APPLICATION.replace("targetRevision: main", "targetRevision: '${BRANCH}'")
@@ -180,7 +178,7 @@ def test_an_application_with_placeholders_is_told_and_not_judged(
     assert "template.yaml" not in captured.out
 
 
-def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_describes_a_rule_and_rejects_an_unknown_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "AGY135"]) == EXIT_OK
     assert "Why it is sure:" in capsys.readouterr().out
     assert main(["explain", "AGY999"]) == EXIT_ERROR
@@ -200,7 +198,7 @@ SHIPPED = (
         for number, folder in enumerate(SHIPPED)
     ],
 )
-def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
+def test_shipped_folders_pass_the_check(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -208,17 +206,17 @@ def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
 
 
 @pytest.mark.tier("all")
-def test_the_checks_that_are_always_healthy_on_purpose_are_all_that_is_found_in_ours(
+def test_shipped_health_checks_have_only_always_healthy_warnings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A claim, and all kinds of the lenient profile: who chooses them wants a sync that never waits."""
+    """A claim, and all kinds of the lenient profile: users choose them for a sync that never waits."""
     monkeypatch.chdir(ROOT)
     main(["check", "deploy/health", "-o", "json"])
     findings = json.loads(capsys.readouterr().out)["items"]
     assert {(finding["rule"], finding["severity"]) for finding in findings} == {("AGY402", "warning")}
 
 
-def test_a_fresh_repository_has_nothing_that_is_worse_than_a_remark(
+def test_repository_created_by_init_passes_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

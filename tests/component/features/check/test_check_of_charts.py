@@ -1,4 +1,4 @@
-"""`argosy check CHART`: the folder of a Helm chart is rendered with its own values, and checked."""
+"""`argosy check CHART` renders the folder of a Helm chart with its own values and checks the result."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_chart_is_rendered_and_checked(chart: Path, capsys: pytest.CaptureFixt
     assert "0 Applications, 2 objects" in captured.err
 
 
-def test_the_values_of_the_chart_count(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_yaml_of_the_chart_is_used(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "values.yaml").write_text("hook: PreSync\n")
     assert main(["check", "charts/Fraud_Detection"]) == EXIT_NEGATIVE
     assert "AGY139 warning: Job/fraud-detection-wait runs in PreSync and waits for ConfigMap/settings" in (
@@ -65,7 +65,7 @@ def test_the_values_of_the_chart_count(chart: Path, capsys: pytest.CaptureFixtur
     )
 
 
-def test_the_current_folder_may_be_the_chart(
+def test_current_folder_is_checked_as_a_chart(
     chart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(chart)
@@ -81,14 +81,14 @@ def test_a_chart_that_does_not_render_is_a_finding(chart: Path, capsys: pytest.C
     assert "no Application here uses this chart" not in captured.err
 
 
-def test_a_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unused_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == EXIT_OK
     output = capsys.readouterr().err
     assert "no Application here uses this chart, so it was not rendered" in output
     assert "argosy check charts/Fraud_Detection" in output
 
 
-def test_a_library_chart_creates_nothing_and_that_is_said(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_library_chart_is_reported_to_create_no_objects(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "Chart.yaml").write_text(f"{CHART}type: library\n")
     assert main(["check", "charts/Fraud_Detection"]) == EXIT_OK
     assert "a library chart creates no objects" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A kubeconfig is found by its content, in every file that Git tracks."""
+"""Kubeconfigs are found by their content in all files that Git tracks."""
 
 from __future__ import annotations
 
@@ -50,30 +50,30 @@ def checked(*paths: str) -> CheckResult:
 
 
 @pytest.mark.parametrize("name", ["production", "access.txt", ".kube/config", "deploy/admin.conf"])
-def test_a_tracked_kubeconfig_is_found_whatever_its_name(repository: Path, name: str) -> None:
+def test_tracked_kubeconfig_is_found_under_any_name(repository: Path, name: str) -> None:
     (repository / name).parent.mkdir(exist_ok=True)
     (repository / name).write_text(KUBECONFIG)
-    assert places(checked()) == []  # Git does not have it yet
+    assert places(checked()) == []  # not tracked yet
     git(repository, "add", name)
     assert places(checked()) == [(name, 9)]
 
 
-def test_a_kubeconfig_that_git_ignores_is_not_in_git(repository: Path) -> None:
+def test_ignored_kubeconfig_is_not_reported(repository: Path) -> None:
     (repository / "ignored").write_text(KUBECONFIG)
     git(repository, "add", "-A")
     assert places(checked()) == []
 
 
-def test_only_what_is_below_the_path_is_searched(repository: Path) -> None:
+def test_only_files_below_the_given_paths_are_searched(repository: Path) -> None:
     for name in ("one", "two"):
         (repository / name).mkdir()
         (repository / name / "access").write_text(KUBECONFIG)
     git(repository, "add", "-A")
     assert places(checked("one")) == [("one/access", 9)]
-    assert places(checked("one", "two/access")) == [("one/access", 9)]  # AGY603 has a file that is named itself
+    assert places(checked("one", "two/access")) == [("one/access", 9)]  # AGY603 reports a file that is given as a path
 
 
-def test_a_link_a_large_file_and_a_binary_file_are_passed_over(repository: Path) -> None:
+def test_links_large_files_and_binary_files_are_skipped(repository: Path) -> None:
     (repository / "link").symlink_to("elsewhere")
     (repository / "large").write_text(KUBECONFIG + "#" * (1 << 20))
     (repository / "binary").write_bytes(b"\0" + KUBECONFIG.encode())
@@ -81,13 +81,13 @@ def test_a_link_a_large_file_and_a_binary_file_are_passed_over(repository: Path)
     assert places(checked()) == []
 
 
-def test_a_yaml_file_that_leaves_out_its_kind_is_found(repository: Path) -> None:
+def test_yaml_kubeconfig_without_kind_is_found(repository: Path) -> None:
     (repository / "access.yaml").write_text(KUBECONFIG.partition("kind: Config\n")[2])
     git(repository, "add", "-A")
     assert places(checked()) == [("access.yaml", 7)]
 
 
-def test_a_yaml_file_with_its_kind_is_told_of_once(repository: Path) -> None:
+def test_yaml_kubeconfig_with_kind_is_reported_once(repository: Path) -> None:
     (repository / "access.yaml").write_text(KUBECONFIG)
     git(repository, "add", "-A")
     result = checked()
@@ -95,15 +95,13 @@ def test_a_yaml_file_with_its_kind_is_told_of_once(repository: Path) -> None:
     assert [finding.location for finding in result.findings if finding.rule.id == "AGY603"] == [("access.yaml", 9)]
 
 
-def test_what_sops_encrypted_is_no_credential(repository: Path) -> None:
+def test_sops_encrypted_kubeconfig_is_not_reported(repository: Path) -> None:
     (repository / "access").write_text(KUBECONFIG.replace("Y29ycmVjdC1ob3JzZQ==", "ENC[AES256_GCM,data:x]"))
     git(repository, "add", "-A")
     assert places(checked()) == []
 
 
-def test_each_repository_is_listed_once_however_many_paths_are_typed(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repository_is_listed_once_for_several_paths(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listings: list[LocalRepository] = []
     list_tracked = LocalRepository.list_tracked_files
 
@@ -121,7 +119,7 @@ def test_each_repository_is_listed_once_however_many_paths_are_typed(
 
 
 @pytest.mark.parametrize(("name", "rule"), [("access", "AGY604"), ("access.yaml", "AGY603")])
-def test_both_rules_use_the_same_words_and_mention_git_only_for_a_tracked_file(
+def test_both_rules_share_a_message_and_mention_git_only_for_tracked_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rule: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

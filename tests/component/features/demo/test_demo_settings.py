@@ -1,4 +1,4 @@
-"""A demo that starts again keeps what users wrote into its settings."""
+"""A restarted demo keeps the settings that users changed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def arranger(cluster: EmbeddedCluster, repository: BareRepository) -> InitialSta
 
 
 @pytest.mark.anyio
-async def test_what_users_wrote_stays_after_a_restart(cluster: EmbeddedCluster, repository: BareRepository) -> None:
+async def test_user_settings_are_kept_after_a_restart(cluster: EmbeddedCluster, repository: BareRepository) -> None:
     await arranger(cluster, repository).create_objects()
     first = (await data(cluster))["source.mirrors"]
     assert first == f"{DEFAULT_REPO_URL} file://{repository.folder}\n"
@@ -60,7 +60,7 @@ async def test_what_users_wrote_stays_after_a_restart(cluster: EmbeddedCluster, 
 
 
 @pytest.mark.anyio
-async def test_mirrors_that_users_wrote_instead_stay_beside_that_of_the_demo(
+async def test_user_mirrors_are_kept_and_the_demo_mirror_is_added_again(
     cluster: EmbeddedCluster, repository: BareRepository
 ) -> None:
     await arranger(cluster, repository).create_objects()
@@ -73,9 +73,7 @@ async def test_mirrors_that_users_wrote_instead_stay_beside_that_of_the_demo(
 
 
 @pytest.mark.anyio
-async def test_a_mirror_of_users_for_the_address_of_the_demo_stays(
-    cluster: EmbeddedCluster, repository: BareRepository
-) -> None:
+async def test_user_mirror_for_the_demo_url_is_kept(cluster: EmbeddedCluster, repository: BareRepository) -> None:
     user_mirrors = f"{DEFAULT_REPO_URL} https://git.acme.example/llmops\n"
     await arranger(cluster, repository).create_objects()
     await cluster.patch(SETTINGS, {"data": {"source.mirrors": user_mirrors}}, manager="kubectl-edit")
@@ -84,7 +82,7 @@ async def test_a_mirror_of_users_for_the_address_of_the_demo_stays(
 
 
 @pytest.mark.anyio
-async def test_a_demo_whose_folder_was_moved_or_copied_reads_its_own_repository(
+async def test_copied_demo_reads_its_own_repository(
     cluster: EmbeddedCluster, repository: BareRepository, tmp_path: Path
 ) -> None:
     await arranger(cluster, repository).create_objects()
@@ -95,7 +93,7 @@ async def test_a_demo_whose_folder_was_moved_or_copied_reads_its_own_repository(
 
 
 @pytest.mark.anyio
-async def test_the_demo_of_stages_keeps_them_too(cluster: EmbeddedCluster, repository: BareRepository) -> None:
+async def test_stages_demo_keeps_user_mirrors(cluster: EmbeddedCluster, repository: BareRepository) -> None:
     metadata = {"name": SETTINGS.name, "namespace": NAMESPACE}
     user_settings = {"source.mirrors": OF_USER}
     await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": user_settings})

@@ -1,4 +1,4 @@
-"""Which Argo CD and which example a demo has, where its folder has one already."""
+"""Argo CD variant and example of a demo, also for a folder that already has them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RAN = RunningInstance(pid=0, api="https://127.0.0.1:1", kubeconfig="k", data_dir
 
 
 @pytest.mark.parametrize(("had", "argocd"), [("argocd_operator", "plain"), ("argocd_operator=plain", "")])
-def test_a_folder_does_not_get_a_second_argo_cd(tmp_path: Path, had: str, argocd: str) -> None:
+def test_existing_folder_rejects_another_argocd_variant(tmp_path: Path, had: str, argocd: str) -> None:
     addons = f"{had},simulators"
     DataFolder(tmp_path).write_run(replace(RAN, addons=addons))
     with pytest.raises(UserError, match=f"this folder has {gitops_product_name(addons)}; omit --argocd"):
         run_demo(DemoOptions(data_dir=tmp_path, argocd=argocd), ready=lambda _: None, report=lambda _: None)
 
 
-def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path) -> None:
+def test_existing_folder_keeps_its_example_and_rejects_another(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     assert choose_example(folder, None) is LLMOPS and choose_example(folder, "stages") is STAGES
     create_stages_repository(tmp_path / "repositories" / STAGES.repository)
@@ -43,7 +43,7 @@ def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path
     ("options", "message"),
     [({"argocd": "plain"}, "omit --argocd"), ({"has_engine": False}, "omit --no-engine")],
 )
-def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: dict[str, object], message: str) -> None:
+def test_stages_example_requires_operator_and_engine(tmp_path: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         run_demo(
             DemoOptions(data_dir=tmp_path, example="stages", **options), ready=lambda _: None, report=lambda _: None
@@ -51,7 +51,7 @@ def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: di
     assert list(tmp_path.iterdir()) == []
 
 
-def test_branches_of_the_stages_are_whole_at_first_and_then_go_on(tmp_path: Path) -> None:
+def test_later_commits_change_the_branches_of_the_stages_example(tmp_path: Path) -> None:
     repository = create_stages_repository(tmp_path / "stages.git")
     path = "gitops/stage01/model-serving/pvc-mistral-24b.yaml"
     labels = "gitops/stage02/model-alignment/kustomization.yaml"

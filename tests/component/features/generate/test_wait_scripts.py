@@ -1,5 +1,5 @@
 """The shell scripts of generated Jobs, run by real shells. Time and cluster are stubs: `sleep` moves the clock that
-`date` reads, and `oc` or `kubectl` answer what a timeline says for that moment."""
+`date` reads, and `oc` and `kubectl` answer from a timeline."""
 
 from __future__ import annotations
 
@@ -94,26 +94,26 @@ def notebook_wait(**changes: object) -> NotebookWait:
 # -- images --------------------------------------------------------------------------------------------------------
 
 
-def test_a_tag_that_is_there_ends_the_wait_at_once(run: Run) -> None:
+def test_existing_tag_ends_the_wait_at_once(run: Run) -> None:
     ended = run(image_wait(), imagestreamtag="0|0|imagestreamtag/trainer:latest\\n")
     assert (ended.code, ended.seconds, len(ended.calls)) == (0, 0, 1)
     assert "get imagestreamtag trainer:latest -n ml" in ended.calls[0]
 
 
-def test_the_wait_ends_well_when_the_tag_appears(run: Run) -> None:
+def test_wait_succeeds_when_the_tag_appears(run: Run) -> None:
     ended = run(image_wait(), imagestreamtag="90|0|trainer:latest\\n", builds="0|0|build trainer-1 Running\\n")
     assert (ended.code, ended.seconds) == (0, 90)
     assert [call.split()[0] for call in ended.calls if "imagestreamtag" in call] == ["0", "30", "60", "90"]
 
 
-def test_the_wait_for_an_image_fails_when_time_is_up(run: Run) -> None:
+def test_image_wait_fails_after_the_timeout(run: Run) -> None:
     ended = run(image_wait(timeout=100), imagestreamtag="9999|0|", builds="0|0|build trainer-1 Running\\n")
     assert (ended.code, ended.seconds) == (1, 100)
     assert "100 s" in ended.output
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Error", "Cancelled"])
-def test_a_build_that_failed_fails_the_wait_at_once(run: Run, phase: str) -> None:
+def test_failed_build_fails_the_wait_at_once(run: Run, phase: str) -> None:
     ended = run(
         image_wait(),
         imagestreamtag="9999|0|",
@@ -128,26 +128,26 @@ def test_only_the_newest_build_counts(run: Run) -> None:
     assert run(image_wait(), imagestreamtag="60|0|trainer:latest", builds=builds).code == 0
 
 
-def test_a_complete_build_makes_it_look_again_after_five_seconds(run: Run) -> None:
+def test_complete_build_rechecks_the_tag_after_five_seconds(run: Run) -> None:
     ended = run(image_wait(), imagestreamtag="5|0|trainer:latest", builds="0|0|build trainer-1 Complete\\n")
     assert (ended.code, ended.seconds) == (0, 5)
 
 
-def test_a_missing_build_is_started_once_and_only_if_asked_for(run: Run) -> None:
+def test_missing_build_is_started_once_if_starts_build_is_set(run: Run) -> None:
     timelines = {"imagestreamtag": "300|0|trainer:latest", "builds": "0|0|", "start_build": "0|0|build started"}
     assert not any("start-build" in call for call in run(image_wait(), **timelines).calls)
     started = [call for call in run(image_wait(starts_build=True), **timelines).calls if "start-build" in call]
     assert [call.split()[1:] for call in started] == [["start-build", "trainer", "-n", "ml"]]
 
 
-def test_a_waiter_that_may_not_read_tags_does_not_wait_for_an_hour(run: Run) -> None:
+def test_image_wait_fails_early_if_reading_tags_is_forbidden(run: Run) -> None:
     ended = run(image_wait(), imagestreamtag=f"0|{FORBIDDEN}", builds="0|0|")
     assert ended.code == 1
     assert ended.seconds < 600
     assert "imagestreamtags" in ended.output
 
 
-def test_the_chart_runs_the_same_script() -> None:
+def test_helm_chart_contains_the_same_script() -> None:
     inside = re.fullmatch(r"\{\{- define .*? -\}\}\n(.*)\{\{- end \}\}\n?", CHART_SCRIPT.read_text(), re.DOTALL)
     assert inside
     assert inside[1] == image_wait().build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"][0]
@@ -158,7 +158,7 @@ def test_the_chart_runs_the_same_script() -> None:
 JOBS = "notebookvalidationjobs.mlops.mlops.dev"
 
 
-def test_a_notebook_that_succeeded_lets_the_sync_go_on(run: Run) -> None:
+def test_notebook_wait_succeeds_when_the_notebook_succeeds(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: "0|0|1//ValidationRunning\n30|0|1//Succeeded"})
     assert (ended.code, ended.seconds) == (0, 30)
     assert ended.output.splitlines() == [
@@ -168,28 +168,28 @@ def test_a_notebook_that_succeeded_lets_the_sync_go_on(run: Run) -> None:
     ]
 
 
-def test_a_notebook_that_failed_fails_the_sync(run: Run) -> None:
+def test_notebook_wait_fails_when_the_notebook_fails(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: "0|0|1//\n10|0|1//Failed"})
     assert (ended.code, ended.seconds) == (1, 10)
     assert ended.output.splitlines()[-1] == "Notebook validation failed!"
 
 
-def test_a_notebook_that_is_made_later_is_waited_for(run: Run) -> None:
+def test_notebook_wait_waits_for_a_job_created_later(run: Run) -> None:
     assert run(notebook_wait(), **{JOBS: "40|0|1//Succeeded"}).seconds == 40
 
 
-def test_the_wait_for_a_notebook_fails_when_time_is_up(run: Run) -> None:
+def test_notebook_wait_fails_after_the_timeout(run: Run) -> None:
     ended = run(notebook_wait(timeout=25), **{JOBS: "0|0|1//Running"})
     assert (ended.code, ended.seconds) == (2, 25)
     assert "did not end within 25 s: its phase is Running" in ended.output
 
 
-def test_the_end_of_an_earlier_run_is_not_taken_for_this_one(run: Run) -> None:
+def test_notebook_wait_ignores_the_result_of_an_earlier_generation(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: "0|0|2/1/Succeeded\n20|0|2/2/Succeeded"})
     assert (ended.code, ended.seconds) == (0, 20)
 
 
-def test_a_waiter_that_may_not_read_notebooks_does_not_wait_for_an_hour(run: Run) -> None:
+def test_notebook_wait_fails_early_if_reading_jobs_is_forbidden(run: Run) -> None:
     ended = run(notebook_wait(), **{JOBS: f"0|{FORBIDDEN}"})
     assert (ended.code, ended.seconds) == (1, 20)
     assert "may not get notebookvalidationjobs in ml" in ended.output

@@ -1,4 +1,4 @@
-"""What a new repository holds, for any name and address."""
+"""Files of a repository that `argosy init` creates, for any name and URL."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def documents(repository: NewRepository, path: str) -> Any:
     return yaml.safe_load(texts(repository)[path])
 
 
-def test_the_templates_are_the_files_of_the_tree() -> None:
+def test_templates_match_the_llmops_tree() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools/copy_templates.py", "--check"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_new_repository_holds_the_parts_that_it_promises() -> None:
+def test_new_repository_has_the_expected_files() -> None:
     paths = texts(FRAUD).keys()
     for expected_path in (
         *(f"argocd-apps/{environment}-application.yaml" for environment in ("dev", "staging", "production")),
@@ -62,7 +62,7 @@ def test_a_new_repository_holds_the_parts_that_it_promises() -> None:
         assert expected_path in paths
 
 
-def test_name_and_address_are_everywhere_and_nothing_of_ours_is_left() -> None:
+def test_name_and_url_replace_all_template_values() -> None:
     for path, text in texts(FRAUD).items():
         assert not re.search(r"llmops|__[A-Z_]+__|llmops-demo|step-by-step", text), path
     for environment, namespace in (("dev", "dev"), ("staging", "staging"), ("production", "prod")):
@@ -73,7 +73,7 @@ def test_name_and_address_are_everywhere_and_nothing_of_ours_is_left() -> None:
         assert application["spec"]["destination"]["namespace"] == f"fraud-{namespace}"
 
 
-def test_the_delivery_names_the_applications_as_they_are() -> None:
+def test_argosy_yaml_matches_the_applications() -> None:
     delivery = documents(FRAUD, "argosy.yaml")
     assert (delivery["apiVersion"], delivery["kind"]) == ("argosy.dev/v1", "Delivery")
     assert delivery["repository"] == {"url": FRAUD.url, "ref": "main"}
@@ -87,19 +87,19 @@ def test_the_delivery_names_the_applications_as_they_are() -> None:
         assert delivery["argocd"]["namespace"] == application["metadata"]["namespace"]
 
 
-def test_the_delivery_is_one_that_setup_reads() -> None:
+def test_argosy_yaml_is_a_valid_delivery_file() -> None:
     for repository in (FRAUD, NewRepository()):
         delivery = read_delivery_file(texts(repository)["argosy.yaml"])
         assert delivery.product == repository.name
         assert [environment.after for environment in delivery.environments] == ["", "dev", "staging"]
 
 
-def test_the_workflow_is_the_one_of_the_tree_with_other_paths() -> None:
+def test_workflow_matches_the_llmops_tree_except_for_paths() -> None:
     text = (TREE / "pipelines/github/validate.yaml").read_text().replace("llmops-via-argocd/", "")
     assert documents(NewRepository(), ".github/workflows/validate.yaml") == yaml.safe_load(text)
 
 
-def test_links_between_the_files_lead_somewhere() -> None:
+def test_markdown_links_point_to_existing_files() -> None:
     files = texts(FRAUD)
     folders = {str(parent) for path in files for parent in Path(path).parents}
     for path, text in files.items():
@@ -117,13 +117,13 @@ def run_notebook(folder: Path) -> str:
     return (folder / "model.json").read_text()
 
 
-def test_the_notebook_trains_the_same_model_every_time(tmp_path: Path) -> None:
+def test_notebook_training_is_deterministic(tmp_path: Path) -> None:
     first, second = run_notebook(tmp_path / "first"), run_notebook(tmp_path / "second")
     assert first == second
     assert json.loads(first)["accuracy"] >= 0.9
 
 
-def test_the_notebook_is_a_notebook_without_outputs() -> None:
+def test_notebook_has_unique_cell_ids_and_no_outputs() -> None:
     notebook = json.loads(texts(FRAUD)["notebooks/train.ipynb"])
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     identities = [cell["id"] for cell in notebook["cells"]]
@@ -131,7 +131,7 @@ def test_the_notebook_is_a_notebook_without_outputs() -> None:
     assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
 
 
-def test_the_job_runs_the_notebook_that_is_there() -> None:
+def test_train_job_references_an_existing_notebook() -> None:
     job = documents(FRAUD, "notebooks/train-job.yaml")
     assert job["spec"]["notebook"]["path"] in texts(FRAUD)
     assert job["spec"]["notebook"]["git"] == {"url": FRAUD.url, "ref": "main"}
@@ -147,24 +147,24 @@ def test_the_job_runs_the_notebook_that_is_there() -> None:
         ("fraud", "https://me:secret@github.com/acme/fraud.git", "would be committed"),
     ],
 )
-def test_a_name_or_address_that_cannot_work_is_refused(name: str, url: str, said: str) -> None:
+def test_invalid_name_or_url_is_rejected(name: str, url: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         NewRepository(name, url).validate()
 
 
 @pytest.mark.parametrize("url", ["git@github.com:acme/fraud.git", "ssh://git@host:2222/x.git", "file:///srv/x.git"])
-def test_addresses_that_git_knows_are_taken(url: str) -> None:
+def test_ssh_and_file_urls_are_accepted(url: str) -> None:
     NewRepository("fraud", url).validate()
     assert documents(NewRepository("fraud", url), "argosy.yaml")["repository"]["url"] == url
 
 
-def test_every_script_that_the_readme_names_is_a_program_of_the_repository() -> None:
+def test_scripts_named_in_the_readme_are_executable_files() -> None:
     programs = {file.path for file in FRAUD.build_files() if file.is_executable}
     named = set(re.findall(r"\./([\w./-]+\.sh)", texts(FRAUD)["README.md"]))
     assert {path.partition("/")[0] for path in named} == {"argocd-custom-healthcheck", "pipelines", "setup_scripts"}
     assert named <= programs
 
 
-def test_every_script_of_the_tree_is_handed_out_but_those_of_tekton() -> None:
+def test_all_scripts_of_the_tree_except_tekton_are_included() -> None:
     tree = {path.relative_to(TREE).as_posix() for path in TREE.rglob("*.sh")}
     assert {path for path in tree if not path.startswith("pipelines/tekton/")} <= texts(FRAUD).keys()

@@ -1,4 +1,4 @@
-"""A new repository passes its own product's checks without a remark."""
+"""A repository that `argosy init` creates passes `argosy check` without findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.main import main
 
 
 @pytest.mark.parametrize("repository", [NewRepository("fraud", "https://github.com/acme/fraud.git"), NewRepository()])
-def test_a_fresh_repository_has_no_finding(
+def test_new_repository_has_no_findings(
     repository: NewRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for file in repository.build_files():

@@ -1,4 +1,4 @@
-"""A repository is made whole or not at all, also where the disk refuses in the middle."""
+"""A repository is created completely or not at all, also if the disk is full halfway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("refused", ["a.yaml", "b", "d.yaml", ".git"])
-def test_a_folder_that_was_there_is_empty_again_where_one_file_cannot_be_moved(
+def test_existing_folder_is_empty_again_after_a_failed_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     rename = Path.rename

@@ -1,4 +1,4 @@
-"""The file trees that argosy makes from its templates: they are complete, and no page of one names a missing file."""
+"""File trees that argosy creates from its templates: they are complete, and no page names a missing file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def anchors(text: str) -> set[str]:
 
 
 def find_dead_links(tree: list[RepositoryFile]) -> list[str]:
-    """Relative links of Markdown pages, and pages that any other text names, that the tree does not hold."""
+    """List relative links in Markdown pages, and page names in other files, that the tree does not contain."""
     texts = {file.path: file.content.decode() for file in tree}
     existing_paths = {*texts, *(parent.as_posix() for path in texts for parent in PurePosixPath(path).parents)}
     dead = []
@@ -53,11 +53,11 @@ def find_dead_links(tree: list[RepositoryFile]) -> list[str]:
 
 
 @pytest.mark.parametrize("tree", MADE_TREES)
-def test_every_link_of_a_made_tree_leads_to_a_file_of_it(tree: str) -> None:
+def test_template_tree_has_no_dead_links(tree: str) -> None:
     assert find_dead_links(MADE_TREES[tree]) == []
 
 
-def test_the_search_for_dead_links_finds_a_file_an_anchor_and_a_page_that_are_missing() -> None:
+def test_find_dead_links_reports_missing_files_anchors_and_pages() -> None:
     page = RepositoryFile(
         "a/page.md", b"[x](gone.md) [y](#gone) [z](other.md#gone) [ok](other.md#there) [web](https://x.example/y)"
     )
@@ -70,7 +70,7 @@ def test_the_search_for_dead_links_finds_a_file_an_anchor_and_a_page_that_are_mi
     ]
 
 
-def test_the_demo_repository_holds_every_file_of_the_folder() -> None:
+def test_demo_repository_has_every_file_of_the_llmops_tree() -> None:
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in TREE.rglob("*") if path.is_file()}
     files = {path: content for path, content in files.items() if not re.search(r"_cache|__pycache__", path)}
     assert {file.path: file.content for file in list_delivery_files()} == files
@@ -94,7 +94,7 @@ def read_drawing(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("tree", "folder"), [("init", ""), ("demo", "llmops-via-argocd/")])
-def test_the_implementation_summary_draws_every_file_of_its_tree(tree: str, folder: str) -> None:
+def test_implementation_summary_draws_every_file_of_its_tree(tree: str, folder: str) -> None:
     files = {file.path.removeprefix(folder): file.content.decode() for file in MADE_TREES[tree]}
     drawn = read_drawing(files["IMPLEMENTATION-SUMMARY.md"])
     folders = tuple(path for path in drawn if path.endswith("/"))

@@ -1,4 +1,4 @@
-"""`argosy kubectl` and `argosy oc` choose their cluster as every other command does, and pass the choice to kubectl."""
+"""`argosy kubectl` and `argosy oc` choose the cluster like all other commands, and pass the choice to kubectl."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.deadlines import HANG_SECONDS
 from support.forked_commands import run
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
-PROGRAM = '#!/bin/sh\necho "${KUBECONFIG-none}" "$@"\n'  # stands for the real kubectl: prints what it was told
+PROGRAM = '#!/bin/sh\necho "${KUBECONFIG-none}" "$@"\n'  # stub of kubectl: prints KUBECONFIG and its arguments
 
 
 @pytest.fixture
@@ -53,24 +53,24 @@ def kubeconfig(file: Path, *names: str) -> Path:
 
 
 def chosen(said: Finished) -> tuple[str, str, str]:
-    """The context that kubectl finds to be current, the user's kubeconfig and the words that kubectl was given."""
+    """The current context as kubectl sees it, the user's kubeconfig, and the arguments of kubectl."""
     paths, _, words = said.out.rstrip("\n").partition(" ")
     first, _, rest = paths.partition(os.pathsep)
     current = read_yaml(Path(first).read_bytes(), where=first)
     return current["current-context"], rest, words
 
 
-def test_the_running_sandbox_is_meant_unless_something_says_otherwise(environment: dict[str, str]) -> None:
+def test_running_sandbox_is_the_default_unless_a_flag_selects_a_cluster(environment: dict[str, str]) -> None:
     with running_sandbox():
         assert typed("kubectl get pods", environment).out == "/sandbox/kubeconfig get pods\n"
         for flag in ("--context prod", "--context=prod", "--kubeconfig x", "--server=https://x", "-s https://x"):
             assert typed(f"kubectl {flag} get pods", environment).out == f"none {flag} get pods\n"
-        result = typed("kubectl exec web -- sh --context x", environment)  # for the program in the Pod
+        result = typed("kubectl exec web -- sh --context x", environment)  # --context is for the program in the Pod
         assert result.out == "/sandbox/kubeconfig exec web -- sh --context x\n"
     assert typed("kubectl get pods", environment).out == "none get pods\n"
 
 
-def test_argosy_context_goes_before_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
+def test_argosy_context_overrides_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
     kubeconfig_path = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
     environment |= {"KUBECONFIG": kubeconfig_path, "ARGOSY_CONTEXT": "prod"}
     with running_sandbox():
@@ -81,12 +81,12 @@ def test_argosy_context_goes_before_a_running_sandbox(environment: dict[str, str
         assert result.out == f"{kubeconfig_path} config set-context prod --namespace models\n"
 
 
-def test_argosy_context_is_looked_up_in_the_usual_kubeconfig(environment: dict[str, str], tmp_path: Path) -> None:
+def test_argosy_context_is_resolved_in_the_default_kubeconfig(environment: dict[str, str], tmp_path: Path) -> None:
     usual = str(kubeconfig(tmp_path / ".kube" / "config", "dev", "prod"))
     assert chosen(typed("kubectl get pods", environment, ARGOSY_CONTEXT="prod")) == ("prod", usual, "get pods")
 
 
-def test_a_sandbox_in_a_shared_kubeconfig_is_named_by_its_context(environment: dict[str, str], tmp_path: Path) -> None:
+def test_sandbox_in_a_shared_kubeconfig_is_selected_by_context(environment: dict[str, str], tmp_path: Path) -> None:
     """Another context may be current in that file."""
     shared = str(kubeconfig(tmp_path / "shared", "prod", "argosy-sandbox"))
     with running_sandbox(shared, "argosy-sandbox"):
@@ -95,9 +95,7 @@ def test_a_sandbox_in_a_shared_kubeconfig_is_named_by_its_context(environment: d
         assert result.out == f"{shared} config set-context argosy-sandbox --namespace models\n"
 
 
-def test_a_context_that_does_not_exist_is_an_error_and_written_nowhere(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_unknown_context_is_an_error(environment: dict[str, str], tmp_path: Path) -> None:
     kubeconfig_path = kubeconfig(tmp_path / "mine", "dev", "prod")
     for line in ("oc project models", "kubectl get pods"):
         result = typed(line, environment, KUBECONFIG=str(kubeconfig_path), ARGOSY_CONTEXT="nope")
@@ -111,22 +109,20 @@ def test_a_context_that_does_not_exist_is_an_error_and_written_nowhere(
         assert (result.code, result.out) == (1, "") and 'context "argosy-sandbox" does not exist' in result.err
 
 
-def test_oc_project_needs_a_current_context_that_exists(environment: dict[str, str], tmp_path: Path) -> None:
+def test_oc_project_requires_an_existing_current_context(environment: dict[str, str], tmp_path: Path) -> None:
     kubeconfig_path = kubeconfig(tmp_path / "mine", "dev")
     kubeconfig_path.write_text(kubeconfig_path.read_text().replace("current-context: dev", "current-context: nope"))
     result = typed("oc project models", environment, KUBECONFIG=str(kubeconfig_path))
     assert (result.code, result.out) == (1, "") and 'context "nope" does not exist; choose one of: dev' in result.err
 
 
-def test_what_asks_no_cluster_is_called_though_argosy_context_names_none(environment: dict[str, str]) -> None:
+def test_local_commands_run_with_an_unknown_argosy_context(environment: dict[str, str]) -> None:
     assert typed("kubectl config view", environment, ARGOSY_CONTEXT="nope").out == "none config view\n"
     assert typed("kubectl version --client", environment, ARGOSY_CONTEXT="nope").out.endswith(" version --client\n")
 
 
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl beside this Python (make install)")
-def test_a_plug_in_of_two_words_gets_its_words_and_the_chosen_context(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_two_word_plugin_gets_its_arguments_and_the_chosen_context(environment: dict[str, str], tmp_path: Path) -> None:
     """The real kubectl finds a plug-in by the words before the first flag."""
     kubeconfig_path = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
     plug_in = tmp_path / "kubectl-argo-rollouts"
@@ -143,7 +139,7 @@ def test_a_plug_in_of_two_words_gets_its_words_and_the_chosen_context(
 
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl beside this Python (make install)")
 @pytest.mark.parametrize("line", ["get pods", "exec web -- sh --context dev", "run web --image=x -- y", "logs web"])
-def test_the_real_kubectl_goes_to_the_chosen_context(environment: dict[str, str], tmp_path: Path, line: str) -> None:
+def test_real_kubectl_connects_to_the_chosen_context(environment: dict[str, str], tmp_path: Path, line: str) -> None:
     kubeconfig_path = kubeconfig(tmp_path / "mine", "dev", "prod")
     kubeconfig_path.write_text(
         kubeconfig_path.read_text().replace("https://prod.example.com", "http://127.0.0.1:1")
@@ -153,14 +149,14 @@ def test_the_real_kubectl_goes_to_the_chosen_context(environment: dict[str, str]
     assert result.code == 1 and "The connection to the server 127.0.0.1:1 was refused" in result.err
 
 
-def test_kubeconfig_goes_before_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
+def test_kubeconfig_variable_overrides_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
     kubeconfig_path = str(kubeconfig(tmp_path / "mine", "mine"))
     with running_sandbox():
         assert typed("kubectl get pods", environment, KUBECONFIG=kubeconfig_path).out == f"{kubeconfig_path} get pods\n"
 
 
 @pytest.mark.parametrize("program", ["real", "none"])
-def test_a_kubeconfig_that_does_not_exist_is_an_error(environment: dict[str, str], program: str) -> None:
+def test_missing_kubeconfig_is_an_error(environment: dict[str, str], program: str) -> None:
     more = {"KUBECONFIG": "/nonexistent"} | ({"ARGOSY_KUBECTL": "none"} if program == "none" else {})
     with running_sandbox():
         for line in ("kubectl get pods", "oc delete pod web"):
@@ -169,19 +165,19 @@ def test_a_kubeconfig_that_does_not_exist_is_an_error(environment: dict[str, str
             assert "no kubeconfig at /nonexistent, which KUBECONFIG names" in result.err
 
 
-def test_what_asks_no_cluster_needs_no_kubeconfig(environment: dict[str, str]) -> None:
+def test_local_commands_need_no_kubeconfig(environment: dict[str, str]) -> None:
     for words in ("config view", "version --client", "create ns a --dry-run=client", "get --help"):
         result = typed(f"kubectl {words}", environment, KUBECONFIG="/nonexistent")
         assert result.out == f"/nonexistent {words}\n"
 
 
-def test_the_small_kubectl_goes_by_argosy_context(environment: dict[str, str], tmp_path: Path) -> None:
+def test_builtin_kubectl_uses_argosy_context(environment: dict[str, str], tmp_path: Path) -> None:
     more = {"KUBECONFIG": str(kubeconfig(tmp_path / "mine", "mine")), "ARGOSY_CONTEXT": "gone"}
     result = typed("kubectl get pods", environment, ARGOSY_KUBECTL="none", **more)
     assert result.code == 1 and "context \"gone\" does not exist (ARGOSY_CONTEXT is set to 'gone')" in result.err
 
 
-def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
+def test_builtin_kubectl_ignores_argosy_context_if_kubeconfig_flag_is_set(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     kubeconfig_path = kubeconfig(tmp_path / "mine", "mine")
@@ -192,8 +188,8 @@ def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
 
 
 @pytest.mark.parametrize("flag", [["--context", ""], ["--kubeconfig="], ["--context="], ["--kubeconfig", ""]], ids=str)
-def test_an_empty_flag_leads_to_no_other_cluster_than_none(environment: dict[str, str], flag: list[str]) -> None:
-    """kubectl takes it as none: then the running sandbox is meant, not ~/.kube/config."""
+def test_empty_context_or_kubeconfig_flag_selects_running_sandbox(environment: dict[str, str], flag: list[str]) -> None:
+    """kubectl treats an empty flag as unset: the running sandbox is used, not ~/.kube/config."""
     with running_sandbox():
         finished = run(["kubectl", "get", "pods", *flag], env=environment, input="", timeout=HANG_SECONDS)
     assert Finished(*finished, 0.0).out.split()[0] == "/sandbox/kubeconfig"

@@ -1,4 +1,4 @@
-"""The page of a notebook's run where this machine did not run it: its sources come from Git."""
+"""The page of a notebook run of another machine: its cell sources come from Git."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CELLS = [
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may need longer than a page waits."""
+    """Raise the page timeout, because a busy machine may need longer."""
     monkeypatch.setattr(cell_sources_from_git, "PAGE_WAIT_SECONDS", HANG_SECONDS)
 
 
@@ -79,7 +79,7 @@ async def render_run_page(site: Site, manifest: Manifest, **values: str) -> tupl
     )
 
 
-async def test_sources_are_those_of_the_commit_that_was_run(tmp_path: Path, repository: Repository) -> None:
+async def test_sources_come_from_the_commit_of_the_run(tmp_path: Path, repository: Repository) -> None:
     manifest = job(repository)
     repository.push({"train.ipynb": json.dumps({"cells": [], "nbformat": 4, "metadata": {}})}, "Another notebook")
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
@@ -88,14 +88,12 @@ async def test_sources_are_those_of_the_commit_that_was_run(tmp_path: Path, repo
         (0, "markdown", "waiting"), (1, "code", "ok"), (2, "code", "ok"),
     ]  # fmt: skip
     assert "print(rows)" in html and "# Frauds" in html
-    assert "&lt;b&gt;7&lt;/b&gt;" in html  # what the run printed, as the job's status has it
-    assert "an output of the author" not in html  # saved with the notebook; this run did not print it
+    assert "&lt;b&gt;7&lt;/b&gt;" in html  # output of the run, from the status of the job
+    assert "an output of the author" not in html  # saved with the notebook, not printed by this run
     assert "said nothing" not in html and "No output" not in html
 
 
-async def test_an_earlier_run_shows_sources_and_does_not_call_its_cells_skipped(
-    tmp_path: Path, repository: Repository
-) -> None:
+async def test_earlier_run_shows_sources_with_unknown_cell_states(tmp_path: Path, repository: Repository) -> None:
     manifest = job(repository)
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
         values, html = await render_run_page(site, manifest, id="1")
@@ -103,9 +101,7 @@ async def test_an_earlier_run_shows_sources_and_does_not_call_its_cells_skipped(
     assert "print(rows)" in html and "not run" not in html
 
 
-async def test_a_repository_that_the_project_does_not_permit_is_not_read(
-    tmp_path: Path, repository: Repository
-) -> None:
+async def test_repository_not_permitted_by_the_project_is_not_read(tmp_path: Path, repository: Repository) -> None:
     manifest = job(repository)
     permitted = project("default", "https://git.example/*")
     async with watched_site(tmp_path, [permitted, application(), manifest]) as site:
@@ -114,7 +110,7 @@ async def test_a_repository_that_the_project_does_not_permit_is_not_read(
     assert "is not permitted in project default" in values["source_note"] and values["source_note"] in html
 
 
-async def test_a_commit_that_is_gone_is_told(tmp_path: Path, repository: Repository) -> None:
+async def test_missing_commit_is_reported(tmp_path: Path, repository: Repository) -> None:
     manifest = job(repository, commit="d" * 40)
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
         values, html = await render_run_page(site, manifest)

@@ -1,4 +1,4 @@
-"""Restarts that a success sets off: which Pods go, in what order, and what is tried before."""
+"""Restarts after a successful notebook: which Pods are replaced, in what order, and the trial Pod."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.anyio
     "kind",
     ["Deployment", *(pytest.param(kind, marks=pytest.mark.tier("all")) for kind in ("StatefulSet", "DaemonSet"))],
 )
-async def test_workloads_are_replaced_by_their_own_rolling_update(cluster: EmbeddedCluster, kind: str) -> None:
+async def test_workloads_are_restarted_by_a_rolling_update(cluster: EmbeddedCluster, kind: str) -> None:
     kinds = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, POD, GroupKind("", "Node"))
     async with modelled(cluster, *kinds) as sims:
         await cluster.create(workload(kind))
@@ -62,7 +62,7 @@ def uids(pods: list[Manifest]) -> set[str]:
     return {pod["metadata"]["uid"] for pod in pods}
 
 
-async def test_pods_that_are_only_replaced_when_they_go_are_evicted_one_by_one(cluster: EmbeddedCluster) -> None:
+async def test_pods_of_an_on_delete_statefulset_are_evicted_one_by_one(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, STATEFUL_SET, POD, GroupKind("", "Node")) as sims:
         chosen = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}
         await cluster.create(workload("StatefulSet", updateStrategy={"type": "OnDelete"}, selector=chosen))
@@ -75,7 +75,7 @@ async def test_pods_that_are_only_replaced_when_they_go_are_evicted_one_by_one(c
     assert not uids(before) & uids(after)
 
 
-async def test_of_any_other_kind_the_pods_that_it_owns_are_evicted_and_no_others(cluster: EmbeddedCluster) -> None:
+async def test_restart_of_a_replicaset_evicts_only_the_pods_it_owns(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, REPLICA_SET, POD, GroupKind("", "Node")) as sims:
         await cluster.create(workload("ReplicaSet"))
         bystander = build_manifest("v1", "Pod", {"containers": [{"name": "web", "image": "web:1"}]}, "bystander")
@@ -90,7 +90,7 @@ async def test_of_any_other_kind_the_pods_that_it_owns_are_evicted_and_no_others
     assert remaining_pod["metadata"]["name"] == "bystander"
 
 
-async def test_a_deployment_that_is_paused_is_left_alone(cluster: EmbeddedCluster) -> None:
+async def test_restart_of_a_paused_deployment_fails(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload(paused=True))
     async with at_work(cluster) as at:
         await at.apply(training(entry()))
@@ -98,7 +98,7 @@ async def test_a_deployment_that_is_paused_is_left_alone(cluster: EmbeddedCluste
     assert (state, message) == ("Failed", "Deployment default/web is paused; resume it: kubectl rollout resume")
 
 
-async def test_the_pods_of_a_model_go_one_by_one_and_never_all_at_once(cluster: EmbeddedCluster) -> None:
+async def test_model_pods_are_evicted_one_by_one(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as sims:
         await cluster.create(runtime())
         await cluster.create(model(predictor={"minReplicas": 3}))
@@ -125,7 +125,7 @@ async def test_the_pods_of_a_model_go_one_by_one_and_never_all_at_once(cluster: 
 
 
 @pytest.mark.tier("all")
-async def test_a_model_with_revisions_gets_a_new_one(cluster: EmbeddedCluster) -> None:
+async def test_serverless_model_gets_a_new_revision(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as sims:
         await cluster.create(runtime())
         mode = {"serving.kserve.io/deploymentMode": "Serverless"}
@@ -143,7 +143,7 @@ async def test_a_model_with_revisions_gets_a_new_one(cluster: EmbeddedCluster) -
 
 
 @pytest.mark.tier("all")
-async def test_a_budget_is_kept_and_what_cannot_go_in_time_stays(cluster: EmbeddedCluster) -> None:
+async def test_disruption_budget_blocks_the_eviction_until_the_timeout(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS, GroupKind("policy", "PodDisruptionBudget")) as sims:
         await cluster.create(runtime())
         await cluster.create(model())
@@ -163,12 +163,12 @@ async def test_a_budget_is_kept_and_what_cannot_go_in_time_stays(cluster: Embedd
     assert uids(before) == uids(after)
 
 
-# -- a trial before it -------------------------------------------------------------------------------------------------
+# -- trial Pod before a restart ----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def served(answers: dict[str, str]) -> Iterator[int]:
-    """A model server on this machine: the port of a Pod that a test plays."""
+    """Run a local model server that stands for a Pod; yield its port."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -215,7 +215,7 @@ async def trial_pod(cluster: EmbeddedCluster) -> Manifest | None:
         pytest.param({}, id="broken", marks=pytest.mark.tier("all")),
     ],
 )
-async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
+async def test_old_pod_is_evicted_only_after_the_trial_pod_passes_the_probe(
     cluster: EmbeddedCluster, answers: dict[str, str]
 ) -> None:
     await cluster.apply(load_definition("inferenceservices.serving.kserve.io"), manager="test")
@@ -244,7 +244,7 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
         assert (state, message, is_gone) == ("Failed", "the new model returns 503 for /v1/models/web", False)
 
 
-async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedCluster) -> None:
+async def test_new_run_deletes_the_trial_pod_of_the_previous_run(cluster: EmbeddedCluster) -> None:
     await cluster.apply(load_definition("inferenceservices.serving.kserve.io"), manager="test")
     await cluster.create(model())
     await cluster.create(serving_pod(8080))
@@ -259,7 +259,7 @@ async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedC
     assert tried["spec"]["activeDeadlineSeconds"] == 660
 
 
-async def test_a_simulated_model_is_tried_and_then_replaced(cluster: EmbeddedCluster) -> None:
+async def test_simulated_model_is_probed_and_then_replaced(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as sims:
         await cluster.create(runtime())
         await cluster.create(model())

@@ -1,4 +1,4 @@
-"""Notifications on the embedded cluster, with real servers that take them: what is sent, when, and how often."""
+"""Notifications on the embedded cluster with real receiving servers: what is sent, when, and how often."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def list_notifications(cluster: EmbeddedCluster) -> list[tuple[str, str, s
     return [(entry.reason, entry.trigger, entry.destination) for entry in reversed(history)]
 
 
-async def test_a_message_is_sent_once_for_each_transition_and_not_again_after_a_restart(
+async def test_message_is_sent_once_per_transition_and_not_again_after_a_restart(
     cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -89,7 +89,7 @@ async def test_a_message_is_sent_once_for_each_transition_and_not_again_after_a_
     assert SECRET not in caplog.text
 
 
-async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_sent_again(
+async def test_message_in_flight_at_a_crash_is_reported_and_not_sent_again(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
     with http_inbox() as inbox:
@@ -114,7 +114,7 @@ async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_s
 
 
 @pytest.mark.tier("all")
-async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_message_without_a_response_is_not_sent_again(cluster: EmbeddedCluster, until: Until) -> None:
     with http_inbox(lambda letter: (0, b"")) as inbox:
         await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
         async with notifying(cluster):
@@ -129,7 +129,7 @@ async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCl
 
 
 @pytest.mark.tier("all")
-async def test_what_must_be_corrected_is_told_once_and_sent_after_the_correction(
+async def test_rejected_message_is_sent_again_only_after_a_settings_change(
     cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -156,7 +156,7 @@ async def test_what_must_be_corrected_is_told_once_and_sent_after_the_correction
     assert not any(SECRET in message for message in messages) and SECRET not in caplog.text
 
 
-async def test_subscriptions_of_the_installation_reach_everybody_that_their_selector_names(
+async def test_global_subscriptions_apply_to_applications_matching_the_selector(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
     with http_inbox() as inbox, smtp_inbox() as box:
@@ -180,9 +180,7 @@ async def test_subscriptions_of_the_installation_reach_everybody_that_their_sele
     assert "To: team@example.org" in box.mails[0] and "Subject: Application wine is deployed" in box.mails[0]
 
 
-async def test_drift_names_object_field_and_manager_once_for_each_change(
-    cluster: EmbeddedCluster, until: Until
-) -> None:
+async def test_drift_message_names_object_field_and_manager_once(cluster: EmbeddedCluster, until: Until) -> None:
     config = ResourceKey("", "ConfigMap", "argocd", "prompts")
     desired = {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prompts", "namespace": "argocd"},
@@ -215,7 +213,7 @@ async def test_drift_names_object_field_and_manager_once_for_each_change(
 
 
 @pytest.mark.tier("all")
-async def test_a_notebook_is_told_of_by_the_annotation_of_its_application_and_by_itself(
+async def test_notebook_failure_notifies_subscribers_of_application_and_job(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
     with http_inbox() as inbox:
@@ -256,7 +254,7 @@ async def test_a_notebook_is_told_of_by_the_annotation_of_its_application_and_by
 
 
 @pytest.mark.tier("all")
-async def test_a_template_that_never_ends_is_stopped_and_told(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_endless_template_is_stopped_and_reported(cluster: EmbeddedCluster, until: Until) -> None:
     endless = '{{define "R"}}{{range until 900}}{{template "R" .}}{{end}}{{end}}{{template "R" .}}'
     with http_inbox() as inbox:
         more = {"template.app-health-degraded": json.dumps({"message": endless})}
@@ -272,7 +270,7 @@ async def test_a_template_that_never_ends_is_stopped_and_told(cluster: EmbeddedC
 
 
 @pytest.mark.tier("all")
-async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_two_controllers_send_a_message_once(cluster: EmbeddedCluster, until: Until) -> None:
     with http_inbox() as inbox:
         await prepare(cluster, [*settings(inbox), application()])
         async with notifying(cluster), notifying(cluster):
@@ -295,7 +293,7 @@ async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluste
 
 
 class Late(NotificationController):
-    """Composes one message only when it may, the first unless told, and says when it has done with it."""
+    """Blocks after rendering the n-th message until the test continues, and signals the end of the reconcile."""
 
     def __init__(self, render_number: int = 1) -> None:
         self.pool, self.left = WorkerPool(workers=1), render_number
@@ -319,7 +317,7 @@ class Late(NotificationController):
 
 
 @pytest.mark.tier("all")
-async def test_who_is_late_does_not_send_what_another_sent_and_forgot(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_slow_controller_does_not_resend_a_sent_message(cluster: EmbeddedCluster, until: Until) -> None:
     late = Late()
     with http_inbox() as inbox:
         await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
@@ -341,10 +339,8 @@ async def _noted(cluster: EmbeddedCluster, is_noted: bool) -> bool:
 
 
 @pytest.mark.tier("all")
-async def test_who_is_late_with_a_second_message_does_not_send_it_either(
-    cluster: EmbeddedCluster, until: Until
-) -> None:
-    """Its claim of the first is still there, and what is noted looks as it did then."""
+async def test_slow_controller_does_not_resend_a_second_message(cluster: EmbeddedCluster, until: Until) -> None:
+    """Its claim of the first message still exists, and the recorded state looks as it did then."""
     late = Late(2)
     with http_inbox() as inbox:
         app = application(health={"status": "Degraded"})
@@ -367,7 +363,7 @@ async def test_who_is_late_with_a_second_message_does_not_send_it_either(
     assert sorted(letter.body.split(b" ")[0] for letter in inbox.letters) == [b"Application", b"wine:"]
 
 
-async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: EmbeddedCluster) -> None:
+async def test_reconciles_of_a_missing_object_never_overlap(cluster: EmbeddedCluster) -> None:
     at_work: list[int] = []
 
     class Counted(NotificationController):
@@ -383,14 +379,14 @@ async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: E
         constants.APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
     )
     context, tasks = ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK), []
-    for _ in range(9):  # some come when others wait, and some when one has just ended
+    for _ in range(9):  # some start while others wait, and some when one has just finished
         tasks += [asyncio.create_task(notifier.reconcile(APP, context)) for _ in range(3)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     assert await asyncio.gather(*tasks) == [None] * 27
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
-async def test_a_namespace_has_settings_of_its_own_only_where_the_installation_says_so(
+async def test_namespace_settings_are_used_only_if_self_service_is_enabled(
     cluster: EmbeddedCluster, until: Until, is_allowed: bool
 ) -> None:
     with http_inbox() as inbox, http_inbox() as tenant:
@@ -415,7 +411,7 @@ async def test_a_namespace_has_settings_of_its_own_only_where_the_installation_s
 
 
 @pytest.mark.tier("all")
-async def test_a_template_can_tell_who_wrote_the_commit(cluster: EmbeddedCluster, until: Until, tmp_path: Path) -> None:
+async def test_template_can_read_commit_metadata(cluster: EmbeddedCluster, until: Until, tmp_path: Path) -> None:
     def git(*words: str) -> str:
         who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
         return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""What a comparison of two sides of a Git repository notes about Applications that it cannot render."""
+"""Notes of a comparison of two revisions about Applications that it cannot render."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compare_with_head(folder: Path) -> RepositoryComparison:
         repository.close()
 
 
-def test_a_changed_application_of_a_chart_repository_is_noted_once(
+def test_changed_application_of_a_chart_repository_is_noted_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo = Repo(tmp_path / "models", capsys)

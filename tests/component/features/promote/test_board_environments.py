@@ -1,4 +1,4 @@
-"""Environments side by side, and what is done to them from elsewhere."""
+"""The board of environments, and actions from the page: promote, approve, hold and resume."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def shelf(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf
     return copy_of(first, tmp_path / "clone", monkeypatch)
 
 
-def test_a_board_says_what_would_come_and_which_gate_is_in_the_way(shelf: Shelf) -> None:
+def test_board_shows_the_next_promotion_of_each_environment(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
     board = read_board(shelf)
     dev, staging, production = board.stages
@@ -68,7 +68,7 @@ spec: {predictor: {model: {modelFormat: {name: sklearn}, storageUri: "%s"}}}
 
 
 def serve_models(shelf: Shelf, **addresses: str) -> None:
-    """The storageUri of the model of each environment."""
+    """Give each environment a model with this storageUri."""
     for name, address in addresses.items():
         shelf.write(f"{name}/model.yaml", MODEL % address)
         text = OVERLAY % {"name": name, "count": 1}
@@ -81,7 +81,7 @@ def stage_text(shelf: Shelf, name: str) -> str:
     return page_templates.render_macro("promote/parts.html", "stage", stage, [], "")
 
 
-def test_the_same_model_is_claimed_only_where_it_is_the_same(shelf: Shelf) -> None:
+def test_same_model_is_reported_only_if_the_storage_uris_match(shelf: Shelf) -> None:
     serve_models(shelf, dev="s3://models/fraud", staging="s3://models/fraud", production="s3://prod/fraud")
     staging, production = stage_text(shelf, "staging"), stage_text(shelf, "production")
     assert "same image and model as dev." in staging
@@ -89,13 +89,13 @@ def test_the_same_model_is_claimed_only_where_it_is_the_same(shelf: Shelf) -> No
     assert "InferenceService/fraud differs: s3://models/fraud in staging, s3://prod/fraud in production." in production
 
 
-def test_a_claim_of_another_namespace_is_not_called_the_same_model(shelf: Shelf) -> None:
+def test_pvc_models_are_reported_as_possibly_different(shelf: Shelf) -> None:
     serve_models(shelf, **dict.fromkeys(("dev", "staging", "production"), "pvc://models/fraud"))
     staging = stage_text(shelf, "staging")
     assert "same image as dev." in staging and "may differ: each reads pvc://models/fraud" in staging
 
 
-def test_nothing_is_claimed_of_an_environment_that_cannot_be_built(shelf: Shelf) -> None:
+def test_next_promotion_is_unknown_if_the_previous_environment_cannot_be_built(shelf: Shelf) -> None:
     shelf.write("dev/kustomization.yaml", "resources: [missing.yaml]\n")
     shelf.commit("Break dev")
     staging = stage_text(shelf, "staging")
@@ -103,7 +103,7 @@ def test_nothing_is_claimed_of_an_environment_that_cannot_be_built(shelf: Shelf)
     assert "dev cannot be built, so the next promotion is unknown." in staging
 
 
-def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
+def test_promotion_is_recorded_with_the_requesting_user(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
     with opened(shelf) as session:
         plan = build_board(session).stages[1].coming
@@ -114,13 +114,13 @@ def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
     assert (history.action, history.by, history.known_by) == ("promote", "ann@example.com", "page")
 
 
-def test_another_release_than_was_seen_is_not_promoted(shelf: Shelf) -> None:
+def test_promotion_of_an_outdated_release_is_rejected(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
     with opened(shelf) as session, pytest.raises(UserError, match="the next release has changed"):
         run_action(session, "promote", "staging", ANN, commit="0" * 40)
 
 
-def test_a_closed_gate_keeps_a_promotion_away_until_somebody_of_the_role_approves(shelf: Shelf) -> None:
+def test_promotion_is_blocked_until_a_user_with_the_role_approves(shelf: Shelf) -> None:
     shelf.pin("staging", "2.0")
     with opened(shelf) as session, pytest.raises(UserError, match="approval"):
         run_action(session, "promote", "production", ANN)
@@ -132,7 +132,7 @@ def test_a_closed_gate_keeps_a_promotion_away_until_somebody_of_the_role_approve
     assert coming is not None and not coming.needs_answer
 
 
-def test_a_hold_and_its_end_are_told(shelf: Shelf) -> None:
+def test_hold_and_resume_are_shown_on_the_board(shelf: Shelf) -> None:
     with opened(shelf) as session:
         run_action(session, "hold", "production", ANN, reason="quarter end")
     assert "quarter end" in read_board(shelf).stages[2].holds[0].why
@@ -141,13 +141,13 @@ def test_a_hold_and_its_end_are_told(shelf: Shelf) -> None:
     assert read_board(shelf).stages[2].holds == ()
 
 
-def test_who_may_see_one_application_sees_its_environment_alone(shelf: Shelf) -> None:
+def test_visible_stages_are_limited_to_permitted_applications(shelf: Shelf) -> None:
     board = filter_visible_stages(read_board(shelf), ["web-dev"])
     assert [stage.name for stage in board.stages] == ["dev"]
 
 
 @pytest.mark.anyio
-async def test_a_cluster_of_this_loop_is_asked_from_a_thread() -> None:
+async def test_thread_calls_the_cluster_client_on_its_own_loop() -> None:
     class Here:
         async def get(self, key: object) -> dict[str, object]:
             return {"loop": asyncio.get_running_loop(), "key": key}

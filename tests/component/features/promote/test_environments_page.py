@@ -1,4 +1,4 @@
-"""/environments of a server that has no clone: the repositories of Applications are read."""
+"""/environments of a server without a clone: it reads the repositories of Applications."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ NAMES = ("dev", "staging", "production")
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may need longer than a page waits, or than a fetch may take."""
+    """Raise the page and fetch timeouts, because a busy machine may need longer."""
     monkeypatch.setattr(visible_repositories, "PAGE_WAIT_SECONDS", HANG_SECONDS)
     monkeypatch.setattr(visible_repositories, "FETCH_SECONDS", HANG_SECONDS)
 
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> promotion_repository.Shelf:
-    """What was pushed: dev has 1.1, the others have 1.0."""
+    """The pushed repository: dev has 1.1, the others have 1.0."""
     promotion_repository.alone(monkeypatch)
     return promotion_repository.Shelf(promotion_repository.begin(tmp_path / "web"))
 
@@ -61,7 +61,7 @@ def application(name: str, url: str = f"{HOST}/web", in_project: str = "default"
 
 
 def make_plain_repository(folder: Path) -> Path:
-    """It has no environments."""
+    """Create a repository without environments."""
     plain = promotion_repository.Shelf(folder / "plain")
     plain.folder.mkdir()
     for words in (("init", "-q", "-b", "main"), ("config", "user.email", "a@b.c"), ("config", "user.name", "Ann")):
@@ -72,7 +72,7 @@ def make_plain_repository(folder: Path) -> Path:
 
 
 def applications_without_commits(folder: Path) -> list[Manifest]:
-    """Their repository is the first to be looked into, and has nothing to check out."""
+    """Applications whose repository is read first and has no commits."""
     (folder / "broken").mkdir()
     promotion_repository.Shelf(folder / "broken").git("init", "-q", "-b", "main")
     return [application(f"{name}-a", f"{HOST}/broken") for name in (*NAMES, "test")]
@@ -109,12 +109,12 @@ async def test_environments_are_read_from_the_repository_of_their_applications(
     assert "web:1.0" in text and "web:1.1" in text
     head = shelf.git("rev-parse", "--short=7", "HEAD")
     assert f"Read from {HOST}/web at {head}." in text and "argosy serve --repo" in text
-    assert "Hold" not in text  # there is nowhere to write to
+    assert "Hold" not in text  # nothing can be written without a clone
     assert [item["name"] for item in json.loads(json.dumps(answer.document))["items"]] == list(NAMES)
 
 
 @pytest.mark.tier("all")
-async def test_a_commit_that_is_pushed_later_is_seen(
+async def test_later_commit_is_shown(
     tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
@@ -125,7 +125,7 @@ async def test_a_commit_that_is_pushed_later_is_seen(
     assert values["board"].stages[0].images == ("web:3.0",)
 
 
-async def test_a_plan_is_shown_and_nothing_can_be_done(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
+async def test_plan_is_read_only_without_a_clone(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         page_request = await plan(site, "staging")
         assert page_request is not None
@@ -139,7 +139,7 @@ async def test_a_plan_is_shown_and_nothing_can_be_done(tmp_path: Path, shelf: pr
     assert [(move.before, move.after) for move in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
 
 
-async def test_a_repository_of_applications_that_somebody_may_not_see_is_not_read(
+async def test_repositories_of_invisible_applications_are_not_read(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
     def of_others(resource: str, action: str, thing: str) -> bool:
@@ -152,7 +152,7 @@ async def test_a_repository_of_applications_that_somebody_may_not_see_is_not_rea
     assert values["board"] is None
 
 
-async def test_a_repository_that_the_project_does_not_permit_is_not_read(
+async def test_repository_not_permitted_by_the_project_is_not_read(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
@@ -160,7 +160,7 @@ async def test_a_repository_that_the_project_does_not_permit_is_not_read(
     assert values["board"] is None and values["problem"] == ""
 
 
-async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_unreadable_repository_is_reported(tmp_path: Path) -> None:
     apps = [application(name, f"{HOST}/missing") for name in NAMES]
     async with watched_site(tmp_path, [project(), *apps]) as site:
         values = await environments.build_page_values(request(site, "/environments"))
@@ -168,9 +168,7 @@ async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_a_repository_without_environments_is_passed_over(
-    tmp_path: Path, shelf: promotion_repository.Shelf
-) -> None:
+async def test_repository_without_environments_is_skipped(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
     make_plain_repository(tmp_path)
     others = [application(f"{name}-a", f"{HOST}/plain") for name in (*NAMES, "test")]
     others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
@@ -181,9 +179,7 @@ async def test_a_repository_without_environments_is_passed_over(
 
 
 @pytest.mark.tier("all")
-async def test_it_is_remembered_that_there_are_no_environments(
-    tmp_path: Path, shelf: promotion_repository.Shelf
-) -> None:
+async def test_absence_of_environments_is_cached(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
         page_request = request(site, "/environments")
         await environments.build_page_values(page_request)
@@ -192,9 +188,7 @@ async def test_it_is_remembered_that_there_are_no_environments(
 
 
 @pytest.mark.tier("all")
-async def test_it_is_remembered_that_a_clone_has_no_environments(
-    tmp_path: Path, shelf: promotion_repository.Shelf
-) -> None:
+async def test_absence_of_environments_in_a_clone_is_cached(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
     async with watched_site(tmp_path, [project()], repository=make_plain_repository(tmp_path)) as site:
         page_request = request(site, "/environments")
         values = await environments.build_page_values(page_request)
@@ -203,7 +197,7 @@ async def test_it_is_remembered_that_a_clone_has_no_environments(
 
 
 class Host:
-    """Counts fetches by repository, and holds those up that the test names until it lets them go on."""
+    """Records fetches by repository, and blocks those of named repositories until the test continues."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fetches: list[str] = []
@@ -221,7 +215,7 @@ class Host:
 
     @contextmanager
     def holding(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
-        """Fetches of these repositories do not end, and no page waits for them."""
+        """Fetches of these repositories do not finish, and pages do not wait for them."""
         self.held = frozenset(names)
         with monkeypatch.context() as patch:
             patch.setattr(visible_repositories, "PAGE_WAIT_SECONDS", 0.0)
@@ -238,14 +232,14 @@ async def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(monkeypatch)
 
 
-async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
+async def test_page_does_not_wait_for_an_unresponsive_git_host(
     tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         with host.holding(monkeypatch, "web"):
             during = await environments.build_page_values(request(site, "/environments"))
             await environments.build_page_values(request(site, "/environments"))
-            assert host.fetches == ["web"]  # which the second visit waits for, too
+            assert host.fetches == ["web"]  # the second page load waits for the same fetch
         after = await environments.build_page_values(request(site, "/environments"))
     assert during["board"] is None
     assert during["problem"] == f"{HOST}/web: fetch in progress; try again in a moment"
@@ -253,7 +247,7 @@ async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
 
 
 @pytest.mark.tier("all")
-async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
+async def test_unreadable_repository_is_fetched_again_after_a_minute(
     tmp_path: Path, shelf: promotion_repository.Shelf, host: Host
 ) -> None:
     broken = applications_without_commits(tmp_path)
@@ -269,7 +263,7 @@ async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
 
 
 @pytest.mark.tier("all")
-async def test_a_failure_that_is_known_counts_while_the_host_is_asked_again(
+async def test_known_failure_is_used_while_the_repository_is_fetched_again(
     tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = applications_without_commits(tmp_path)
@@ -282,7 +276,7 @@ async def test_a_failure_that_is_known_counts_while_the_host_is_asked_again(
     assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
 
 
-async def test_the_commit_that_is_known_is_shown_while_a_newer_one_is_fetched(
+async def test_known_commit_is_shown_while_a_newer_one_is_fetched(
     tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)

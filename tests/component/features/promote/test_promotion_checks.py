@@ -1,4 +1,4 @@
-"""The gate `check: true`: it checks a copy of the repository, and nothing of the machine around that copy."""
+"""The promotion gate `check: true` checks a copy of the repository and reads no file outside that copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ spec:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of temporary files, beside a folder that no repository may read."""
+    """A folder with temporary files and a sibling folder that no repository may read."""
     write(tmp_path / "other/base/kustomization.yaml", "resources: [settings.yaml]\n")
     write(tmp_path / "other/base/settings.yaml", SECRET)
     (tmp_path / "temporary").mkdir()
@@ -54,7 +54,7 @@ def check_commit(folder: Path) -> tuple[bool, str]:
 
 
 @pytest.mark.parametrize("current", ["repository", "."])
-def test_the_gate_does_not_read_a_base_outside_of_the_repository(
+def test_check_gate_rejects_kustomize_base_outside_the_repository(
     machine: Path, monkeypatch: pytest.MonkeyPatch, current: str
 ) -> None:
     write(machine / "repository/dev/kustomization.yaml", "resources: [../../../other/base]\n")
@@ -64,7 +64,7 @@ def test_the_gate_does_not_read_a_base_outside_of_the_repository(
     assert "AGY102" in output and "../../../other/base" in output and "leads out of" in output
 
 
-def test_the_gate_does_not_take_a_folder_around_the_copy_for_the_path_of_an_application(
+def test_check_gate_does_not_resolve_application_path_outside_the_copy(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(machine / "repository/web.yaml", APPLICATION)
@@ -72,7 +72,7 @@ def test_the_gate_does_not_take_a_folder_around_the_copy_for_the_path_of_an_appl
     assert check_commit(machine / "repository") == (True, "no errors, no warnings in 0 objects")
 
 
-def test_the_gate_renders_bases_of_the_repository(machine: Path) -> None:
+def test_check_gate_renders_kustomize_bases_inside_the_repository(machine: Path) -> None:
     write(machine / "repository/dev/kustomization.yaml", "resources: [../base]\n")
     write(machine / "repository/base/kustomization.yaml", "resources: [settings.yaml]\n")
     write(machine / "repository/base/settings.yaml", SECRET)

@@ -1,4 +1,4 @@
-"""Gates that were edited and not committed: every command of `argosy promote` says that they do not count."""
+"""Uncommitted edits of gates in argosy.yaml: `argosy promote` ignores them, and its commands print a note."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
      ("history",), ("status", "-o", "json")],
     ids=" ".join,
 )  # fmt: skip
-def test_a_gate_that_was_removed_without_a_commit_is_still_there_and_that_is_said(
-    web: Shelf, words: tuple[str, ...]
-) -> None:
+def test_commands_print_note_when_gate_removal_is_uncommitted(web: Shelf, words: tuple[str, ...]) -> None:
     assert NOTE not in web.argosy(*words, code=None).err
     web.write("argosy.yaml", UNGATED)
     assert GATES in web.argosy(*words, code=None).err.splitlines()
 
 
-def test_a_gate_that_was_removed_without_a_commit_keeps_a_promotion_away(web: Shelf) -> None:
+def test_uncommitted_gate_removal_still_blocks_promotion(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.write("argosy.yaml", UNGATED)
     refused = web.argosy("run", "--to", "production", code=None)
@@ -47,7 +45,7 @@ def test_a_gate_that_was_removed_without_a_commit_keeps_a_promotion_away(web: Sh
     assert NOTE not in web.argosy("plan", "--to", "production", code=None).err
 
 
-def test_a_gate_that_was_added_an_order_and_a_role_are_told(web: Shelf) -> None:
+def test_status_notes_uncommitted_gate_order_and_role_edits(web: Shelf) -> None:
     edited = DELIVERY.replace("after: dev}", "after: dev, gates: [{soak: 1h}]}").replace("after: staging", "after: dev")
     web.write("argosy.yaml", edited.replace("ann@example.com", "bob@example.com"))
     output = web.argosy("status").err
@@ -56,18 +54,18 @@ def test_a_gate_that_was_added_an_order_and_a_role_are_told(web: Shelf) -> None:
     assert f"the role leads differs from the commit; {NOTE}" in output
 
 
-def test_a_comment_that_is_not_committed_changes_no_gate(web: Shelf) -> None:
+def test_uncommitted_comment_prints_no_note(web: Shelf) -> None:
     web.write("argosy.yaml", f"{DELIVERY}# a comment\n")
     assert NOTE not in web.argosy("status").err
 
 
-def test_an_edit_that_cannot_be_read_is_told_and_the_commit_counts(web: Shelf) -> None:
+def test_unparsable_working_tree_file_prints_note_and_committed_file_is_used(web: Shelf) -> None:
     web.write("argosy.yaml", "kind: [")
     output = web.argosy("plan", "--to", "staging").err
     assert "note: argosy.yaml in the working tree cannot be read, so the committed file is used: " in output
 
 
-def test_a_file_that_was_never_committed_does_not_count(web: Shelf) -> None:
+def test_status_fails_when_argosy_yaml_is_not_committed(web: Shelf) -> None:
     web.git("rm", "-q", "--cached", "argosy.yaml")
     web.git("commit", "-qm", "Without it")
     refused = web.argosy("status", code=None)
@@ -77,7 +75,7 @@ def test_a_file_that_was_never_committed_does_not_count(web: Shelf) -> None:
     assert "argosy.yaml: not committed, and uncommitted files are ignored" in named.err
 
 
-def test_a_staged_edit_is_not_committed_either(web: Shelf) -> None:
+def test_staged_gate_removal_counts_as_uncommitted(web: Shelf) -> None:
     web.write("argosy.yaml", UNGATED)
     web.git("add", "argosy.yaml")
     assert GATES in web.argosy("status").err.splitlines()

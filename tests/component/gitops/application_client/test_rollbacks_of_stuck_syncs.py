@@ -1,4 +1,4 @@
-"""A rollback that ends a sync first: it happens as a whole, or not at all."""
+"""A rollback that terminates a stuck sync first either completes or changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def desk() -> AsyncIterator[ApplicationService]:
 
 
 async def create_stuck_app(desk: ApplicationService, *history: dict[str, Any]) -> Application:
-    """An Application with a sync that failed and waits for its next attempt."""
+    """Create an Application whose sync failed and waits for its next retry."""
     destination = {"server": "https://kubernetes.default.svc", "namespace": "ml"}
     spec = {"project": "default", "source": SOURCE, "destination": destination, "syncPolicy": {"automated": {}}}
     metadata = {"name": KEY.name, "namespace": KEY.namespace}
@@ -54,7 +54,7 @@ async def create_stuck_app(desk: ApplicationService, *history: dict[str, Any]) -
 
 
 async def end_sync_and_trim_history(desk: ApplicationService) -> None:
-    """What a controller does with a sync that is terminated; meanwhile the history lost its oldest entry."""
+    """End the terminating sync as a controller does, and drop the oldest history entry at the same time."""
     while (await desk.load_application(KEY.name)).status["operationState"]["phase"] != "Terminating":
         await asyncio.sleep(0.01)
     ended = {"phase": "Failed", "finishedAt": "2026-01-01T00:02:00Z", "message": "Operation terminated"}
@@ -62,7 +62,7 @@ async def end_sync_and_trim_history(desk: ApplicationService) -> None:
     await desk.cluster.patch(KEY, {"operation": None, "status": {"operationState": ended, "history": history}})
 
 
-async def test_a_rollback_happens_though_its_entry_left_the_history_while_the_sync_ended(
+async def test_rollback_succeeds_when_its_entry_leaves_history_during_termination(
     desk: ApplicationService,
 ) -> None:
     app = await create_stuck_app(desk, deployed(0, OLD, source=SOURCE), deployed(1, NEW, source=SOURCE))
@@ -74,7 +74,7 @@ async def test_a_rollback_happens_though_its_entry_left_the_history_while_the_sy
     assert HOLD in after.annotations
 
 
-async def test_a_rollback_to_an_entry_without_sources_is_refused_before_anything_changes(
+async def test_rollback_to_entry_without_source_is_rejected_without_changes(
     desk: ApplicationService,
 ) -> None:
     app = await create_stuck_app(desk, deployed(0, OLD), deployed(1, NEW, source=SOURCE))
@@ -85,8 +85,8 @@ async def test_a_rollback_to_an_entry_without_sources_is_refused_before_anything
     assert after.annotations == app.annotations and after.status == app.status
 
 
-async def test_a_rollback_to_an_entry_that_the_application_does_not_have_is_refused(desk: ApplicationService) -> None:
-    """The list was read before the Application was."""
+async def test_rollback_to_entry_missing_from_history_is_rejected(desk: ApplicationService) -> None:
+    """The rollback entry was chosen from an older read of the Application."""
     before = await create_stuck_app(desk, deployed(0, OLD, source=SOURCE), deployed(1, NEW, source=SOURCE))
     await desk.cluster.patch(KEY, {"status": {"history": [deployed(1, NEW, source=SOURCE)]}})
     app = await desk.load_application(KEY.name)

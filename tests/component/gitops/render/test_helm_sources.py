@@ -1,4 +1,4 @@
-"""Charts through the front door: other sources, overrides beside the chart, build variables, and what was read."""
+"""Helm sources rendered with `render`: values of other sources, override files, build variables and recorded inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_rendered_values(result: RenderResult) -> Any:
 
 
 @needs_one
-def test_a_folder_with_chart_yaml_is_a_chart() -> None:
+def test_folder_with_chart_yaml_is_rendered_by_helm() -> None:
     result = rendered(None)
     assert result.tool == "Helm"
     assert read_rendered_values(result) == {"a": "chart"}
@@ -44,20 +44,20 @@ def test_a_folder_with_chart_yaml_is_a_chart() -> None:
 
 
 @needs_one
-def test_values_come_from_the_repository_from_other_sources_and_with_build_variables() -> None:
+def test_values_come_from_repository_other_sources_and_build_variables() -> None:
     parameter = {"name": "d", "value": "$ARGOCD_APP_NAME-${ARGOCD_APP_REVISION_SHORT}"}
     result = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"], "parameters": [parameter]})
     assert read_rendered_values(result) == {"a": "chart", "b": "prod", "c": "other", "d": "web-r1abcde"}
 
 
 @needs_one
-def test_overrides_beside_the_chart_are_kept() -> None:
+def test_argocd_source_override_file_is_applied() -> None:
     result = rendered(None, {"chart/.argocd-source-web.yaml": "helm: {parameters: [{name: a, value: over}]}\n"})
     assert read_rendered_values(result) == {"a": "over"}
 
 
 @needs_one
-def test_inputs_are_what_was_read_and_nothing_else() -> None:
+def test_inputs_contain_only_files_that_were_read() -> None:
     result = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"]})
     read = {
         (render_input.scope, render_input.path)
@@ -68,7 +68,7 @@ def test_inputs_are_what_was_read_and_nothing_else() -> None:
     assert not {("", "unrelated.txt"), ("$values", "team/unused.yaml")} & read
 
 
-def test_a_tool_that_is_switched_off_is_not_run() -> None:
+def test_disabled_tool_raises_render_error() -> None:
     app = read_application({"metadata": {"name": "web"}, "spec": {"source": {"path": "chart", "helm": {}}}})
     settings = BuildSettings(disabled_tools=frozenset({"Helm"}))
     with pytest.raises(RenderError, match=r"helm\.enable"):

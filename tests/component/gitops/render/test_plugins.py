@@ -1,4 +1,4 @@
-"""Plug-ins: which one runs, what it is told, what it can do, and what is said when it fails."""
+"""Config management plug-ins: selection, environment, confinement, limits and error messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_plugin(script: str, options: PluginOptions | None = NAMED, environment=N
     return generate_manifests(TREE, "app", options, shell(script, **fields), environment or {})
 
 
-def test_what_it_prints_are_the_manifests():
+def test_plugin_output_is_parsed_as_manifests():
     script = (
         "printf 'apiVersion: v1\\nkind: A\\n---\\n---\\n{apiVersion: v1, kind: B, metadata: {name: %s}}' $(cat in.txt)"
     )
@@ -36,27 +36,27 @@ def test_what_it_prints_are_the_manifests():
     ]
 
 
-def test_it_runs_in_the_sources_folder_and_sees_the_whole_repository():
+def test_plugin_runs_in_source_folder_and_reads_the_whole_repository():
     (manifest,) = run_plugin("echo kind: A; echo apiVersion: v1; echo it: $(cat ../other/x) from $(basename $PWD)")
     assert manifest["it"] == "beside from app"
 
 
-def test_init_may_prepare_files_for_it():
+def test_init_can_create_files_for_generate():
     (manifest,) = run_plugin(
         "echo kind: A; echo apiVersion: v1; echo it: $(cat made.txt)", init=("sh", "-c", "echo ready >made.txt")
     )
     assert manifest["it"] == "ready"
 
 
-def test_a_script_of_the_repository_can_be_run():
+def test_plugin_can_run_a_script_of_the_repository():
     assert run_plugin("./tool.sh; echo apiVersion: v1")[0]["kind"] == "Made"
 
 
-def test_nothing_that_is_printed_is_no_manifest():
+def test_empty_plugin_output_yields_no_manifests():
     assert run_plugin("true") == []
 
 
-def test_the_first_whose_files_are_there_is_taken():
+def test_first_plugin_with_matching_file_globs_is_used():
     plugins = {
         "no": PluginCommand(("false",), file_globs=("*.json",)),
         "yes": PluginCommand(("printf", "kind: A\napiVersion: v1"), file_globs=("x", "in.*")),
@@ -66,12 +66,12 @@ def test_the_first_whose_files_are_there_is_taken():
         generate_manifests(TREE, "other", None, {"no": plugins["no"]}, {})
 
 
-def test_a_plugin_that_nobody_declared_is_refused_with_the_setting():
+def test_unknown_plugin_error_names_the_setting():
     with pytest.raises(RenderError, match=r"^app: unknown plug-in 'mine' .*render\.plugin\.mine in argosy-cm"):
         generate_manifests(TREE, "app", NAMED, {}, {})
 
 
-def test_it_is_told_build_variables_and_what_the_source_says():
+def test_plugin_environment_has_build_variables_env_and_parameters():
     options = PluginOptions(
         env=(ToolVariable("NAME", "it is $ARGOCD_APP_NAME"), ToolVariable("PATH", "/evil")),
         parameters=(
@@ -96,7 +96,7 @@ def test_it_is_told_build_variables_and_what_the_source_says():
     assert build_plugin_environment(PluginOptions(), {}) == {"ARGOCD_APP_PARAMETERS": "null"}
 
 
-def test_the_variables_arrive():
+def test_plugin_process_receives_the_environment_variables():
     options = PluginOptions("mine", (ToolVariable("X", "y"),), ({"name": "p", "string": "q"},))
     script = "echo kind: A; echo apiVersion: v1; echo it: $ARGOCD_ENV_X $PARAM_P $ARGOCD_APP_NAME"
     assert run_plugin(script, options, {"ARGOCD_APP_NAME": "demo"})[0]["it"] == "y q demo"
@@ -116,32 +116,32 @@ def test_the_variables_arrive():
         ("echo 'just text'", r"^app: plug-in mine did not print manifests"),
     ],
 )
-def test_a_failure_says_the_last_lines_and_the_file(script, said):
+def test_plugin_error_has_last_output_lines_and_file(script, said):
     with pytest.raises(RenderError, match=said):
         run_plugin(script)
 
 
-def test_a_failure_of_init_is_said():
+def test_failing_init_raises_render_error():
     with pytest.raises(RenderError, match="init of plug-in mine failed with code 1: no init"):
         run_plugin("true", init=("sh", "-c", "echo no init >&2; exit 1"))
 
 
-def test_a_program_that_is_not_there_is_named():
+def test_missing_plugin_program_error_names_it():
     with pytest.raises(RenderError, match="plug-in mine cannot run: no-such-tool: program not found"):
         generate_manifests(TREE, "app", NAMED, {"mine": PluginCommand(("no-such-tool",))}, {})
 
 
-def test_it_is_stopped_after_its_seconds():
+def test_plugin_is_stopped_after_its_timeout():
     with pytest.raises(LimitError, match=r"^app: plug-in mine: took longer than 0\.5 s"):
         run_plugin("sleep 60", timeout_seconds=0.5)
 
 
-def test_its_output_is_limited():
+def test_plugin_output_over_the_limit_raises_limit_error():
     with pytest.raises(LimitError, match=r"^app: plug-in mine: its output is larger"):
         generate_manifests(TREE, "app", NAMED, shell("yes"), {}, limits=replace(PLUGIN_LIMITS, output=1 << 20))
 
 
-def test_it_cannot_read_a_canary(tmp_path):
+def test_plugin_cannot_read_files_outside_the_repository(tmp_path):
     canary = tmp_path / "canary"
     canary.write_text("kind: Canary")
     with pytest.raises(RenderError, match="failed with code"):

@@ -1,4 +1,4 @@
-"""Sources that need a program are refused where confinement is required and cannot be had; plain manifests are not."""
+"""If confinement is required but unavailable, Jsonnet is rejected and plain manifests still render."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def render(folder: Path, mode: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_jsonnet_is_refused_with_what_is_lacking_and_what_to_set(tmp_path):
+def test_jsonnet_error_names_missing_protection_and_setting(tmp_path):
     (tmp_path / "plain.jsonnet").write_text(PLAIN)
     refused = render(tmp_path, "required")
     assert refused.returncode != 0 and "plain" not in refused.stdout
@@ -41,6 +41,6 @@ def test_jsonnet_is_refused_with_what_is_lacking_and_what_to_set(tmp_path):
     assert "name: plain" in render(tmp_path, "best-effort").stdout
 
 
-def test_plain_manifests_need_no_confinement(tmp_path):
+def test_plain_manifests_render_without_confinement(tmp_path):
     (tmp_path / "plain.json").write_text(PLAIN)
     assert "name: plain" in render(tmp_path, "required").stdout

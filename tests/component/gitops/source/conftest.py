@@ -1,4 +1,4 @@
-"""Real repositories for the tests of sources."""
+"""Fixtures with real Git repositories for the tests of sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Repositories]]:
-    """Makes Repositories over what is served, and closes them in the end."""
+    """Return a factory of Repositories that may read the served repositories; closes them at the end of the test."""
     opened_repositories: list[Repositories] = []
 
     def open_(

@@ -1,4 +1,4 @@
-"""Credentials from Secrets in Argo CD's form: which is for which address, and what may be said of it."""
+"""Credentials from Argo CD repository Secrets: matching by URL and project, redaction and access files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("url", "project", "name"), MATCHES)
-def test_the_nearest_secret_is_the_one_for_an_address(url: str, project: str, name: str | None) -> None:
+def test_find_credential_prefers_the_most_specific_secret(url: str, project: str, name: str | None) -> None:
     credential = find_credential(read_credentials(SECRETS), parse_url(url), project)
     assert (credential.secret if credential else None) == (f"argocd/{name}" if name else None)
 
@@ -77,7 +77,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("data", "said"), BROKEN)
-def test_a_broken_secret_is_named_and_not_passed_over(data: dict[str, Any], said: str | None) -> None:
+def test_invalid_secret_raises_an_error_that_names_it(data: dict[str, Any], said: str | None) -> None:
     broken = secret("own", url="https://github.com/org/own")
     broken["data"] |= data
     credentials = read_credentials([broken, SECRETS[0]])
@@ -91,13 +91,13 @@ def test_a_broken_secret_is_named_and_not_passed_over(data: dict[str, Any], said
     assert PASSWORD not in str(caught.value)
 
 
-def test_no_secret_value_is_in_what_a_credential_prints() -> None:
+def test_credential_repr_contains_no_secret_values() -> None:
     fields = ("password", "bearerToken", "sshPrivateKey", "tlsClientCertKey", "tlsClientCertData", "proxy")
     credentials = read_credentials([secret("x", url="https://h/x", **dict.fromkeys(fields, PASSWORD))])
     assert PASSWORD not in repr(credentials) + str(credentials)
 
 
-def test_an_access_leaves_no_file_behind_and_lets_nobody_else_in(tmp_path: Path) -> None:
+def test_access_files_are_private_and_removed_after_use(tmp_path: Path) -> None:
     credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
     with prepare_access(
         tmp_path, parse_url("ssh://host/x"), credential, HostTrust(known_hosts="host ssh-ed25519 AAAA")
@@ -109,13 +109,13 @@ def test_an_access_leaves_no_file_behind_and_lets_nobody_else_in(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_goes_with_the_next_access_and_what_is_in_use_stays(tmp_path: Path) -> None:
+def test_next_access_removes_stale_folders_and_keeps_those_in_use(tmp_path: Path) -> None:
     url, long_ago = parse_url("ssh://host/x"), 1_000_000_000
     left = tmp_path / "access-left"
     left.mkdir()
     (left / "key").write_text("KEY")
     with prepare_access(tmp_path, url, None, HostTrust()) as access:
-        assert left.exists()  # it may just be being made
+        assert left.exists()  # another process may still be creating it
         used = Path(access.env["GIT_SSH"]).parent
         for folder in (left, used):
             os.utime(folder, (long_ago, long_ago))
@@ -124,8 +124,8 @@ def test_what_a_killed_process_left_goes_with_the_next_access_and_what_is_in_use
 
 
 @pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")
-def test_ssh_runs_with_our_settings_only(tmp_path: Path) -> None:
-    """The program that git calls is its own settings file: `-G` makes ssh print what it made of them."""
+def test_ssh_runs_with_argosy_settings_only(tmp_path: Path) -> None:
+    """GIT_SSH is a `#!ssh -F` script that is its own ssh config file; `ssh -G` prints the resulting settings."""
     odd = tmp_path / "with space %h"
     odd.mkdir()
     credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
@@ -141,7 +141,7 @@ def test_ssh_runs_with_our_settings_only(tmp_path: Path) -> None:
     assert settings["identitiesonly"] == "yes" and settings["identityagent"] == "none"
 
 
-def test_insecure_is_only_for_the_secret_that_says_so(tmp_path: Path) -> None:
+def test_insecure_disables_tls_verification_only_for_its_secret(tmp_path: Path) -> None:
     url = parse_url("https://host/x")
     trusting = read_credentials([secret("x", url="https://host/x", insecure="true")])[0]
     strict = read_credentials([secret("x", url="https://host/x", username="u", password="p")])[0]

@@ -1,4 +1,4 @@
-"""A folder on disk as a tree."""
+"""FolderTree: a folder on disk as a file tree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def test_ids_are_those_of_git(folder: Path) -> None:
+def test_entry_ids_match_git_object_ids(folder: Path) -> None:
     env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
     for arguments in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", "-C", folder, *arguments], check=True, env=env)
@@ -43,7 +43,7 @@ def test_ids_are_those_of_git(folder: Path) -> None:
         tree.read_file(".git/HEAD")
 
 
-def test_a_listing_names_what_is_there_by_name(folder: Path) -> None:
+def test_list_folder_returns_entries_sorted_by_name(folder: Path) -> None:
     entries = [(entry.name, entry.kind) for entry in FolderTree(folder).list_folder("")]
     assert entries == [
         ("base", "folder"), ("base.yaml", "file"), ("canary", "link"), ("link", "link"), ("out", "link"),
@@ -51,7 +51,7 @@ def test_a_listing_names_what_is_there_by_name(folder: Path) -> None:
     ]  # fmt: skip
 
 
-def test_links_are_told_and_never_followed_on_disk(folder: Path) -> None:
+def test_symlinks_are_listed_but_never_followed(folder: Path) -> None:
     tree = FolderTree(folder)
     assert tree.read_file("canary") == b"../canary"
     assert tree.read_file("out") == b"/etc"
@@ -65,14 +65,14 @@ def test_links_are_told_and_never_followed_on_disk(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["..", "../canary", "base/../../canary", "/etc/passwd", "a\0"])
-def test_no_path_leads_out_of_a_folder(folder: Path, path: str) -> None:
+def test_paths_out_of_the_folder_are_rejected(folder: Path, path: str) -> None:
     tree = FolderTree(folder)
     for question in (tree.find_entry, tree.list_folder, tree.read_file):
         with pytest.raises(SourceError, match="not a valid path"):
             question(path)
 
 
-def test_pipes_and_sockets_are_not_there(folder: Path) -> None:
+def test_fifo_is_not_an_entry(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     tree = FolderTree(folder)
     assert tree.find_entry("pipe") is None
@@ -80,7 +80,7 @@ def test_pipes_and_sockets_are_not_there(folder: Path) -> None:
         tree.read_file("pipe")
 
 
-def test_a_listing_reads_no_file(folder: Path) -> None:
+def test_list_folder_does_not_read_files(folder: Path) -> None:
     (folder / "weights").write_bytes(b"0" * 2000)
     tree = FolderTree(folder, SourceLimits(file_bytes=1000))
     weights = next(entry for entry in tree.list_folder("") if entry.name == "weights")
@@ -88,7 +88,7 @@ def test_a_listing_reads_no_file(folder: Path) -> None:
         _ = weights.id
 
 
-def test_an_entry_is_equal_to_one_with_the_same_content(folder: Path) -> None:
+def test_entries_with_the_same_content_are_equal(folder: Path) -> None:
     (folder / "other").mkdir()
     (folder / "other" / "model.yaml").write_text("a: 1")
     tree = FolderTree(folder)
@@ -100,7 +100,7 @@ def test_an_entry_is_equal_to_one_with_the_same_content(folder: Path) -> None:
     assert tree.find_entry("base") != tree.find_entry("other") and tree.list_folder("base") == tree.list_folder("other")
 
 
-def test_a_folder_that_is_too_deep_is_refused(tmp_path: Path) -> None:
+def test_folder_nested_too_deep_raises_source_too_large(tmp_path: Path) -> None:
     deep = tmp_path / "/".join("d" * 110)
     deep.mkdir(parents=True)
     root = FolderTree(tmp_path).find_entry("")
@@ -109,6 +109,6 @@ def test_a_folder_that_is_too_deep_is_refused(tmp_path: Path) -> None:
         _ = root.id
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_folder_raises_source_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="not a folder"):
         FolderTree(tmp_path / "none")

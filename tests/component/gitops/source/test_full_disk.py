@@ -1,4 +1,4 @@
-"""Mirrors on a disk that is full: the error says so, and they go on once there is space."""
+"""Mirrors on a full disk raise a clear error and recover once there is space."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-async def test_a_full_disk_is_told_and_mirrors_go_on_once_there_is_space(
+async def test_full_disk_raises_error_and_mirror_recovers_once_there_is_space(
     small_disk: Path, repository: Repository, is_known: bool
 ) -> None:
     revision = repository.commit({"model.yaml": "a: 1"})

@@ -1,4 +1,4 @@
-"""Hosts that want credentials, send elsewhere, are slow, or are not there: over HTTP, with git's own server behind."""
+"""Git hosts over HTTP (git http-backend): credentials, redirects, timeouts, outages, protocols and mirrors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[Repos
     ],
     ids=["basic", "token", "bearer"],
 )
-async def test_credentials_open_the_door_and_are_in_no_argument(
+async def test_credentials_are_sent_and_never_in_arguments_or_files(
     repository, host: GitHost, opened: Opened, fields: dict[str, str], authorization: str
 ) -> None:
     repository.commit({"a": "1"})
@@ -69,7 +69,7 @@ async def test_credentials_open_the_door_and_are_in_no_argument(
     ]
 
 
-async def test_wrong_credentials_are_refused_and_not_told(repository, host: GitHost, opened: Opened) -> None:
+async def test_wrong_credentials_are_rejected_and_not_in_the_error(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     host.wanted = "Basic another"
     repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
@@ -84,16 +84,14 @@ async def test_wrong_credentials_are_refused_and_not_told(repository, host: GitH
     assert PASSWORD not in error_text and BASIC not in error_text
 
 
-async def test_credentials_are_not_sent_to_a_neighbour(repository, host: GitHost, opened: Opened) -> None:
+async def test_credentials_are_not_sent_to_similar_url(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories = opened(over_http(), credentials=credentials(f"{host.url}/model", username="me", password=PASSWORD))
     await repositories.checkout(f"{host.url}/models.git", "main")
     assert {authorization for _, authorization in host.seen} == {""}
 
 
-async def test_a_redirect_is_refused_and_takes_no_credentials_along(
-    repository, host: GitHost, opened: Opened, tmp_path: Path
-) -> None:
+async def test_redirect_is_rejected(repository, host: GitHost, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     host.redirect = "http://127.0.0.1:9/"
     repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
@@ -101,12 +99,12 @@ async def test_a_redirect_is_refused_and_takes_no_credentials_along(
         await repositories.checkout(f"{host.url}/models.git", "main")
 
 
-async def test_a_repository_that_the_host_does_not_have_is_said_so(host: GitHost, opened: Opened) -> None:
+async def test_missing_repository_raises_repository_not_found(host: GitHost, opened: Opened) -> None:
     with pytest.raises(SourceRefused, match="repository not found"):
         await opened(over_http()).checkout(f"{host.url}/none.git", "main")
 
 
-async def test_a_host_that_is_not_there_is_unreachable_and_the_last_good_revision_stays(
+async def test_unreachable_host_raises_error_and_last_good_revision_stays_usable(
     repository, host: GitHost, opened: Opened
 ) -> None:
     good = repository.commit({"a": "1"})
@@ -121,7 +119,7 @@ async def test_a_host_that_is_not_there_is_unreachable_and_the_last_good_revisio
 
 
 @pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")
-async def test_an_ssh_host_that_is_not_there_is_unreachable(opened: Opened) -> None:
+async def test_unreachable_ssh_host_raises_source_unreachable(opened: Opened) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     url = f"ssh://git@127.0.0.1:{port}/org/models"
@@ -130,10 +128,10 @@ async def test_an_ssh_host_that_is_not_there_is_unreachable(opened: Opened) -> N
         await repositories.checkout(url, "main")
 
 
-async def test_a_slow_host_is_a_timeout_and_no_process_is_left(repository, host: GitHost, opened: Opened) -> None:
+async def test_slow_host_raises_timeout_and_leaves_no_process(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     host.holds = True
-    for seconds in (0.5, 10.0, HANG_SECONDS):  # a busy machine may need longer to come as far as to the pack
+    for seconds in (0.5, 10.0, HANG_SECONDS):  # a busy machine may need longer to request the pack
         with pytest.raises(SourceTimeout, match=f"no answer in {seconds:g} s"):
             await opened(over_http(fetch_seconds=seconds)).checkout(f"{host.url}/models.git", "main")
         if host.asked_for_pack.is_set():
@@ -142,7 +140,7 @@ async def test_a_slow_host_is_a_timeout_and_no_process_is_left(repository, host:
     assert not [command for command in running_commands() if host.url.encode() in command]
 
 
-async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host: GitHost, opened: Opened) -> None:
+async def test_cancelled_checkout_leaves_no_process(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     host.holds = True
     task = asyncio.create_task(opened(over_http()).checkout(f"{host.url}/models.git", "main"))
@@ -156,7 +154,7 @@ async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host:
     assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read_file("a") == b"1"
 
 
-async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: GitHost, opened: Opened) -> None:
+async def test_concurrent_checkouts_share_at_most_two_ref_requests(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories, url = opened(over_http()), f"{host.url}/models.git"
     await repositories.checkout(url, "main")
@@ -167,7 +165,7 @@ async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: G
 
 
 @pytest.mark.tier("all")
-async def test_many_at_once_share_a_refusal(repository, host: GitHost, opened: Opened) -> None:
+async def test_concurrent_checkouts_share_a_refusal(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     host.wanted = "Basic another"
     repositories, url = opened(over_http()), f"{host.url}/models.git"
@@ -177,9 +175,7 @@ async def test_many_at_once_share_a_refusal(repository, host: GitHost, opened: O
     assert len([path for path, _ in host.seen if "info/refs" in path]) <= 4
 
 
-async def test_a_host_is_not_asked_again_within_the_age_that_is_allowed(
-    repository, host: GitHost, opened: Opened
-) -> None:
+async def test_refs_are_cached_for_max_age(repository, host: GitHost, opened: Opened) -> None:
     old = repository.commit({"a": "1"})
     now = 1000.0
     opened_mirror = opened(over_http()).mirror(f"{host.url}/models.git")
@@ -194,7 +190,7 @@ async def test_a_host_is_not_asked_again_within_the_age_that_is_allowed(
 
 
 class HeldUp(Mirror):
-    """The first that asks for a checkout gets it when it is let go."""
+    """A mirror whose first checkout blocks until `let_go` is set."""
 
     is_held = True
     let_go: asyncio.Event
@@ -207,9 +203,7 @@ class HeldUp(Mirror):
 
 
 @pytest.mark.tier("all")
-async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_heard_of(
-    repository, host: GitHost, opened: Opened
-) -> None:
+async def test_slow_checkout_does_not_overwrite_newer_cached_refs(repository, host: GitHost, opened: Opened) -> None:
     old = repository.commit({"a": "1"})
     opened_mirror = opened(over_http()).mirror(f"{host.url}/models.git")
     mirror = HeldUp(opened_mirror.folder, opened_mirror.remote)
@@ -224,7 +218,7 @@ async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_h
     mirror.close()
 
 
-async def test_what_a_project_has_fetched_is_not_for_another(repository, host: GitHost, opened: Opened) -> None:
+async def test_fetched_commit_is_not_served_to_another_project(repository, host: GitHost, opened: Opened) -> None:
     commit = repository.commit({"a": "1"})
     host.wanted = f"Basic {BASIC}"
     own = credentials(f"{host.url}/models.git", "repository", username="me", password=PASSWORD, project="ml")
@@ -234,13 +228,13 @@ async def test_what_a_project_has_fetched_is_not_for_another(repository, host: G
         await repositories.checkout(url, commit, project="web")
 
 
-async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened: Opened) -> None:
+async def test_plain_http_is_rejected_by_default(host: GitHost, opened: Opened) -> None:
     with pytest.raises(SourceRefused, match="use one of https, ssh"):
         await opened(SourceSettings()).checkout(f"{host.url}/models.git", "main")
     assert host.seen == []
 
 
-async def test_a_setting_allows_plain_http_or_takes_a_protocol_away(repository, host: GitHost, opened: Opened) -> None:
+async def test_source_protocols_setting_allows_or_removes_protocols(repository, host: GitHost, opened: Opened) -> None:
     commit = repository.commit({"a": "1"})
     allowed = read_source_settings({"source.protocols": "https, ssh\nhttp"})
     assert (await opened(allowed).checkout(f"{host.url}/models.git", "main")).revision == commit
@@ -262,7 +256,7 @@ asyncio.run(Repositories(Path(sys.argv[1]), settings).checkout(sys.argv[2], "mai
 
 
 @pytest.mark.tier("all")
-async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
+async def test_process_killed_during_fetch_does_not_block_the_next_fetch(
     repository, host: GitHost, opened: Opened, tmp_path: Path
 ) -> None:
     repository.commit({"a": "1"})
@@ -276,7 +270,7 @@ async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     host.holds = False
-    # Its git lives on and holds the lock until it has its pack; then comes our turn.
+    # Its git process survives and holds the lock until it has the pack; then our fetch can start.
     folder = repositories.mirror(url).folder
     with pytest.raises(TimeoutError):
         async with hold_lock(folder.with_name(f"{folder.name}.lock"), seconds=0):
@@ -286,10 +280,10 @@ async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
     assert checkout.revision == new and checkout.tree.read_file("a") == b"2"
 
 
-# -- mirrors that stand in for hosts ---------------------------------------------------------------------------------
+# -- mirrors that replace hosts --------------------------------------------------------------------------------------
 
 
-async def test_a_mirror_stands_in_for_a_host_that_cannot_be_reached(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_configured_mirror_replaces_the_host(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     (tmp_path / "served" / "org").mkdir()
     repository.path.rename(tmp_path / "served" / "org" / "Models.git")
@@ -298,7 +292,7 @@ async def test_a_mirror_stands_in_for_a_host_that_cannot_be_reached(repository, 
         assert (await opened(settings).checkout(url, "main")).tree.read_file("a") == b"1"
 
 
-async def test_the_longest_prefix_chooses_the_mirror(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_mirror_with_the_longest_url_prefix_is_used(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     lines = f"https://github.example /nowhere\nhttps://github.example/org {tmp_path}/served"
     settings = read_source_settings({"source.mirrors": lines})
@@ -307,7 +301,7 @@ async def test_the_longest_prefix_chooses_the_mirror(repository, opened: Opened,
         await opened(settings).checkout("https://github.example/organisation/models", "main")
 
 
-async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_mirror_path_outside_its_folder_is_rejected(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     inner = tmp_path / "served" / "inner"
     inner.mkdir()
@@ -319,7 +313,7 @@ async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Open
 
 
 @pytest.mark.tier("all")
-async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: Opened) -> None:
+async def test_mirror_can_be_another_host(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     mirrors = read_source_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors
     settings = SourceSettings(mirrors=mirrors, protocols=frozenset({"http"}))

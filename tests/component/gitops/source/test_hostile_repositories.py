@@ -1,4 +1,4 @@
-"""Repositories that want more than to be read."""
+"""Hostile repositories: symlinks, paths, submodules, hooks, Git settings, and local repositories outside the roots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]
 
 
-async def test_links_are_told_and_never_followed(repository, opened: Opened) -> None:
+async def test_symlinks_in_a_commit_are_listed_but_never_followed(repository, opened: Opened) -> None:
     links = {"out": "/etc", "passwd": "/etc/passwd", "up": "../../..", "inside": "real"}
     entries = [("120000", repository.blob(target.encode()), name) for name, target in links.items()]
     real = repository.tree(("100644", repository.blob(b"here"), "file"))
@@ -38,7 +38,7 @@ async def test_links_are_told_and_never_followed(repository, opened: Opened) -> 
 
 
 @pytest.mark.parametrize("path", ["..", "../x", "a/../../x", "/etc/passwd", "a//b", "./a", "a/", "a\0b", "."])
-async def test_no_path_leads_out_of_a_tree(repository, opened: Opened, path: str) -> None:
+async def test_invalid_paths_are_rejected_by_a_git_tree(repository, opened: Opened, path: str) -> None:
     repository.commit({"a/b": "1"})
     tree = (await opened().checkout(str(repository.path), "main")).tree
     for question in (tree.find_entry, tree.list_folder, tree.read_file):
@@ -46,7 +46,7 @@ async def test_no_path_leads_out_of_a_tree(repository, opened: Opened, path: str
             question(path)
 
 
-async def test_strange_names_are_only_names(repository, opened: Opened) -> None:
+async def test_unusual_file_names_are_listed_and_read(repository, opened: Opened) -> None:
     names = sorted(
         ["new\nline", 'quo"te', "back\\slash", "tab\t", " space ", "--option", "é", "*", "%2e%2e", "...", "a\x1b[2J"],
         key=os.fsencode,
@@ -60,7 +60,7 @@ async def test_strange_names_are_only_names(repository, opened: Opened) -> None:
         assert tree.read_file(name) == name.encode()
 
 
-async def test_a_submodule_is_an_empty_folder_whose_files_are_explained(
+async def test_submodule_is_an_empty_folder_and_rendering_it_is_rejected(
     repository, opened: Opened, tmp_path: Path
 ) -> None:
     canary = tmp_path / "canary"
@@ -87,7 +87,7 @@ BAD_MODULES = [
 
 
 @pytest.mark.parametrize("modules", BAD_MODULES)
-async def test_submodules_that_attack_git_are_refused(repository, opened: Opened, modules: str) -> None:
+async def test_malicious_gitmodules_are_rejected(repository, opened: Opened, modules: str) -> None:
     entries = [("100644", repository.blob(modules.encode()), ".gitmodules")]
     repository.commit_tree(repository.tree(*entries))
     with pytest.raises(CorruptSource, match="forbidden objects"):
@@ -95,14 +95,14 @@ async def test_submodules_that_attack_git_are_refused(repository, opened: Opened
 
 
 @pytest.mark.parametrize("name", [".git", ".GIT", ".", "..", "a/b", ".gıt".replace("ı", "i"), "git~1"])
-async def test_names_that_harm_a_disk_are_refused(repository, opened: Opened, name: str) -> None:
+async def test_dangerous_file_names_are_rejected(repository, opened: Opened, name: str) -> None:
     repository.commit_tree(repository.tree(("100644", repository.blob(b"x"), name)))
     with pytest.raises(CorruptSource):
         await opened().checkout(str(repository.path), "main")
 
 
 @pytest.mark.parametrize("name", [".git", ".", "..", "a/b", ""])
-def test_names_that_harm_a_disk_are_refused_by_the_reader_itself(repository, name: str) -> None:
+def test_dangerous_file_names_are_rejected_by_object_reader(repository, name: str) -> None:
     tree = repository.tree(("100644", repository.blob(b"x"), name))
     reader = ObjectReader(repository.path, SourceLimits(), "here")
     with pytest.raises(CorruptSource):
@@ -110,7 +110,7 @@ def test_names_that_harm_a_disk_are_refused_by_the_reader_itself(repository, nam
     reader.close()
 
 
-def test_content_that_is_not_what_its_id_says_is_refused(repository) -> None:
+def test_object_that_does_not_match_its_id_is_rejected(repository) -> None:
     honest = repository.blob(b"honest")
     tree = repository.tree(("100644", honest, "a"))
     file = repository.path / "objects" / honest[:2] / honest[2:]
@@ -122,7 +122,7 @@ def test_content_that_is_not_what_its_id_says_is_refused(repository) -> None:
     reader.close()
 
 
-async def test_nothing_of_the_served_repository_is_run(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_hooks_of_the_served_repository_are_not_run(repository, opened: Opened, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\necho $0 >> {canary}\n")
@@ -152,7 +152,7 @@ async def test_nothing_of_the_served_repository_is_run(repository, opened: Opene
     assert not canary.exists(), canary.read_text()
 
 
-async def test_the_git_settings_of_the_user_do_not_count(
+async def test_git_settings_and_environment_of_the_user_are_ignored(
     repository, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit({"a": "1"})
@@ -171,7 +171,7 @@ async def test_the_git_settings_of_the_user_do_not_count(
     assert not canary.exists() and not (tmp_path / "trace").exists()
 
 
-async def test_replace_refs_do_not_change_what_is_read(repository, opened: Opened) -> None:
+async def test_replace_refs_are_ignored(repository, opened: Opened) -> None:
     repository.commit({"a": "honest"})
     honest, evil = repository.git("rev-parse", "main:a"), repository.blob(b"evil")
     repository.git("update-ref", f"refs/replace/{honest}", evil)
@@ -180,10 +180,10 @@ async def test_replace_refs_do_not_change_what_is_read(repository, opened: Opene
     assert checkout.tree.read_file("a") == b"honest"
 
 
-# -- where local repositories may be ---------------------------------------------------------------------------------
+# -- local repository roots ------------------------------------------------------------------------------------------
 
 
-async def test_a_repository_outside_of_the_roots_is_refused_as_if_it_were_not_there(
+async def test_repository_outside_the_roots_gives_the_same_error_as_a_missing_one(
     repository, opened: Opened, tmp_path: Path
 ) -> None:
     repository.commit({"a": "1"})
@@ -196,7 +196,7 @@ async def test_a_repository_outside_of_the_roots_is_refused_as_if_it_were_not_th
     assert there.value.message == missing.value.message
 
 
-async def test_a_link_below_a_root_does_not_lead_out_of_it(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_links_from_a_root_to_outside_are_rejected(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     outside = tmp_path / "outside"
     repository.path.rename(outside)
@@ -212,7 +212,7 @@ async def test_a_link_below_a_root_does_not_lead_out_of_it(repository, opened: O
             await opened().checkout(str(path), "main")
 
 
-async def test_without_roots_no_local_repository_is_read(repository, tmp_path: Path) -> None:
+async def test_local_repository_is_rejected_without_roots(repository, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     with pytest.raises(SourceRefused):
         await Repositories(tmp_path / "m", SourceSettings()).checkout(str(repository.path), "main")

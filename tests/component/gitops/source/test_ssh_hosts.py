@@ -1,4 +1,4 @@
-"""Repositories behind ssh: a stand-in for the program notes what it is given, and serves what is on this machine."""
+"""Repositories over SSH: a fake ssh program records its arguments and serves a local repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ exec sh -c "$command"
 """
 
 
-async def test_ssh_gets_the_key_of_the_secret_and_the_known_hosts_and_none_of_it_is_an_argument(
+async def test_ssh_gets_key_and_known_hosts_by_file_and_not_by_argument(
     repository, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = repository.commit({"a": "1"})

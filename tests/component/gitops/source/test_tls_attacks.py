@@ -1,4 +1,4 @@
-"""A Git host that is not the one it claims to be: a sentence says what is wrong, and no credential reaches the host."""
+"""Git hosts with an invalid certificate or broken TLS: a clear error, and no credentials are sent."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ IMPOSTORS: dict[str, tuple[Certificate, Certificate | None, str]] = {
 
 
 @pytest.mark.parametrize("name", IMPOSTORS)
-async def test_a_certificate_that_proves_nothing_is_refused_before_credentials_are_sent(
+async def test_invalid_certificate_is_rejected_before_credentials_are_sent(
     repository, opened: Opened, tmp_path: Path, name: str
 ) -> None:
     certificate, trusted, message = IMPOSTORS[name]
@@ -76,9 +76,7 @@ async def test_a_certificate_that_proves_nothing_is_refused_before_credentials_a
     assert f"127.0.0.1:{host.server_address[1]}" in error_message, "the message names the repository"
 
 
-async def test_the_certificate_of_the_host_is_accepted_and_gets_the_credentials(
-    repository, opened: Opened, tmp_path: Path
-) -> None:
+async def test_host_with_valid_certificate_receives_the_credentials(repository, opened: Opened, tmp_path: Path) -> None:
     commit = repository.commit({"a": "1"})
     with git_host(tmp_path / "served", server_context(LEAF, tmp_path)) as host:
         assert (await checkout(opened, host.url)).revision == commit
@@ -102,7 +100,7 @@ BROKEN = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"
     ],
     ids=["authority", "client certificate"],
 )
-async def test_a_declared_certificate_that_cannot_be_read_is_told(
+async def test_unreadable_configured_certificate_raises_source_refused(
     repository, opened: Opened, tmp_path: Path, authority: Certificate, fields: dict[str, str]
 ) -> None:
     repository.commit({"a": "1"})
@@ -113,7 +111,7 @@ async def test_a_declared_certificate_that_cannot_be_read_is_told(
     assert "/certificate" not in str(caught.value) and "/authority" not in str(caught.value)
 
 
-async def test_a_host_with_old_tls_only_is_refused_and_told(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_host_with_old_tls_only_is_rejected(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     with git_host(tmp_path / "served", only_old_tls(server_context(LEAF, tmp_path))) as host:
         with pytest.raises(SourceRefused, match=HANDSHAKE):
@@ -138,7 +136,7 @@ async def test_a_redirect_to_another_host_is_not_followed(
 
 
 class Deaf(socketserver.BaseRequestHandler):
-    """Keeps what it receives, and sends `reply`."""
+    """Records what it receives, and sends `reply` if it is set."""
 
     server: Listener
 
@@ -179,7 +177,7 @@ def listener() -> Iterator[Listener]:
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n"], ids=["HTTP", "SSH"])
-async def test_a_host_without_tls_sees_no_credentials_and_is_told(
+async def test_host_without_tls_is_rejected_and_gets_no_credentials(
     opened: Opened, listener: Listener, reply: bytes
 ) -> None:
     listener.reply = reply
@@ -188,14 +186,14 @@ async def test_a_host_without_tls_sees_no_credentials_and_is_told(
     assert listener.received and b"HTTP" not in listener.received
 
 
-async def test_a_host_that_cuts_the_handshake_does_not_answer(opened: Opened, listener: Listener) -> None:
+async def test_host_that_closes_the_handshake_raises_source_unreachable(opened: Opened, listener: Listener) -> None:
     listener.reply = b""
     with pytest.raises(SourceUnreachable, match="the host does not answer"):
         await checkout(opened, f"https://127.0.0.1:{listener.server_address[1]}")
     assert b"HTTP" not in listener.received
 
 
-async def test_a_host_that_accepts_and_never_answers_is_a_timeout(opened: Opened, listener: Listener) -> None:
+async def test_host_that_never_answers_raises_source_timeout(opened: Opened, listener: Listener) -> None:
     url = f"https://127.0.0.1:{listener.server_address[1]}"
     settings = SourceSettings(limits=SourceLimits(list_seconds=0.5))
     repositories = opened(settings, credentials=credentials(url))

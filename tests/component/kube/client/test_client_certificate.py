@@ -1,4 +1,4 @@
-"""Client certificates and keys reach OpenSSL and leave nothing on disk."""
+"""Client certificates and keys are loaded into OpenSSL and leave no files on disk."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def connection(**changes: Any) -> Connection:
     return Connection("https://h", name="h", **data)
 
 
-def test_a_process_that_is_killed_while_it_loads_a_key_leaves_no_file(temporary: Path, tmp_path: Path) -> None:
+def test_process_killed_while_loading_a_key_leaves_no_file(temporary: Path, tmp_path: Path) -> None:
     certificate = issue("client", is_for_clients=True)
     (tmp_path / "cert").write_bytes(certificate.pem)
     (tmp_path / "key").write_bytes(certificate.key_pem)
@@ -56,7 +56,7 @@ def test_a_process_that_is_killed_while_it_loads_a_key_leaves_no_file(temporary:
 
 
 @pytest.mark.parametrize("missing", ["", "function", "permission", "path"])
-def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_memory(
+def test_certificate_and_key_load_with_and_without_memfd(
     temporary: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     def refuse(*_: object) -> int:
@@ -74,7 +74,7 @@ def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_m
     assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_a_key_that_does_not_fit_is_an_error_and_leaves_nothing(temporary: Path) -> None:
+def test_mismatched_key_is_an_error_and_leaves_no_file_or_descriptor(temporary: Path) -> None:
     client_connection, descriptors = connection(key_data=issue("other").key_pem), len(os.listdir("/proc/self/fd"))
     with pytest.raises(UserError, match="check that they belong together"):
         build_ssl_context(client_connection)

@@ -1,4 +1,4 @@
-"""One object that is nested too deeply is cut and named; it does not make the others of its kind unreadable."""
+"""A too deeply nested object is truncated and named in the log; the other objects of its kind stay readable."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def depth_of(value: Any) -> int:
 
 @contextlib.asynccontextmanager
 async def cluster_with(data: str) -> AsyncIterator[KubeCluster]:
-    """A cluster with three objects, of which the second is deep; also after each write, and in its watches."""
+    """A cluster with three objects, the second deeply nested: in lists, watches and responses to writes."""
     items = [manifest_text("first", '{"a": "1"}'), manifest_text("deep", data), manifest_text("last", '{"a": "[{"}')]
 
     def answer(request: Request) -> bytes | None:
@@ -83,20 +83,18 @@ DEPTHS = {
 
 
 @pytest.mark.parametrize("name", DEPTHS)
-async def test_a_list_has_all_objects_and_names_the_one_that_is_cut(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_list_returns_all_objects_and_logs_the_truncated_one(name: str, caplog: pytest.LogCaptureFixture) -> None:
     async with cluster_with(DEPTHS[name]) as cluster:
         manifests = (await cluster.list(KIND, namespace="ml")).items
     assert [item["metadata"]["name"] for item in manifests] == ["first", "deep", "last"]
     assert [manifests[0]["data"], manifests[2]["data"]] == [{"a": "1"}, {"a": "[{"}]
-    assert depth_of(manifests[1]) == TRUNCATION_LEVEL + 1  # the last one is an empty container
+    assert depth_of(manifests[1]) == TRUNCATION_LEVEL + 1  # the last level is an empty container
     (line,) = [record.getMessage() for record in caplog.records if "levels deep" in record.getMessage()]
     assert "ml/deep" in line
 
 
 @pytest.mark.parametrize("name", DEPTHS)
-async def test_a_watch_goes_on_behind_an_object_that_is_cut(name: str) -> None:
+async def test_watch_continues_after_a_truncated_object(name: str) -> None:
     async with cluster_with(DEPTHS[name]) as cluster:
         events = [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
     assert [event.manifest["metadata"]["name"] for event in events] == ["first", "deep", "last"]
@@ -104,7 +102,7 @@ async def test_a_watch_goes_on_behind_an_object_that_is_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["get", "apply", "patch"])
-async def test_the_deep_object_itself_can_be_read_and_written(call: str) -> None:
+async def test_deep_object_can_be_read_and_written(call: str) -> None:
     async with cluster_with(nested(2000)) as cluster:
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep", "namespace": "ml"}}
         match call:
@@ -118,7 +116,7 @@ async def test_the_deep_object_itself_can_be_read_and_written(call: str) -> None
     assert config_map["metadata"]["uid"] == "deep"
 
 
-async def test_an_informer_of_the_kind_is_ready_and_has_all_of_them() -> None:
+async def test_informer_caches_all_objects_of_the_kind() -> None:
     async with cluster_with(nested(5000)) as cluster:
         cache = InformerCache()
         async with _informed(cluster, cache):
@@ -138,9 +136,7 @@ async def _informed(cluster: Cluster, cache: InformerCache) -> AsyncIterator[Non
 
 @pytest.mark.parametrize("levels", [230, 249, 250, 251, 252, 253, 254, 255, 1020, 1021, 1022, 1023, 1024])
 @pytest.mark.parametrize("neighbour", ["{}", nested(300), nested(2000)], ids=["flat", "deep", "deeper"])
-async def test_an_object_is_the_same_in_lists_watches_and_alone_whatever_is_beside_it(
-    levels: int, neighbour: str
-) -> None:
+async def test_object_is_truncated_the_same_in_lists_watches_and_get(levels: int, neighbour: str) -> None:
     text = manifest_text("deep", nested(levels))
     in_list = read_response_json(f'{{"items": [{manifest_text("other", neighbour)}, {text}]}}'.encode(), "host")[
         "items"
@@ -152,7 +148,7 @@ async def test_an_object_is_the_same_in_lists_watches_and_alone_whatever_is_besi
 
 
 @pytest.mark.parametrize("sign", ["{}", "[]"])
-async def test_nothing_is_written_from_an_object_that_was_cut(sign: str) -> None:
+async def test_truncated_content_is_never_written_back(sign: str) -> None:
     async with cluster_with(nested(2000, sign)) as cluster:
         live = await cluster.get(KEY)
         assert live is not None
@@ -168,7 +164,7 @@ async def test_nothing_is_written_from_an_object_that_was_cut(sign: str) -> None
             assert refused.value.code == 400 and "would delete" in str(refused.value)
 
 
-def test_a_text_that_looks_like_the_mark_keeps_nobody_from_writing() -> None:
+def test_text_similar_to_the_truncation_mark_can_be_written() -> None:
     for text in (
         TRUNCATION_MARK,
         json.dumps([TRUNCATION_MARK]),
@@ -177,7 +173,7 @@ def test_a_text_that_looks_like_the_mark_keeps_nobody_from_writing() -> None:
         assert json.loads(encode_json({"data": {"a": text}}, KEY)) == {"data": {"a": text}}
 
 
-def test_nothing_that_git_can_ask_for_is_cut() -> None:
+def test_objects_within_the_depth_limit_of_git_are_not_truncated() -> None:
     item = json.loads(manifest_text("deep", nested(240)))
     assert truncate_objects(item) == []
     deep = {"items": [json.loads(manifest_text("deep", nested(300)))]}
@@ -192,7 +188,7 @@ def test_nothing_that_git_can_ask_for_is_cut() -> None:
     b"[" * 100_000, b'{"a":' * 5000, b"]" * 3000 + b"[" * 3000, b"[" * 3000 + b"}" * 3000, b'["' + b"[" * 5000,
     b"[" * (MAX_TOKENS + 5) + b"]" * (MAX_TOKENS + 5),
 ])  # fmt: skip
-def test_deep_text_that_is_no_json_or_too_much_stays_an_error(text: bytes) -> None:
+def test_deep_text_that_is_invalid_or_too_large_is_a_json_error(text: bytes) -> None:
     with pytest.raises(json.JSONDecodeError):
         read_truncated(text)
 
@@ -207,7 +203,7 @@ DEFINITION = {
 }  # fmt: skip
 
 
-async def test_the_sandbox_refuses_patches_that_nest_too_deeply_and_serves_what_it_took(cluster: Cluster) -> None:
+async def test_sandbox_refuses_too_deep_patches_and_still_lists_the_kind(cluster: Cluster) -> None:
     await cluster.create(DEFINITION)
 
     async def is_served() -> bool:

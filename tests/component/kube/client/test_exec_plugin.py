@@ -1,4 +1,4 @@
-"""Exec plugins: real little programs, run without a shell."""
+"""Exec credential plugins: small real programs, run without a shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from argosy.kube.client.exec_plugin import run_plugin
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 V1 = "client.authentication.k8s.io/v1"
-BEFORE_IT_ENDS = (0.2, 5.0, HANG_SECONDS)  # limits of a plugin: the next where it had not even begun by then
+BEFORE_IT_ENDS = (0.2, 5.0, HANG_SECONDS)  # plugin timeouts: use the next one if the plugin had not even started
 pytestmark = pytest.mark.anyio
 
 SCRIPT = """#!{python}
@@ -59,7 +59,7 @@ def plugin(folder: Path, **env: str) -> ExecPlugin:
     )
 
 
-async def test_a_plugin_gets_arguments_environment_and_the_cluster(tmp_path: Path) -> None:
+async def test_plugin_gets_arguments_environment_and_cluster_info(tmp_path: Path) -> None:
     one = plugin(tmp_path, EXTRA="e; $(rm -rf x)")
     credential = await run_plugin(one, connection(one))
     assert credential.token == "token-1-e; $(rm -rf x)"
@@ -70,7 +70,7 @@ async def test_a_plugin_gets_arguments_environment_and_the_cluster(tmp_path: Pat
     }
 
 
-async def test_a_credential_is_kept_until_it_expires(tmp_path: Path) -> None:
+async def test_credential_is_cached_until_it_expires(tmp_path: Path) -> None:
     status = json.dumps({"expirationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))})
     credentials = CredentialProvider(connection(plugin(tmp_path, STATUS=status)))
     assert [(await credentials.get_identity()).authorization for _ in range(3)] == ["Bearer token-1-"] * 3
@@ -82,7 +82,7 @@ async def test_a_credential_is_kept_until_it_expires(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_refused_credential_is_fetched_anew_once_for_all_who_had_it(tmp_path: Path) -> None:
+async def test_refused_credential_is_renewed_once_for_all_callers(tmp_path: Path) -> None:
     credentials = CredentialProvider(connection(plugin(tmp_path)))
     first = await credentials.get_identity()
     assert await credentials.renew_after_401(first)
@@ -90,7 +90,7 @@ async def test_a_refused_credential_is_fetched_anew_once_for_all_who_had_it(tmp_
     assert (await credentials.get_identity()).authorization == "Bearer token-2-"
 
 
-async def test_a_plugin_that_worked_before_may_fail_and_work_again(tmp_path: Path) -> None:
+async def test_plugin_failure_is_transient_only_after_an_earlier_success(tmp_path: Path) -> None:
     one = plugin(tmp_path, STATUS=json.dumps({"expirationTimestamp": "2020-01-01T00:00:00Z"}))
     credentials = CredentialProvider(connection(one))
     first = await credentials.get_identity()
@@ -105,7 +105,7 @@ async def test_a_plugin_that_worked_before_may_fail_and_work_again(tmp_path: Pat
     assert (await credentials.get_identity()).authorization == "Bearer token-2-"
 
 
-async def test_a_plugin_goes_on_when_who_asked_gives_up_and_ends_with_the_connection(tmp_path: Path) -> None:
+async def test_plugin_survives_a_cancelled_caller_and_ends_when_the_provider_closes(tmp_path: Path) -> None:
     before, one, go = asyncio.all_tasks(), plugin(tmp_path), tmp_path / "go"
     waiting = "\nimport time\nwhile not pathlib.Path(sys.argv[1]).with_name('go').exists(): time.sleep(0.01)\ninfo ="
     program(tmp_path, SCRIPT.replace("\ninfo =", waiting, 1))
@@ -125,7 +125,7 @@ async def test_a_plugin_goes_on_when_who_asked_gives_up_and_ends_with_the_connec
     assert asyncio.all_tasks() == before
 
 
-async def test_a_missing_program_says_how_to_get_it() -> None:
+async def test_missing_plugin_program_shows_the_install_hint() -> None:
     missing = ExecPlugin("no-such-plugin-anywhere", V1, install_hint="brew install it")
     with pytest.raises(UserError) as caught:
         await run_plugin(missing, connection(missing))
@@ -147,14 +147,14 @@ async def test_a_missing_program_says_how_to_get_it() -> None:
         (f'print(\'{{{{"kind": "ExecCredential", "apiVersion": "{V1}", "status": {{{{}}}}}}}}\')', "neither a token"),
     ],
 )
-async def test_a_plugin_that_fails_is_named_and_its_output_is_not_shown(tmp_path: Path, text: str, says: str) -> None:
+async def test_plugin_failure_names_the_plugin_and_hides_its_stdout(tmp_path: Path, text: str, says: str) -> None:
     broken = ExecPlugin(program(tmp_path, "#!{python}\n" + text), V1, interactive_mode="Never")
     with pytest.raises(UserError, match="exec plugin") as caught:
         await run_plugin(broken, connection(broken))
     assert says in str(caught.value) and "SECRET" not in str(caught.value)
 
 
-async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_plugin_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("argosy.kube.client.exec_plugin.PLUGIN_TIMEOUT_SECONDS", 0.2)
     hanging = ExecPlugin(program(tmp_path, "#!{python}\nimport time; time.sleep(60)"), V1, interactive_mode="Never")
     with pytest.raises(TransientError, match="no answer"):
@@ -162,14 +162,14 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(
+async def test_hanging_plugin_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
 ) -> None:
     os.mkfifo(fifo := tmp_path / "told")
     descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
 
     def read() -> bytes | None:
-        """None: nothing yet, but somebody holds it open and may still write."""
+        """None: nothing was written yet, but a process still holds it open."""
         with contextlib.suppress(BlockingIOError):
             return os.read(descriptor, 100)
         return None
@@ -191,9 +191,7 @@ async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(
     assert running.cancelled() if is_cancelled else "no answer" in str(running.exception())
 
 
-async def test_what_a_plugin_leaves_behind_out_of_reach_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_orphaned_process_of_a_plugin_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = tmp_path / "pid"
     text = f"#!/bin/sh\nsetsid sh -c 'echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 9999'"
     left = ExecPlugin(program(tmp_path, text), V1, interactive_mode="Never")
@@ -203,10 +201,12 @@ async def test_what_a_plugin_leaves_behind_out_of_reach_is_not_waited_for(
             await asyncio.wait_for(run_plugin(left, connection(left)), 2 * HANG_SECONDS)
         if pid.exists():
             break
-    os.kill(int(pid.read_text()), signal.SIGKILL)  # it is still there
+    os.kill(int(pid.read_text()), signal.SIGKILL)  # fails if it is no longer running
 
 
-async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_token_file_is_reread_after_a_401_and_after_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "token"
     path.write_text("one\n")
     credentials = CredentialProvider(Connection(server="https://a.example", token_file=str(path)))

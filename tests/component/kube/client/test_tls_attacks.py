@@ -1,4 +1,4 @@
-"""A server that is not the cluster it claims to be: a sentence says what is wrong, and no token reaches the server."""
+"""A server that fails TLS verification gets no token, and the error says what is wrong."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OTHER_AUTHORITY = issue("authority", is_authority=True)  # of the same name
 
 
 class Eavesdropper:
-    """A server that keeps every byte it receives, after decryption where it speaks TLS."""
+    """A server that keeps every byte it receives, after decryption if it uses TLS."""
 
     def __init__(self, reply: Callable[[bytes], bytes | None] = lambda head: None) -> None:
         self.received = b""
@@ -85,7 +85,7 @@ def honest(head: bytes) -> bytes:
 
 
 def declared(port: int, **tls: Any) -> Connection:
-    """Of an Argo CD cluster Secret that trusts AUTHORITY."""
+    """The connection of an Argo CD cluster Secret that trusts AUTHORITY."""
     settings = {"caData": base64.b64encode(AUTHORITY.pem).decode(), **tls}
     config = {"bearerToken": TOKEN, "tlsClientConfig": {name: value for name, value in settings.items() if value}}
     return build_connection({"name": "far", "server": f"https://127.0.0.1:{port}", "config": json.dumps(config)})
@@ -124,7 +124,7 @@ IMPOSTORS: dict[str, tuple[Certificate, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-def test_certificates_that_were_issued_at_import_are_the_same_in_a_run_of_days() -> None:
+def test_issued_certificates_stay_valid_or_invalid_for_30_days() -> None:
     now, days = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=30)
     issued = {**{name: certificate for name, (certificate, *_) in IMPOSTORS.items()}, "authority": AUTHORITY}
     for name, certificate in issued.items():
@@ -135,9 +135,7 @@ def test_certificates_that_were_issued_at_import_are_the_same_in_a_run_of_days()
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", IMPOSTORS)
-async def test_a_certificate_that_proves_nothing_is_refused_before_the_token_is_sent(
-    tmp_path: Path, name: str, call: str
-) -> None:
+async def test_invalid_certificate_is_refused_before_the_token_is_sent(tmp_path: Path, name: str, call: str) -> None:
     certificate, settings, reason = IMPOSTORS[name]
     async with Eavesdropper(honest).serving(server_context(certificate, tmp_path)) as server:
         async with await connect(declared(server.port, **settings)) as cluster:
@@ -148,14 +146,14 @@ async def test_a_certificate_that_proves_nothing_is_refused_before_the_token_is_
     assert message.startswith(f"127.0.0.1:{server.port}: the certificate is not trusted by ") and TOKEN not in message
 
 
-async def test_the_certificate_of_the_cluster_is_accepted_and_gets_the_token(tmp_path: Path) -> None:
+async def test_valid_certificate_is_accepted_and_the_token_is_sent(tmp_path: Path) -> None:
     async with Eavesdropper(honest).serving(server_context(LEAF, tmp_path)) as server:
         async with await connect(declared(server.port)) as cluster:
             assert ((await cluster.get(KEY)) or {})["metadata"]["name"] == KEY.name
         assert f"Authorization: Bearer {TOKEN}".encode() in server.received
 
 
-async def test_server_name_is_what_is_asked_for_and_what_is_checked(tmp_path: Path) -> None:
+async def test_server_name_is_sent_as_sni_and_verified(tmp_path: Path) -> None:
     certificate = issue("api.inside", AUTHORITY)
     async with Eavesdropper(honest).serving(server_context(certificate, tmp_path)) as server:
         async with await connect(declared(server.port, serverName="api.inside")) as cluster:
@@ -163,7 +161,7 @@ async def test_server_name_is_what_is_asked_for_and_what_is_checked(tmp_path: Pa
         assert set(server.server_names) == {"api.inside"}
 
 
-async def test_insecure_accepts_any_certificate_and_excludes_an_authority(tmp_path: Path) -> None:
+async def test_insecure_accepts_any_certificate_and_excludes_ca_data(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"far.*insecure flag is not allowed"):
         declared(1, insecure=True)
     async with (
@@ -174,7 +172,7 @@ async def test_insecure_accepts_any_certificate_and_excludes_an_authority(tmp_pa
 
 
 @pytest.mark.parametrize("call", CALLS)
-async def test_a_server_with_old_tls_only_is_refused_and_told(tmp_path: Path, call: str) -> None:
+async def test_server_with_only_old_tls_is_refused(tmp_path: Path, call: str) -> None:
     async with Eavesdropper(honest).serving(only_old_tls(server_context(LEAF, tmp_path))) as server:
         async with await connect(declared(server.port)) as cluster:
             with pytest.raises(ApiServerUnavailable, match=r"TLS") as caught:
@@ -189,7 +187,7 @@ NOT_TLS = {
 
 
 @pytest.mark.parametrize("reply", NOT_TLS.values(), ids=NOT_TLS)
-async def test_a_server_without_tls_sees_no_token_and_is_told(reply: bytes) -> None:
+async def test_server_without_tls_gets_no_token(reply: bytes) -> None:
     async with Eavesdropper(lambda _: reply).serving() as server:
         async with await connect(declared(server.port)) as cluster:
             with pytest.raises(ApiServerUnavailable, match=r"TLS") as caught:
@@ -200,7 +198,7 @@ async def test_a_server_without_tls_sees_no_token_and_is_told(reply: bytes) -> N
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-async def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path, code: int, call: str) -> None:
+async def test_redirect_to_another_host_is_not_followed(tmp_path: Path, code: int, call: str) -> None:
     async with Eavesdropper(honest).serving() as other:
 
         def elsewhere(head: bytes) -> bytes:
@@ -218,7 +216,7 @@ async def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path, code: 
 
 
 @pytest.mark.parametrize("speaks_tls", [False, True])
-async def test_a_server_that_accepts_and_never_answers_is_given_up(tmp_path: Path, speaks_tls: bool) -> None:
+async def test_server_that_never_answers_times_out(tmp_path: Path, speaks_tls: bool) -> None:
     clock = LoopClock()
     async with (
         Eavesdropper().serving(server_context(LEAF, tmp_path) if speaks_tls else None) as server,
@@ -233,7 +231,7 @@ async def test_a_server_that_accepts_and_never_answers_is_given_up(tmp_path: Pat
             await asking
 
 
-async def test_a_server_that_cuts_the_handshake_is_told() -> None:
+async def test_cut_tls_handshake_is_reported() -> None:
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
         writer.close()

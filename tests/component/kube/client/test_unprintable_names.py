@@ -1,4 +1,4 @@
-"""Objects whose names cannot be printed: RBAC allows them, so one tenant must not hide a kind from all others."""
+"""Objects with unprintable names: RBAC allows them, so one tenant must not hide a whole kind from the others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def list_of(*names: str, token: str = "") -> bytes:
     return http_answer({"metadata": metadata, "items": [build_manifest(name) for name in names]})
 
 
-async def test_a_list_leaves_out_the_object_and_keeps_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_list_skips_objects_with_unprintable_names(caplog: pytest.LogCaptureFixture) -> None:
     def lie(request: Request) -> bytes | None:
         return list_of("first", *UNPRINTABLE, "last") if request.route.endswith("configmaps") else None
 
@@ -50,7 +50,7 @@ async def test_a_list_leaves_out_the_object_and_keeps_the_others(caplog: pytest.
     assert "count=4" in record.message and "kind=ConfigMap" in record.message and record.message.isprintable()
 
 
-async def test_pages_of_nothing_else_do_not_end_the_list() -> None:
+async def test_pages_with_only_unprintable_names_do_not_end_the_list() -> None:
     pages = itertools.count()
 
     def lie(request: Request) -> bytes | None:
@@ -63,7 +63,7 @@ async def test_pages_of_nothing_else_do_not_end_the_list() -> None:
         assert [item["metadata"]["name"] for item in (await cluster.list(KIND)).items] == ["last"]
 
 
-async def test_a_watch_leaves_out_the_object_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_watch_skips_objects_with_unprintable_names(caplog: pytest.LogCaptureFixture) -> None:
     names = ("first", *UNPRINTABLE, *UNPRINTABLE, "last")
     events = [{"type": "ADDED", "object": build_manifest(name, str(index))} for index, name in enumerate(names)]
     lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
@@ -76,13 +76,13 @@ async def test_a_watch_leaves_out_the_object_and_goes_on(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
-async def test_a_name_that_no_server_accepts_still_ends_the_list(name: str) -> None:
+async def test_list_with_an_invalid_name_is_an_error(name: str) -> None:
     async with connected(lambda request: list_of(name) if request.route.endswith("configmaps") else None) as cluster:
         with pytest.raises(TransientError, match="with an invalid name"):
             await cluster.list(KIND)
 
 
-async def test_a_single_object_with_such_a_name_is_refused_with_a_printable_sentence() -> None:
+async def test_get_of_an_object_with_an_unprintable_name_is_a_printable_error() -> None:
     answer = http_answer(build_manifest(UNPRINTABLE[1]))
     async with connected(lambda request: answer if "/configmaps/" in request.route else None) as cluster:
         with pytest.raises(TransientError, match="with an invalid name") as caught:

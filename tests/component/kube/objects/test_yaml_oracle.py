@@ -1,4 +1,4 @@
-"""Against the real thing: kubectl reads YAML with sigs.k8s.io/yaml, kustomize with go-yaml v3. No cluster is needed."""
+"""Compares YAML reading and writing with kubectl (sigs.k8s.io/yaml) and kustomize (go-yaml v3). Needs no cluster."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def test_ten_thousand_random_scalars_mean_the_same_to_kubectl(tmp_path: Path) -> None:
+def test_ten_thousand_random_scalars_are_read_as_by_kubectl(tmp_path: Path) -> None:
     scalars = _random_scalars(10_000)
     text = HEAD + "spec:\n" + "".join(f"- {scalar}\n" for scalar in scalars)
     printed = _kubectl(tmp_path, text, "json")
@@ -71,7 +71,7 @@ def test_random_keys_become_the_same_strings_as_in_kubectl(tmp_path: Path) -> No
     assert read_yaml(text)["spec"] == json.loads(printed)["spec"]
 
 
-def test_random_scalars_mean_the_same_to_kustomize(tmp_path: Path) -> None:
+def test_random_scalars_are_read_as_by_kustomize(tmp_path: Path) -> None:
     text = HEAD + "spec:\n" + "".join(f"- {scalar}\n" for scalar in _random_scalars(5_000))
     built = _kustomize(tmp_path, text)
     assert built is not None
@@ -94,7 +94,7 @@ def _random_value(source: random.Random, depth: int) -> Any:
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(2_000, marks=pytest.mark.tier("all"))])
-def test_a_large_object_is_written_byte_for_byte_as_kubectl_writes_it(tmp_path: Path, count: int) -> None:
+def test_large_object_is_written_exactly_as_by_kubectl(tmp_path: Path, count: int) -> None:
     source = random.Random(21)
     words = ["word", "yes", "12", "a:", "#x", "it's", "é", "a  b", "\x01"]
     strings = _random_scalars(count)
@@ -118,7 +118,7 @@ def test_a_large_object_is_written_byte_for_byte_as_kubectl_writes_it(tmp_path: 
     assert dump_yaml(manifest).split("\n") == printed.split("\n")
 
 
-def test_kubectl_reads_what_is_written_as_it_was(tmp_path: Path) -> None:
+def test_kubectl_reads_written_yaml_back_unchanged(tmp_path: Path) -> None:
     source = random.Random(22)
     letters = LETTERS + "\x00\x07\x1b\x7f\x85\u2028\u2029\ufeff\ufffe"
     strings = _random_scalars(1_000) + ["".join(source.choices(letters, k=source.randint(0, 9))) for _ in range(3_000)]
@@ -165,12 +165,12 @@ STRUCTURES = [
 
 
 def _structure(number: int) -> str:
-    """A structure in an object that is named after it, so that all can go to one process."""
+    """A structure in an object that is named after it, so that one process can read all of them."""
     return f"{HEAD.replace('name: a', f'name: case-{number}')}{STRUCTURES[number]}\n"
 
 
 def _ours(profile: YamlDialect) -> list[Any]:
-    """What we read of each structure; None where we refuse it."""
+    """Our result for each structure; None if we refuse it."""
     documents: list[Any] = []
     for number in range(len(STRUCTURES)):
         try:
@@ -216,5 +216,5 @@ REFUSED = [number for number, our in enumerate(_ours(YamlDialect.KUSTOMIZE)) if 
     [pytest.param(number, marks=pytest.mark.tier("all") if at > 2 else ()) for at, number in enumerate(REFUSED)],
     ids=lambda number: STRUCTURES[number],
 )
-def test_what_we_refuse_kustomize_refuses(number: int, tmp_path: Path) -> None:
+def test_structures_that_we_refuse_are_refused_by_kustomize(number: int, tmp_path: Path) -> None:
     assert _kustomize(tmp_path, _structure(number)) is None

@@ -47,13 +47,13 @@ def full(path: str) -> dict[str, Any]:
     return document
 
 
-def test_the_index_names_every_group_version_with_a_digest() -> None:
+def test_index_lists_every_group_version_with_a_hash() -> None:
     paths = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/argosy.dev/v1"} < set(paths)
     assert re.fullmatch(r"/openapi/v3/api/v1\?hash=[0-9A-F]{64}", paths["api/v1"]["serverRelativeURL"])
 
 
-def test_a_digest_changes_with_a_custom_schema_and_with_nothing_else() -> None:
+def test_hash_changes_only_with_the_custom_schema() -> None:
     path = "apis/argosy.dev/v1"
     before = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     changed = {path: {"Widget": {**WIDGET_SCHEMA, "description": "Another."}}}
@@ -61,7 +61,7 @@ def test_a_digest_changes_with_a_custom_schema_and_with_nothing_else() -> None:
     assert {document_path for document_path in before if before[document_path] != after[document_path]} == {path}
 
 
-def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
+def test_stub_document_has_one_patch_path_per_kind_and_no_schemas() -> None:
     document = json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))
     assert set(document) == {"openapi", "info", "paths"}
     assert len(document["paths"]) == 5
@@ -71,30 +71,30 @@ def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
     assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
 
 
-def test_a_stub_of_the_core_group_always_has_namespaces() -> None:
+def test_stub_of_the_core_group_always_contains_namespaces() -> None:
     config_maps = [resource for resource in GROUPS["api/v1"] if resource.kind == "ConfigMap"]
     assert "/api/v1/namespaces/{name}" in json.loads(openapi.build_stub_document(config_maps))["paths"]
     assert "/api/v1/namespaces/{name}" not in json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))["paths"]
 
 
-def test_a_stub_is_small() -> None:
+def test_stub_document_is_smaller_than_400_bytes_per_kind() -> None:
     assert len(openapi.build_stub_document(GROUPS["api/v1"])) < 400 * len(GROUPS["api/v1"])
 
 
-def test_every_reference_of_a_full_document_leads_somewhere() -> None:
+def test_all_schema_references_of_full_documents_resolve() -> None:
     for path in GROUPS:
         document = full(path)
         named = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
         assert named <= set(document["components"]["schemas"]), path
 
 
-def test_paths_offer_only_the_verbs_that_are_served() -> None:
+def test_paths_contain_only_served_verbs() -> None:
     paths = full("apis/authorization.k8s.io/v1")["paths"]
     assert set(paths["/apis/authorization.k8s.io/v1/subjectaccessreviews"]) == {"post"}
     assert "/apis/authorization.k8s.io/v1/subjectaccessreviews/{name}" not in paths
 
 
-def test_strategic_merge_patch_is_offered_for_built_in_kinds_only() -> None:
+def test_strategic_merge_patch_is_offered_only_for_built_in_kinds() -> None:
     strategic = "application/strategic-merge-patch+json"
     built_in = full("apis/apps/v1")["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     custom = full("apis/argosy.dev/v1")["paths"]["/apis/argosy.dev/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
@@ -102,21 +102,21 @@ def test_strategic_merge_patch_is_offered_for_built_in_kinds_only() -> None:
     assert strategic not in custom["requestBody"]["content"]
 
 
-def test_a_custom_kind_gets_what_every_object_has() -> None:
+def test_custom_kind_schema_gets_api_version_kind_and_metadata() -> None:
     schema = full("apis/argosy.dev/v1")["components"]["schemas"]["dev.argosy.v1.Widget"]
     assert set(schema["properties"]) == {"apiVersion", "kind", "metadata", "spec"}
     assert schema["x-kubernetes-group-version-kind"] == [{"group": "argosy.dev", "version": "v1", "kind": "Widget"}]
     assert schema["properties"]["spec"] == WIDGET_SCHEMA["properties"]["spec"]  # type: ignore[index]
 
 
-def test_values_of_a_named_string_are_listed() -> None:
+def test_enum_and_default_of_string_types_are_included() -> None:
     schemas = full("api/v1")["components"]["schemas"]
     protocol = schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"]
     assert (protocol["enum"], protocol["default"]) == (["SCTP", "TCP", "UDP"], "TCP")
 
 
 def without_values(schema: Any) -> Any:
-    """The published documents are made with enum values switched off."""
+    """Remove enum values: the published documents are generated without them."""
     match schema:
         case dict():
             filtered_schema = {key: value for key, value in schema.items() if key != "enum" or isinstance(value, dict)}
@@ -129,7 +129,7 @@ def without_values(schema: Any) -> Any:
 
 
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the Go module k8s.io/kubernetes is not in the module cache")
-def test_every_property_is_described_as_in_the_published_documents() -> None:
+def test_properties_match_the_published_documents() -> None:
     compared = 0
     for path in openapi.group_by_path(BUILTIN_RESOURCES):
         published = json.loads((PUBLISHED / f"{path.replace('/', '__')}_openapi.json").read_text())
@@ -143,11 +143,11 @@ def test_every_property_is_described_as_in_the_published_documents() -> None:
     assert compared > 600
 
 
-# What a real kubectl makes of it.
+# `kubectl explain` with these documents.
 
 
 class Server(BaseHTTPRequestHandler):
-    """Discovery and OpenAPI, nothing else."""
+    """Serves discovery and OpenAPI, nothing else."""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -225,7 +225,7 @@ def test_kubectl_explains_a_list_of_containers(url: str, tmp_path: Path) -> None
 
 
 @needs_kubectl
-def test_kubectl_explains_a_deployment_to_the_bottom(url: str, tmp_path: Path) -> None:
+def test_kubectl_explain_recursive_shows_nested_deployment_fields(url: str, tmp_path: Path) -> None:
     text = explain(url, tmp_path, "deploy", "--recursive")
     assert text.startswith("GROUP:      apps\nKIND:       Deployment\nVERSION:    v1\n")
     assert "  spec\t<DeploymentSpec>\n" in text

@@ -1,4 +1,4 @@
-"""What a real kubectl sends is read as it means it."""
+"""Protobuf bodies that a real kubectl sends are decoded correctly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installe
 
 
 class Recorder(BaseHTTPRequestHandler):
-    """Answers every POST with the object that it was sent, as JSON."""
+    """Answers every POST with the received object, as JSON."""
 
     bodies: list[tuple[str, bytes]] = []  # noqa: RUF012
 
@@ -86,7 +86,7 @@ def create(command: str, url: str, home: Path, *flags: str) -> str:
 
 
 @pytest.mark.parametrize("command", [*[*CREATED][:3], *map(in_test_all, [*CREATED][3:])])
-def test_kubectl_create_is_read_as_kubectl_would_print_it(
+def test_kubectl_create_body_decodes_to_what_kubectl_prints(
     command: str, recorder: tuple[str, list[tuple[str, bytes]]], tmp_path: Path
 ) -> None:
     url, bodies = recorder
@@ -100,7 +100,7 @@ def test_kubectl_create_is_read_as_kubectl_would_print_it(
     group, _, version = read.api_version.rpartition("/")
     type_ = find_builtin_type(group, version, read.kind)
     assert type_ is not None
-    # Only what is sent has the namespace.
+    # Only the sent object has the namespace.
     for manifest in (read.value, printed):
         manifest["metadata"].pop("namespace", None)
     assert read.value == decode(type_, printed, kind=read.kind, api_version=read.api_version).manifest

@@ -1,4 +1,4 @@
-"""A missing `secret.key`: a store that was made with a key never gets another one."""
+"""A missing `secret.key`: a store created with a key never gets a new one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def refuse_without_key(folder: ControlPlaneFiles) -> str:
 
 
 @pytest.mark.parametrize("lost_as_well", ["argosy.db.lock", "argosy.db.initialized", "argosy.db"])
-async def test_a_missing_key_of_a_store_that_was_stopped_is_not_replaced(tmp_path: Path, lost_as_well: str) -> None:
+async def test_missing_key_of_a_stopped_store_is_not_replaced(tmp_path: Path, lost_as_well: str) -> None:
     folder = folder_in(tmp_path)
     async with ControlPlane.open(folder):
         key = folder.secret_key.read_bytes()
@@ -43,7 +43,7 @@ async def test_a_missing_key_of_a_store_that_was_stopped_is_not_replaced(tmp_pat
             pass
 
 
-async def test_a_missing_key_of_a_store_that_was_killed_is_not_replaced(tmp_path: Path) -> None:
+async def test_missing_key_of_a_killed_store_is_not_replaced(tmp_path: Path) -> None:
     folder = folder_in(tmp_path / "killed")
     for name in ("open", "killed"):
         (tmp_path / name).mkdir(mode=0o700)
@@ -53,7 +53,7 @@ async def test_a_missing_key_of_a_store_that_was_killed_is_not_replaced(tmp_path
     assert "is missing; restore it" in await refuse_without_key(folder)
 
 
-async def test_a_first_start_makes_a_key_even_if_another_was_killed_after_it_made_the_file(tmp_path: Path) -> None:
+async def test_first_start_creates_a_key_if_only_an_empty_database_exists(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     folder.database.touch(mode=0o600)
     async with ControlPlane.open(folder):
@@ -61,8 +61,8 @@ async def test_a_first_start_makes_a_key_even_if_another_was_killed_after_it_mad
 
 
 @pytest.mark.parametrize("lose", [Path.unlink, lambda file: os.truncate(file, 0)], ids=["missing", "empty"])
-async def test_a_lost_key_of_service_accounts_is_made_anew(tmp_path: Path, lose: Callable[[Path], None]) -> None:
-    """Old tokens end with it, and nothing on disk depends on it."""
+async def test_lost_service_account_key_is_regenerated(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    """Old tokens become invalid, and nothing on disk depends on the key."""
     folder = folder_in(tmp_path)
     async with ControlPlane.open(folder) as plane:
         before = plane.tokens.build_jwks()

@@ -1,4 +1,4 @@
-"""A connection that its client does not read, over a real socket."""
+"""A connection whose client does not read, over a real socket."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ OBJECTS, OBJECT_BYTES, SEND_BUFFER_BYTES = 20, 200_000, 1 << 16
 
 
 def bind_with_small_buffers(port: int, *, allow_other_port: bool = False) -> socket.socket:
-    """Connections inherit it: else the kernel takes megabytes for a client that does not read, how many differs."""
+    """Connections inherit the small buffer. Otherwise, the kernel buffers megabytes for a client that does not read,
+    and how many varies.
+    """
     listener = open_listener(port, allow_other_port=allow_other_port)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return listener
 
 
 @pytest.mark.parametrize("path", [CONFIGS, f"{CONFIGS}?watch=true&resourceVersion=0"])
-async def test_the_server_drops_a_connection_whose_client_does_not_read(
+async def test_server_drops_a_connection_whose_client_does_not_read(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(request_module, "WRITE_TIMEOUT_SECONDS", SHORT)
@@ -60,7 +62,7 @@ async def test_the_server_drops_a_connection_whose_client_does_not_read(
 
 
 def _read_all(client: ssl.SSLSocket) -> int:
-    """How many bytes came before the end."""
+    """The number of bytes received before the end."""
     count = 0
     try:
         while data := client.recv(1 << 16):

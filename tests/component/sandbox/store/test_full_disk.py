@@ -1,4 +1,4 @@
-"""A full disk: the store refuses writes with a sentence, goes on reading, and goes on writing once there is space."""
+"""A full disk: the store refuses writes with a message, serves reads, and accepts writes again once there is space."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ async def write_until_full(store: Store) -> tuple[int, str]:
     raise AssertionError("the disk was never full")
 
 
-def test_a_full_disk_makes_the_store_read_only_until_there_is_space(
-    small_disk: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_store_is_read_only_while_the_disk_is_full(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = small_disk / "argosy.db"
     ended: list[str] = []
 
@@ -91,8 +89,8 @@ def test_a_full_disk_makes_the_store_read_only_until_there_is_space(
     assert asyncio.run(count()) == written + 1
 
 
-def test_frames_of_a_failed_write_are_gone_before_the_next_write(small_disk: Path) -> None:
-    """Behind frames of a later transaction that a power loss tears, they would look like damage."""
+def test_failed_write_leaves_no_frames_in_the_write_ahead_log(small_disk: Path) -> None:
+    """If a power loss tears a later transaction, such frames after it would look like damage."""
     log = small_disk / "argosy.db-wal"
 
     async def scenario() -> None:
@@ -109,7 +107,7 @@ def test_frames_of_a_failed_write_are_gone_before_the_next_write(small_disk: Pat
     asyncio.run(scenario())
 
 
-def test_what_was_acknowledged_before_the_disk_was_full_is_there_after_a_stop(small_disk: Path) -> None:
+def test_acknowledged_writes_survive_a_stop_with_a_full_disk(small_disk: Path) -> None:
     path = small_disk / "argosy.db"
 
     async def fill() -> int:
@@ -130,7 +128,7 @@ def test_what_was_acknowledged_before_the_disk_was_full_is_there_after_a_stop(sm
     assert asyncio.run(count()) == written
 
 
-def test_a_store_that_cannot_be_opened_for_lack_of_space_says_so(small_disk: Path) -> None:
+def test_open_on_a_full_disk_is_an_error_that_names_the_file(small_disk: Path) -> None:
     path = small_disk / "argosy.db"
 
     async def open_and_close() -> None:
@@ -147,7 +145,7 @@ def test_a_store_that_cannot_be_opened_for_lack_of_space_says_so(small_disk: Pat
     asyncio.run(open_and_close())
 
 
-def test_a_key_that_cannot_be_written_for_lack_of_space_names_its_file(small_disk: Path) -> None:
+def test_key_write_on_a_full_disk_is_an_error_that_names_the_file(small_disk: Path) -> None:
     ballast = fill_disk(small_disk)
     with pytest.raises(UserError, match="cannot be written, because the disk is full") as caught:
         write_private(small_disk / "secret.key", bytes(100_000))
@@ -167,7 +165,7 @@ SERVICES = "/api/v1/namespaces/default/services"
 
 
 @pytest.mark.anyio
-async def test_a_server_on_a_full_disk_answers_507_and_is_alive_and_not_ready(small_disk: Path) -> None:
+async def test_api_server_on_a_full_disk_returns_507_and_is_live_but_not_ready(small_disk: Path) -> None:
     folder = ControlPlaneFiles(small_disk / "argosy.db", small_disk / "secret.key", small_disk / "token.key")
     async with ControlPlane.open(folder, admin_token=TOKEN) as plane:
         api = Api(plane)

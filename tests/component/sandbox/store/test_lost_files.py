@@ -1,4 +1,4 @@
-"""Files of a store that were lost: an empty or missing database, or a missing key, never becomes a new store."""
+"""Lost files of a store: an empty or missing database never becomes a new store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def truncate(database: Path) -> None:
 
 
 def keep_header_page(database: Path) -> None:
-    """A database without tables: what `journal_mode=WAL` writes into an empty file."""
+    """A database without tables: the result of `journal_mode=WAL` on an empty file."""
     database.unlink()
     connection = apsw.Connection(str(database))
     connection.pragma("journal_mode", "WAL")
@@ -36,7 +36,7 @@ async def make_closed(folder: Path) -> None:
 
 
 async def make_killed(folder: Path) -> None:
-    """The files as `kill -9` leaves them."""
+    """Creates the files as `kill -9` leaves them."""
     store = await Store.open(folder / "open" / DATABASE)
     await store.put(BUCKET, "ns", "a", lambda revision: b"{}")
     for name in (DATABASE, LOG):
@@ -45,7 +45,9 @@ async def make_killed(folder: Path) -> None:
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Every file but the lock, which names its last owner, and the empty files that SQLite makes to read a database."""
+    """Every file except the lock, which names its last owner, and the empty files that SQLite creates to read a
+    database.
+    """
     files = [file for file in folder.iterdir() if file.is_file() and not file.name.endswith((".lock", "-shm"))]
     return {file.name: file.read_bytes() for file in files if file.name != LOG or file.stat().st_size}
 
@@ -59,9 +61,7 @@ async def refuse(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("lose", [truncate, Path.unlink, keep_header_page])
-async def test_a_lost_database_of_a_store_that_was_stopped_is_refused(
-    tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
+async def test_lost_database_of_a_stopped_store_is_refused(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     await make_closed(tmp_path)
     lose(tmp_path / DATABASE)
     refusal = await refuse(tmp_path)
@@ -70,7 +70,7 @@ async def test_a_lost_database_of_a_store_that_was_stopped_is_refused(
 
 
 @pytest.mark.parametrize(("lose", "words"), [(truncate, "is empty"), (Path.unlink, "is missing")])
-async def test_a_lost_database_is_refused_while_its_log_holds_transactions(
+async def test_lost_database_is_refused_while_its_log_contains_transactions(
     tmp_path: Path, lose: Callable[[Path], None], words: str
 ) -> None:
     await make_killed(tmp_path)
@@ -78,7 +78,7 @@ async def test_a_lost_database_is_refused_while_its_log_holds_transactions(
     assert f"the store is damaged ({DATABASE} {words}" in await refuse(tmp_path)
 
 
-async def test_a_first_start_that_was_killed_before_the_store_was_made_can_be_repeated(tmp_path: Path) -> None:
+async def test_first_start_killed_before_the_store_was_created_can_be_repeated(tmp_path: Path) -> None:
     (tmp_path / DATABASE).touch(mode=0o600)
     (tmp_path / LOG).touch(mode=0o600)
     await make_closed(tmp_path)
@@ -88,7 +88,7 @@ async def test_a_first_start_that_was_killed_before_the_store_was_made_can_be_re
     assert (tmp_path / MARK).exists()
 
 
-async def test_a_store_from_before_the_mark_gets_one_and_a_copied_database_is_enough(tmp_path: Path) -> None:
+async def test_store_without_the_initialized_mark_is_opened_and_gets_one(tmp_path: Path) -> None:
     await make_closed(tmp_path)
     (tmp_path / MARK).unlink()
     store = await Store.open(tmp_path / DATABASE)

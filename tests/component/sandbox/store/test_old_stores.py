@@ -1,4 +1,4 @@
-"""Stores that older commits wrote, as tools/record_old_stores.py recorded them, opened by the present code."""
+"""Stores written by older commits, recorded by tools/record_old_stores.py, can be opened by the current code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def restored(record: Path, folder: Path) -> ControlPlaneFiles:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=[record.stem for record in RECORDS])
-async def test_everything_in_an_old_store_is_there_and_can_be_changed(record: Path, tmp_path: Path) -> None:
+async def test_objects_of_an_old_store_can_be_read_and_changed(record: Path, tmp_path: Path) -> None:
     files = restored(record, tmp_path)
     settings = ResourceKey("", "ConfigMap", "default", "settings")
     async with EmbeddedCluster.open(files) as cluster:
@@ -52,8 +52,8 @@ async def test_everything_in_an_old_store_is_there_and_can_be_changed(record: Pa
         assert [listed_model["spec"]["name"] for listed_model in listing.items] == ["bert"]
 
 
-def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
-    """Whoever changes the format keeps a store of the one before, and a way from it."""
+def test_current_store_format_has_a_recording() -> None:
+    """A change of the format needs a recorded store of the previous format, and a migration from it."""
     formats = {line for record in RECORDS for line in json.loads(record.read_text())["sql"] if "user_version" in line}
     assert f"pragma user_version={SCHEMA_VERSION};" in formats
 
@@ -65,9 +65,7 @@ def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
         (0, "has format 0, which this argosy cannot upgrade; open it with the argosy that wrote it, or remove"),
     ],
 )
-async def test_a_store_of_another_format_says_what_to_do_and_stays_as_it_is(
-    tmp_path: Path, version: int, words: str
-) -> None:
+async def test_store_of_another_format_is_refused_and_left_unchanged(tmp_path: Path, version: int, words: str) -> None:
     files = restored(RECORDS[0], tmp_path)
     connection = apsw.Connection(str(files.database))
     connection.pragma("user_version", version)

@@ -1,4 +1,4 @@
-"""The write-ahead log after power cuts: a torn transaction is dropped, and never makes a later one look damaged."""
+"""The write-ahead log after power cuts: a torn transaction is dropped and never makes a later one look damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def log_of(database: Path) -> Path:
 
 
 def copy_as_killed(database: Path, folder: Path) -> Path:
-    """Copies the files of a store that is open, as a power cut leaves them."""
+    """Copy the files of an open store, as a power cut leaves them."""
     folder.mkdir()
     shutil.copyfile(database, folder / database.name)
     shutil.copyfile(log_of(database), log_of(folder / database.name))
@@ -31,7 +31,7 @@ def copy_as_killed(database: Path, folder: Path) -> Path:
 
 
 def tear(database: Path, first_frame: int) -> None:
-    """Zeroes one frame: its write did not reach the disk, later ones did."""
+    """Zero one frame, as if its write did not reach the disk and later ones did."""
     with log_of(database).open("r+b") as log:
         log.seek(HEADER_BYTES + first_frame * FRAME_BYTES)
         log.write(bytes(FRAME_BYTES))
@@ -46,7 +46,7 @@ async def put(store: Store, name: str, size: int) -> None:
 
 
 @pytest.mark.anyio
-async def test_two_torn_transactions_in_a_row_are_dropped_and_no_damage(tmp_path: Path) -> None:
+async def test_two_torn_transactions_in_a_row_are_dropped(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "argosy.db")
     await put(store, "kept", 10)
     before = count_frames(tmp_path / "argosy.db")
@@ -70,7 +70,7 @@ async def test_two_torn_transactions_in_a_row_are_dropped_and_no_damage(tmp_path
 
 
 @pytest.mark.anyio
-async def test_no_log_generation_survives_a_start(tmp_path: Path) -> None:
+async def test_write_ahead_log_is_empty_after_start(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "argosy.db")
     await put(store, "kept", 50_000)
     database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
@@ -83,7 +83,7 @@ async def test_no_log_generation_survives_a_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_store_starts_while_another_program_reads_it(tmp_path: Path) -> None:
+async def test_store_starts_while_another_program_reads_it(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "argosy.db")
     await put(store, "kept", 50_000)
     database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
@@ -99,7 +99,7 @@ async def test_a_store_starts_while_another_program_reads_it(tmp_path: Path) -> 
 
 
 @pytest.mark.anyio
-async def test_a_large_log_is_checked_in_little_memory_and_the_log_says_so(
+async def test_large_write_ahead_log_is_checked_in_bounded_memory_and_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = await Store.open(tmp_path / "argosy.db")
@@ -112,7 +112,7 @@ async def test_a_large_log_is_checked_in_little_memory_and_the_log_says_so(
     (record,) = caplog.records
     assert record.getMessage().startswith(f"checking the write-ahead log {log_of(database)} (1 MB)")
     with log_of(database).open("r+b") as log:
-        log.write(b"\0")  # a header of which half was written, so that the pages are compared with the database
+        log.write(b"\0")  # a half-written header, so that the pages are compared with the database
     shutil.copyfile(tmp_path / "argosy.db", database)
     peak = max(peak, peak_bytes_of_check(database))
     assert peak < 500_000
@@ -127,8 +127,8 @@ def peak_bytes_of_check(database: Path) -> int:
         tracemalloc.stop()
 
 
-def test_the_log_is_empty_once_a_store_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A migration puts the whole store into the log. After a kill, the next start would have to check all of it."""
+def test_write_ahead_log_is_empty_after_a_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration writes the whole store into the log. After a kill, the next start would have to check all of it."""
     database = tmp_path / "argosy.db"
     database_module.open_writer(database).close()
     monkeypatch.setattr(database_module, "SCHEMA_VERSION", 3)

@@ -1,4 +1,4 @@
-"""Accounts, sessions and tokens on an embedded cluster, and logins at a provider that runs beside the tests."""
+"""Accounts, sessions and tokens on an embedded cluster, and logins at an OIDC provider that runs beside the tests."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def at_home(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """One provider for all tests of a file; `renew` makes it as new."""
+    """One provider for all tests of a file; `renew` resets it."""
     async with open_scene(tmp_path_factory.mktemp("provider")) as scene:
         yield scene

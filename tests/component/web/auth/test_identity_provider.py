@@ -1,4 +1,4 @@
-"""Signing in by an identity provider that runs beside the test, over TLS; and every way in which it must not work."""
+"""Login with an OIDC provider that runs beside the test, over TLS, and the cases in which it must be refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def scene(at_home: Scene) -> Scene:
     return at_home
 
 
-async def test_whom_the_provider_vouches_for_has_a_session_with_its_groups(scene: Scene) -> None:
+async def test_login_creates_a_session_with_the_groups_of_the_provider(scene: Scene) -> None:
     caller = await scene.sign_in()
     assert (caller.name, caller.kind, caller.email) == ("ann-id", "person", "ann@x")
     assert caller.groups == ("devs",)
@@ -37,20 +37,20 @@ async def test_whom_the_provider_vouches_for_has_a_session_with_its_groups(scene
     assert not scene.room.identities.is_allowed(caller, "applications", "sync", "ml/a")
 
 
-async def test_scopes_say_which_claims_are_groups_and_names_of_roles_are_left_out(scene: Scene) -> None:
+async def test_scopes_select_group_claims_and_role_names_are_dropped(scene: Scene) -> None:
     await scene.room.settings("argocd-rbac-cm", scopes="[teams, email]")
     scene.provider.claims |= {"teams": ["crew", "role:admin", "proj:ml:ci", "", 7], "groups": ["devs"]}
     assert (await scene.sign_in()).groups == ("crew",)
     scene.provider.claims["email_verified"] = True
     assert (await scene.sign_in()).groups == ("crew", "ann@x")
     scene.provider.claims |= {"teams": "one", "email_verified": False}
-    assert (await scene.sign_in()).groups == ("one",)  # an address that nobody has checked is nobody's
+    assert (await scene.sign_in()).groups == ("one",)  # an unverified email address is not a group
     await scene.room.settings("argocd-rbac-cm", scopes=None)
 
 
 @cache
 def another_key() -> rsa.RSAPrivateKey:
-    """Not the provider's. To make one takes longer than to sign in."""
+    """A key that is not the provider's. Generating one takes longer than a login."""
     return rsa.generate_private_key(65537, 2048)
 
 
@@ -118,7 +118,7 @@ WRONG_IN_MAKE_TEST = {
     "wrong",
     [pytest.param(wrong, marks=() if wrong in WRONG_IN_MAKE_TEST else pytest.mark.tier("all")) for wrong in WRONG],
 )
-async def test_what_is_wrong_with_the_provider_or_its_token_lets_nobody_in(
+async def test_invalid_provider_or_id_token_is_refused_and_the_reason_logged(
     scene: Scene, wrong: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     change, why = WRONG[wrong]
@@ -128,7 +128,7 @@ async def test_what_is_wrong_with_the_provider_or_its_token_lets_nobody_in(
     assert why in caplog.text
 
 
-async def test_an_answer_counts_once_and_only_for_the_browser_that_asked(scene: Scene) -> None:
+async def test_login_response_is_valid_once_and_only_in_its_browser(scene: Scene) -> None:
     cookie, brought = await scene.go()
     other_cookie, other = await scene.go()
     for sent_cookie, with_what in (
@@ -143,12 +143,12 @@ async def test_an_answer_counts_once_and_only_for_the_browser_that_asked(scene: 
         with pytest.raises(BadLogin):
             await scene.back(sent_cookie, with_what)
     assert await scene.back(cookie, {**brought, "iss": scene.provider.url})
-    scene.provider.codes[brought["code"]] = scene.provider.codes.get(brought["code"], {})  # were it to give it again
+    scene.provider.codes[brought["code"]] = scene.provider.codes.get(brought["code"], {})  # if it accepted it again
     with pytest.raises(BadLogin):
         await scene.back(cookie, brought)
 
 
-async def test_a_question_is_over_after_five_minutes(scene: Scene) -> None:
+async def test_login_attempt_expires_after_five_minutes(scene: Scene) -> None:
     cookie, brought = await scene.go()
     scene.room.clock.leap(301)
     scene.provider.clock_ahead = scene.room.clock._ahead
@@ -156,14 +156,14 @@ async def test_a_question_is_over_after_five_minutes(scene: Scene) -> None:
         await scene.back(cookie, brought)
 
 
-async def test_a_code_that_another_has_caught_is_worth_nothing_to_them(scene: Scene) -> None:
+async def test_code_of_another_login_is_refused(scene: Scene) -> None:
     _, caught = await scene.go()
     cookie, own = await scene.go()
-    with pytest.raises(BadLogin):  # their own question, with somebody else's code: the proof does not fit
+    with pytest.raises(BadLogin):  # own state, code of another login: PKCE fails
         await scene.back(cookie, {**own, "code": caught["code"]})
 
 
-async def test_a_provider_whose_certificate_nobody_trusts_is_not_asked(scene: Scene) -> None:
+async def test_provider_with_an_untrusted_certificate_gets_no_request(scene: Scene) -> None:
     await scene.configure(rootCA=None)
     scene.provider.seen.clear()
     with pytest.raises(BadLogin):
@@ -171,7 +171,7 @@ async def test_a_provider_whose_certificate_nobody_trusts_is_not_asked(scene: Sc
     assert scene.provider.seen == []
 
 
-async def test_a_new_key_of_the_provider_is_asked_for(scene: Scene) -> None:
+async def test_rotated_signing_key_is_fetched(scene: Scene) -> None:
     await scene.sign_in()
     scene.provider.key = another_key()
     scene.room.clock.leap(301)
@@ -179,7 +179,7 @@ async def test_a_new_key_of_the_provider_is_asked_for(scene: Scene) -> None:
     assert await scene.sign_in()
 
 
-async def test_sessions_end_when_another_provider_is_trusted_or_none(scene: Scene) -> None:
+async def test_sessions_end_when_the_provider_is_changed_or_removed(scene: Scene) -> None:
     for changes in ({"clientID": "other"}, None):
         await scene.configure()
         caller = await scene.sign_in()
@@ -192,13 +192,13 @@ async def test_sessions_end_when_another_provider_is_trusted_or_none(scene: Scen
 
 
 @pytest.mark.tier("all")
-async def test_more_groups_than_a_cookie_holds_are_cut_to_those_that_rules_name(scene: Scene) -> None:
+async def test_too_many_groups_are_reduced_to_those_in_rbac_rules(scene: Scene) -> None:
     scene.provider.claims["groups"] = [f"a-group-with-a-long-name-{number:04d}" for number in range(400)]
     await scene.room.settings("argocd-rbac-cm", policy__csv="g, a-group-with-a-long-name-0399, role:readonly")
     assert (await scene.sign_in()).groups == ("a-group-with-a-long-name-0399",)
 
 
-def test_names_that_cannot_be_used_are_refused() -> None:
+def test_unusable_subjects_are_refused() -> None:
     for claims in ({}, {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "role:x"}):
         with pytest.raises(OidcLoginError):
             read_user(claims, ["groups"])
@@ -217,13 +217,13 @@ def test_names_that_cannot_be_used_are_refused() -> None:
         ("issuer: https://x\nclientID: a\nrequestedScopes: openid", "not a list of strings"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_told_and_nobody_is_asked(text: str, said: str) -> None:
+def test_invalid_provider_setting_is_reported(text: str, said: str) -> None:
     provider, fault = read_provider({"oidc.config": text}, {"$oidc.clientSecret": "x"}.get)
     assert provider is None
     assert said in fault
 
 
-def test_a_setting_names_its_secrets() -> None:
+def test_provider_setting_resolves_secret_references() -> None:
     text = json.dumps({"issuer": "https://x", "clientID": "$id", "clientSecret": "$other:key"})
     provider, fault = read_provider({"oidc.config": text}, {"$id": "a", "$other:key": "b"}.get)
     assert fault == ""
@@ -232,9 +232,7 @@ def test_a_setting_names_its_secrets() -> None:
     assert "b" not in repr(provider).split("secret")[0]
 
 
-async def test_keys_of_nonsense_beside_a_good_one_are_passed_over(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_malformed_keys_beside_a_valid_one_are_ignored(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     good = scene.provider.keys()["keys"]
     nonsense = [{"kty": "RSA", "n": "AQAB", "e": "AQAB", "alg": ["x"]}, {"kty": "RSA", "n": 5}, 7,
                 {"kty": "EC", "crv": 5}, {"kty": "OKP", "crv": ["x"], "x": "AA"}, {"kty": ["RSA"]}]  # fmt: skip

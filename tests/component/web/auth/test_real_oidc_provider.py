@@ -1,4 +1,4 @@
-"""Signing in by npm's oidc-provider, which nobody here has written: code flow, PKCE, groups, key rotation, replays."""
+"""Login with npm's oidc-provider, a third-party server: code flow, PKCE, groups, key rotation, replays."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ async def at_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sce
 
 @pytest.fixture
 async def scene(at_home: Scene) -> Scene:
-    """As new: what the last test changed is forgotten, also by the server."""
+    """Reset what the last test changed, also in the server."""
     at_home.provider.change(
         jwks={"keys": [signing_key("one")]}, conformIdTokenClaims=True, subject="ann-id",
         claims={"email": "ann@x", "email_verified": True, "groups": ["devs"]},
     )  # fmt: skip
-    # The provider has the time of this machine, and so has the server.
+    # The provider uses the clock of this machine, so the server must too.
     at_home.room.clock._ahead = 0.0
     at_home.room.identities = at_home.room.server(at_home.room.glance)
     await at_home.configure()
@@ -69,7 +69,7 @@ async def scene(at_home: Scene) -> Scene:
     return at_home
 
 
-async def test_groups_that_are_requested_as_claims_of_the_id_token_give_roles(scene: Scene) -> None:
+async def test_groups_requested_as_id_token_claims_give_roles(scene: Scene) -> None:
     caller = await scene.sign_in()
     assert (caller.name, caller.kind, caller.email, caller.groups) == ("ann-id", "person", "ann@x", ("devs",))
     assert scene.room.identities.is_allowed(caller, "applications", "get", "ml/a")
@@ -77,14 +77,14 @@ async def test_groups_that_are_requested_as_claims_of_the_id_token_give_roles(sc
 
 
 @pytest.mark.tier("all")
-async def test_groups_that_the_provider_puts_into_the_id_token_by_itself_are_read(scene: Scene) -> None:
+async def test_groups_that_the_provider_adds_to_the_id_token_are_read(scene: Scene) -> None:
     await scene.configure(requestedIDTokenClaims=None)
     assert (await scene.sign_in()).groups == ()  # by the standard, scopes are for userinfo
     scene.provider.change(conformIdTokenClaims=False)
     assert (await scene.sign_in()).groups == ("devs",)
 
 
-async def test_a_code_counts_once_and_only_for_the_browser_that_asked(scene: Scene) -> None:
+async def test_code_is_valid_once_and_only_in_its_browser(scene: Scene) -> None:
     cookie, brought = await scene.go()
     other_cookie, other = await scene.go()
     for wrong_cookie, wrong in ((other_cookie, brought), (cookie, {**brought, "state": other["state"]}),
@@ -92,7 +92,7 @@ async def test_a_code_counts_once_and_only_for_the_browser_that_asked(scene: Sce
         with pytest.raises(BadLogin):
             await scene.back(wrong_cookie, wrong)
     await scene.back(cookie, brought)
-    with pytest.raises(BadLogin):  # replayed, also at a server that has not seen it
+    with pytest.raises(BadLogin):  # replayed; below, also at a server that has not seen it
         await scene.back(cookie, brought)
     scene.room.identities = scene.room.server(scene.room.glance)
     with pytest.raises(BadLogin):
@@ -100,7 +100,7 @@ async def test_a_code_counts_once_and_only_for_the_browser_that_asked(scene: Sce
 
 
 @pytest.mark.tier("all")
-async def test_a_code_that_another_browser_was_given_does_not_fit_the_proof_of_this_one(scene: Scene) -> None:
+async def test_code_of_another_browser_does_not_match_the_pkce_verifier(scene: Scene) -> None:
     """Login CSRF and code injection: state and cookie are the victim's, the code is the attacker's."""
     cookie, brought = await scene.go()
     _, attackers = await scene.go()
@@ -108,10 +108,10 @@ async def test_a_code_that_another_browser_was_given_does_not_fit_the_proof_of_t
         await scene.back(cookie, {**brought, "code": attackers["code"]})
 
 
-async def test_a_key_that_the_provider_rotates_to_is_found_without_a_new_start(scene: Scene) -> None:
+async def test_rotated_key_is_fetched_without_a_restart(scene: Scene) -> None:
     await scene.sign_in()
     scene.provider.change(jwks={"keys": [signing_key("two")]})
-    with pytest.raises(BadLogin):  # unknown keys are not asked for more often than every ten seconds
+    with pytest.raises(BadLogin):  # unknown keys are fetched at most every ten seconds
         await scene.sign_in()
     scene.room.clock.leap(11)
     assert (await scene.sign_in()).name == "ann-id"
@@ -121,14 +121,14 @@ async def test_a_key_that_the_provider_rotates_to_is_found_without_a_new_start(s
     {"clientSecret": "another secret"}, in_test_all({"clientID": "other", "allowedAudiences": [CLIENT]}),
     in_test_all({"allowedAudiences": ["somebody else"]}),
 ])  # fmt: skip
-async def test_a_wrong_secret_or_audience_signs_nobody_in(scene: Scene, changes: dict[str, Any]) -> None:
+async def test_wrong_client_secret_or_audience_is_refused(scene: Scene, changes: dict[str, Any]) -> None:
     await scene.configure(**changes)
     with pytest.raises(BadLogin):
         await scene.sign_in()
 
 
 @pytest.mark.tier("all")
-async def test_an_issuer_that_is_written_otherwise_or_an_authority_that_is_not_its_is_refused(scene: Scene) -> None:
+async def test_issuer_mismatch_and_untrusted_ca_are_refused(scene: Scene) -> None:
     elsewhere = scene.provider.url.replace("127.0.0.1", "localhost")
     for changes in ({"issuer": f"{scene.provider.url}/"}, {"issuer": elsewhere}, {"rootCA": None}):
         await scene.configure(**changes)
@@ -138,7 +138,7 @@ async def test_an_issuer_that_is_written_otherwise_or_an_authority_that_is_not_i
 
 
 @pytest.mark.tier("all")
-async def test_the_provider_refuses_another_way_back_and_a_request_without_proof(scene: Scene) -> None:
+async def test_provider_refuses_another_callback_and_a_request_without_pkce(scene: Scene) -> None:
     going = await scene.room.identities.sso_login.start_login(CALLBACK, "/")
     query = {name: values[0] for name, values in parse_qs(urlsplit(going.location).query).items()}
     elsewhere = await scene.room.identities.sso_login.start_login("https://evil.example/auth/callback", "/")
@@ -149,7 +149,7 @@ async def test_the_provider_refuses_another_way_back_and_a_request_without_proof
 
 
 @pytest.mark.tier("all")
-async def test_a_session_ends_at_logout_and_when_the_provider_is_not_trusted_any_more(scene: Scene) -> None:
+async def test_session_ends_at_logout_and_when_the_provider_is_removed(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     caller = await scene.room.who(token, "argosy-1")
     assert caller is not None
@@ -162,24 +162,24 @@ async def test_a_session_ends_at_logout_and_when_the_provider_is_not_trusted_any
 
 
 @pytest.mark.tier("all")
-async def test_a_session_that_is_not_used_ends_after_an_hour(scene: Scene) -> None:
+async def test_idle_session_ends_after_an_hour(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     scene.room.clock.leap(3601)
     assert await scene.room.is_refused(token, "argosy-1")
 
 
-async def test_groups_of_the_userinfo_endpoint_give_roles_if_they_are_enabled(scene: Scene) -> None:
+async def test_userinfo_groups_give_roles_only_if_enabled(scene: Scene) -> None:
     await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=True, userInfoPath="/me")
     caller = await scene.sign_in()
     assert caller.groups == ("devs",)
     assert scene.room.identities.is_allowed(caller, "applications", "get", "ml/a")
     await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=False, userInfoPath="/me")
-    assert not scene.room.identities.is_still_valid(caller)  # its groups are not those of the setting any more
+    assert not scene.room.identities.is_still_valid(caller)  # its groups no longer match the setting
     assert (await scene.sign_in()).groups == ()
 
 
 @pytest.mark.tier("all")
-async def test_groups_are_asked_for_again_when_the_cache_of_userinfo_expires(scene: Scene) -> None:
+async def test_userinfo_groups_are_fetched_again_when_the_cache_expires(scene: Scene) -> None:
     usual = {"requestedIDTokenClaims": None, "enableUserInfoGroups": True, "userInfoPath": "/me"}
     await scene.configure(**usual, userInfoCacheExpiration="20s")
     token = await scene.back(*await scene.go())
@@ -189,9 +189,7 @@ async def test_groups_are_asked_for_again_when_the_cache_of_userinfo_expires(sce
     assert (await scene.room.who(token, "argosy-1")).groups == ("guests",)  # type: ignore[union-attr]
 
 
-async def test_a_path_that_is_not_the_userinfo_endpoint_signs_nobody_in(
-    scene: Scene, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_login_fails_if_the_userinfo_path_is_wrong(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=True, userInfoPath="/no-such-path")
     with pytest.raises(BadLogin):
         await scene.sign_in()

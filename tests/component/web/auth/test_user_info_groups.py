@@ -1,4 +1,4 @@
-"""Groups of the userinfo endpoint: which answers count, for how long, and for which sessions."""
+"""Groups of the userinfo endpoint: which responses are accepted, for how long, and for which sessions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def scene(at_home: Scene) -> Scene:
     return at_home
 
 
-async def test_groups_of_userinfo_take_the_place_of_those_of_the_id_token(scene: Scene) -> None:
+async def test_userinfo_groups_replace_id_token_groups(scene: Scene) -> None:
     assert (await scene.sign_in()).groups == ("devs",)
     assert scene.provider.seen.count("/userinfo") == 1
     scene.provider.user_info = {"sub": "ann-id"}
@@ -49,13 +49,13 @@ WRONG: dict[str, Callable[[IdentityProvider], Any]] = {
 
 
 @pytest.mark.parametrize("wrong", [*list(WRONG)[:3], *map(in_test_all, list(WRONG)[3:])])
-async def test_a_wrong_answer_of_userinfo_signs_nobody_in(scene: Scene, wrong: str) -> None:
+async def test_login_fails_on_an_invalid_userinfo_response(scene: Scene, wrong: str) -> None:
     WRONG[wrong](scene.provider)
     with pytest.raises(BadLogin):
         await scene.sign_in()
 
 
-async def test_groups_are_asked_for_again_only_when_they_have_expired(scene: Scene) -> None:
+async def test_groups_are_fetched_again_only_after_they_expire(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     caller = await scene.room.who(token, "argosy-1")
     assert caller is not None
@@ -64,7 +64,7 @@ async def test_groups_are_asked_for_again_only_when_they_have_expired(scene: Sce
     assert await scene.room.who(token, "argosy-1") == caller
     assert scene.provider.seen.count("/userinfo") == 1
     scene.room.clock.leap(2)
-    assert not scene.room.identities.is_still_valid(caller)  # a stream of it ends; its browser comes back
+    assert not scene.room.identities.is_still_valid(caller)  # its streams end; the browser reconnects
     assert scene.room.identities.is_expired(caller)
     renewed = await scene.room.who(token, "argosy-1")
     assert renewed is not None
@@ -73,17 +73,17 @@ async def test_groups_are_asked_for_again_only_when_they_have_expired(scene: Sce
     assert not scene.room.identities.is_still_valid(caller)
 
 
-async def test_a_session_ends_when_the_provider_does_not_take_its_access_token_any_more(scene: Scene) -> None:
+async def test_session_ends_when_the_provider_rejects_its_access_token(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     scene.provider.access_tokens.clear()
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
     assert await scene.room.is_refused(token, "argosy-1")
-    scene.room.clock.leap(-EXPIRY_SECONDS)  # the clock is set back: it stays over
+    scene.room.clock.leap(-EXPIRY_SECONDS)  # the clock is set back: the session stays ended
     assert await scene.room.is_refused(token, "argosy-1")
     assert scene.provider.seen.count("/userinfo") == 2
 
 
-async def test_a_session_ends_when_userinfo_answers_for_another_subject(scene: Scene) -> None:
+async def test_session_ends_when_userinfo_returns_another_subject(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     scene.provider.user_info = {"sub": "bob", "groups": ["admins"]}
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
@@ -109,15 +109,13 @@ PASSING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("answer", [*list(PASSING)[:2], *map(in_test_all, list(PASSING)[2:])])
-async def test_a_session_waits_while_the_provider_does_not_answer_and_goes_on_afterwards(
-    scene: Scene, answer: str
-) -> None:
+async def test_session_is_refused_during_a_provider_outage_and_works_afterwards(scene: Scene, answer: str) -> None:
     token = await scene.back(*await scene.go())
     vars(scene.provider).update(PASSING[answer])
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
     for _ in range(3):
         assert await scene.room.is_refused(token, "argosy-1")
-    assert scene.provider.seen.count("/userinfo") == 2  # one at the login, one for all three
+    assert scene.provider.seen.count("/userinfo") == 2  # one at login, one for all three requests
     vars(scene.provider).update(user_info_code=200, user_info=None)
     scene.room.clock.leap(RETRY_SECONDS + 1)
     caller = await scene.room.who(token, "argosy-1")
@@ -125,7 +123,9 @@ async def test_a_session_waits_while_the_provider_does_not_answer_and_goes_on_af
     assert caller.groups == ("devs",)
 
 
-async def test_the_pause_begins_when_a_slow_question_has_failed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retry_pause_starts_when_a_slow_userinfo_request_fails(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = await scene.back(*await scene.go())
 
     def fail_slowly(self: IdentityProvider, authorization: str) -> tuple[int, Any]:
@@ -139,7 +139,7 @@ async def test_the_pause_begins_when_a_slow_question_has_failed(scene: Scene, mo
     assert scene.provider.seen.count("/userinfo") == 2
 
 
-async def test_a_process_that_does_not_have_the_access_token_ends_the_session_at_expiry(scene: Scene) -> None:
+async def test_session_ends_at_expiry_in_a_process_without_its_access_token(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     scene.room.identities = scene.room.server(scene.room.glance)  # a restart, or another replica
     caller = await scene.room.who(token, "argosy-1")
@@ -149,7 +149,7 @@ async def test_a_process_that_does_not_have_the_access_token_ends_the_session_at
     assert await scene.room.is_refused(token, "argosy-1")
 
 
-async def test_an_expiration_without_userinfo_groups_ends_no_session(scene: Scene) -> None:
+async def test_cache_expiration_without_userinfo_groups_ends_no_session(scene: Scene) -> None:
     await scene.configure(enableUserInfoGroups=False, userInfoCacheExpiration=f"{EXPIRY_SECONDS}s")
     token = await scene.back(*await scene.go())
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
@@ -160,7 +160,7 @@ async def test_an_expiration_without_userinfo_groups_ends_no_session(scene: Scen
     assert "/userinfo" not in scene.provider.seen
 
 
-async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+async def test_access_token_is_in_no_cookie_and_no_log(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     token = await scene.back(*await scene.go())
     scene.provider.user_info_code = 503
@@ -172,7 +172,7 @@ async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, capl
     assert access_token not in repr(scene.room.identities.sso_login.user_info._sessions)
 
 
-async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
+async def test_refused_login_keeps_no_access_token(scene: Scene) -> None:
     groups = [f"a-group-with-a-long-name-{number:04d}" for number in range(400)]
     scene.provider.claims["groups"] = groups
     await scene.room.settings("argocd-rbac-cm", policy__csv="\n".join(f"g, {group}, role:readonly" for group in groups))
@@ -183,7 +183,7 @@ async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
     assert not scene.room.identities.sso_login.user_info._sessions
 
 
-async def test_access_tokens_are_forgotten_when_their_sessions_are_over(scene: Scene) -> None:
+async def test_access_tokens_are_dropped_when_their_sessions_expire(scene: Scene) -> None:
     sessions = scene.room.identities.sso_login.user_info._sessions
     first = await scene.sign_in()
     scene.room.clock.leap(DAY_SECONDS - EXPIRY_SECONDS)
@@ -202,11 +202,11 @@ async def test_access_tokens_are_forgotten_when_their_sessions_are_over(scene: S
     assert list(sessions) == [second.id]
 
 
-async def test_the_provider_is_not_asked_for_groups_of_a_session_that_was_ended(scene: Scene) -> None:
+async def test_ended_session_causes_no_userinfo_request(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     caller = await scene.room.who(token, "argosy-1")
     assert caller is not None
-    await scene.room.server(scene.room.glance).logout(caller)  # at another replica, which has no access token of it
+    await scene.room.server(scene.room.glance).logout(caller)  # at a replica without its access token
     await scene.room.glance.look()
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
     assert await scene.room.is_refused(token, "argosy-1")
@@ -222,14 +222,14 @@ async def test_the_provider_is_not_asked_for_groups_of_a_session_that_was_ended(
     ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: soon", "userInfoCacheExpiration"),
     ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: 5", "Expiration is not a string"),
 ])  # fmt: skip
-def test_settings_of_userinfo_that_cannot_be_used_are_named(changes: str, sentence: str) -> None:
+def test_invalid_userinfo_settings_are_named(changes: str, sentence: str) -> None:
     text = f"issuer: https://x\nclientID: a\n{changes}"
     provider, fault = read_provider({"oidc.config": text}, {}.get)
     assert provider is None
     assert sentence in fault
 
 
-def test_the_userinfo_address_is_below_the_issuer_or_its_own_base() -> None:
+def test_userinfo_url_is_below_the_issuer_or_its_own_base_url() -> None:
     text = "issuer: https://x/realm\nclientID: a\nenableUserInfoGroups: true\nuserInfoPath: /me\n"
     provider, _ = read_provider({"oidc.config": text}, {}.get)
     assert provider is not None
@@ -242,7 +242,7 @@ def test_the_userinfo_address_is_below_the_issuer_or_its_own_base() -> None:
 
 
 @pytest.mark.parametrize("expiration", ["5m", "soon"])
-def test_settings_of_userinfo_are_ignored_while_it_is_off(expiration: str) -> None:
+def test_userinfo_settings_are_ignored_while_it_is_disabled(expiration: str) -> None:
     text = f"issuer: https://x\nclientID: a\nuserInfoPath: /me\nuserInfoCacheExpiration: {expiration}\n"
     for switch in ("", "enableUserInfoGroups: false"):
         provider, fault = read_provider({"oidc.config": text + switch}, {}.get)

@@ -1,4 +1,4 @@
-"""Applications as they change, over HTTP, in the frames that tools of Argo CD read."""
+"""Streams of Applications and ApplicationSets over HTTP, in the frames that Argo CD clients read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_event(frame: Any) -> tuple[str, str]:
     return result["type"], result["application"]["metadata"]["name"]
 
 
-async def test_all_are_added_at_first_and_then_each_change_is_told(world: World) -> None:
+async def test_stream_starts_with_added_events_and_then_sends_changes(world: World) -> None:
     async with opened(world.client.port, PATH) as stream:
         assert stream.headers["content-type"] == "application/json"
         assert [read_event(await stream.line()) for _ in range(3)] == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "m")]
@@ -85,7 +85,7 @@ async def test_all_are_added_at_first_and_then_each_change_is_told(world: World)
         ]
 
 
-async def test_a_browser_reads_events(world: World) -> None:
+async def test_browser_gets_server_sent_events(world: World) -> None:
     async with opened(world.client.port, PATH, headers={"Accept": "text/event-stream"}) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         event = await stream.event()
@@ -106,12 +106,10 @@ async def test_a_browser_reads_events(world: World) -> None:
         ("resourceVersion=9", "", "abm"),
     ],
 )
-async def test_filters_count_for_what_is_there_and_for_what_comes(
-    world: World, query: str, first: str, later: str
-) -> None:
+async def test_filters_apply_to_initial_and_later_events(world: World, query: str, first: str, later: str) -> None:
     async with opened(world.client.port, f"{PATH}?{query}") as stream:
         assert [read_event(await stream.line())[1] for _ in first] == list(first)
-        while len(world.lookout._listeners) < 2:  # the mask has one
+        while len(world.lookout._listeners) < 2:  # the redaction has one
             await asyncio.sleep(0.01)
         for application in (app("a", 20), app("b", 21, labels={"team": "x"}), app("m", 22, "mine")):
             world.lookout.put(application)
@@ -119,25 +117,23 @@ async def test_filters_count_for_what_is_there_and_for_what_comes(
 
 
 @pytest.mark.parametrize("query", ["selector=((", "resourceVersion=x"])
-async def test_a_filter_that_cannot_be_read_is_refused(world: World, query: str) -> None:
+async def test_invalid_filter_is_a_400(world: World, query: str) -> None:
     async with opened(world.client.port, f"{PATH}?{query}") as stream:
         assert stream.code == 400 and json.loads(await stream.body())["code"] == 3
 
 
-async def test_each_is_told_only_of_what_they_may_see_and_only_as_long(world: World) -> None:
+async def test_caller_gets_only_applications_that_are_visible_at_the_time(world: World) -> None:
     async with opened(world.client.port, PATH, "cid") as stream:
         assert read_event(await stream.line()) == ("ADDED", "m")
         world.lookout.put(app("a", 2))
-        world.lookout.put(app("m", 2, "others"))  # it is not theirs any more
+        world.lookout.put(app("m", 2, "others"))  # the caller may no longer see it
         world.lookout.put(app("m", 3, "mine"))
         frame = await stream.line()
         assert frame["result"]["application"]["metadata"]["resourceVersion"] == "3"
 
 
-async def test_a_token_that_is_revoked_ends_the_stream_though_nothing_changes(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(api, "HEARTBEAT_SECONDS", 9000.0)  # nor does a sign of life come
+async def test_revoked_token_ends_the_stream_without_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "HEARTBEAT_SECONDS", 9000.0)  # no heartbeat either
     async with opened(world.client.port, PATH, "ben") as his, opened(world.client.port, PATH) as hers:
         for stream in (his, hers):
             for _ in range(3):
@@ -149,7 +145,7 @@ async def test_a_token_that_is_revoked_ends_the_stream_though_nothing_changes(
 
 
 @pytest.mark.tier("all")
-async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
+async def test_slow_client_is_disconnected_and_does_not_delay_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "MAX_BUFFERED_CHANGES", 20)
@@ -166,14 +162,14 @@ async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
         assert frame_count < 77
 
 
-async def test_values_of_secrets_are_hidden_in_every_frame(world: World) -> None:
+async def test_secret_values_are_redacted_in_frames(world: World) -> None:
     async with opened(world.client.port, f"{PATH}?name=a") as stream:
         await stream.line()
         world.lookout.put(app("a", 2, annotations={"note": "it is s3cr3t-value-4c2e27100f"}))
         assert "s3cr3t" not in json.dumps(await stream.line())
 
 
-async def test_the_same_change_is_encoded_once_for_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_change_is_encoded_once_for_all_streams(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     encode_calls = []
     frame = stream_frames.encode_frame
     monkeypatch.setattr(
@@ -188,7 +184,7 @@ async def test_the_same_change_is_encoded_once_for_all(world: World, monkeypatch
     assert len(encode_calls) == 1
 
 
-async def test_application_sets_are_followed_too(world: World) -> None:
+async def test_application_sets_are_streamed(world: World) -> None:
     async with opened(world.client.port, "/api/v1/stream/applicationsets") as stream:
         frame = await stream.line()
         assert frame["result"]["applicationSet"]["metadata"]["name"] == "s"
@@ -198,7 +194,7 @@ async def test_application_sets_are_followed_too(world: World) -> None:
         assert frame["result"]["applicationSet"]["metadata"]["name"] == "mine"
 
 
-async def test_a_stream_that_is_over_listens_no_longer(world: World) -> None:
+async def test_closed_stream_removes_its_listener(world: World) -> None:
     before = len(world.lookout._listeners)
     async with opened(world.client.port, PATH) as stream:
         await stream.line()

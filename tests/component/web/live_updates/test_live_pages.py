@@ -1,4 +1,4 @@
-"""Pages that are live: who is told what, how often, and who is not any more."""
+"""Live pages: which viewers get which patches, how often, and when their streams end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def world() -> AsyncIterator[World]:
         yield opened_world
 
 
-async def test_two_windows_see_one_change_and_it_is_rendered_once(world: World) -> None:
+async def test_change_is_rendered_once_for_two_viewers(world: World) -> None:
     at = "/apps/argocd/a"
     async with world.live(at) as first, world.live(at) as second:
         for window in (first, second):
@@ -40,7 +40,7 @@ async def test_two_windows_see_one_change_and_it_is_rendered_once(world: World) 
     assert RENDERED.pages == [at]
 
 
-async def test_a_change_of_another_page_renders_nothing(world: World) -> None:
+async def test_change_of_another_object_renders_nothing(world: World) -> None:
     async with world.live("/apps/argocd/a") as window:
         await patch(window)
         RENDERED.pages.clear()
@@ -50,7 +50,7 @@ async def test_a_change_of_another_page_renders_nothing(world: World) -> None:
     assert RENDERED.pages == ["/apps/argocd/a"]
 
 
-async def test_many_changes_are_told_together(world: World) -> None:
+async def test_rapid_changes_are_sent_in_one_patch(world: World) -> None:
     async with world.live("/apps/argocd/a") as window:
         await patch(window)
         RENDERED.pages.clear()
@@ -62,7 +62,7 @@ async def test_many_changes_are_told_together(world: World) -> None:
     assert len(RENDERED.pages) == 2
 
 
-async def test_who_knows_the_newest_is_told_nothing_at_first(world: World) -> None:
+async def test_viewer_with_the_current_position_gets_no_initial_patch(world: World) -> None:
     async with world.live("/apps/argocd/a", since=world.hub.position) as window:
         first = await window.event()
         assert first is not None and first.kind == "beat" and first.data["isUp"] is True
@@ -75,7 +75,7 @@ async def test_who_knows_the_newest_is_told_nothing_at_first(world: World) -> No
         assert "OutOfSync" in str((await patch(window))["state"])
 
 
-async def test_who_comes_back_is_told_what_was_missed(world: World) -> None:
+async def test_reconnecting_viewer_gets_missed_patches(world: World) -> None:
     at = "/apps"
     async with world.live(at) as stays:
         await patch(stays)
@@ -90,7 +90,7 @@ async def test_who_comes_back_is_told_what_was_missed(world: World) -> None:
             assert [list(await patch(back)) for _ in range(2)] == [["a-a"], ["a-b"]]
 
 
-async def test_who_comes_back_to_a_page_that_nobody_looked_at_is_told_what_was_missed(world: World) -> None:
+async def test_reconnecting_viewer_of_an_unviewed_page_gets_missed_patches(world: World) -> None:
     async with world.live("/apps") as window:
         first = await window.event("patch")
         assert first is not None
@@ -100,19 +100,19 @@ async def test_who_comes_back_to_a_page_that_nobody_looked_at_is_told_what_was_m
 
 
 @pytest.mark.parametrize("last", ["nonsense", "other.3", "x.99999999999999999999", "..", "\u00e9.1"])
-async def test_who_comes_back_with_an_event_that_nobody_knows_is_told_everything(world: World, last: str) -> None:
+async def test_reconnect_with_an_unknown_event_id_sends_the_whole_page(world: World, last: str) -> None:
     async with world.live("/apps", headers={"Last-Event-ID": last.encode().decode("latin-1")}) as back:
         assert list(await patch(back)) == ["a-a", "a-b", "a-m"]
 
 
-async def test_what_is_gone_is_told_as_gone(world: World) -> None:
+async def test_deleted_object_is_sent_as_removed(world: World) -> None:
     async with world.live("/apps") as window:
         await patch(window)
         drop(world.lookout, "b")
         assert await patch(window) == {"a-b": None}
 
 
-async def test_each_sees_only_what_they_may(world: World) -> None:
+async def test_viewers_get_only_applications_they_may_see(world: World) -> None:
     async with world.live("/apps") as hers, world.live("/apps", "cid") as his:
         assert list(await patch(hers)) == ["a-a", "a-b", "a-m"]
         assert list(await patch(his)) == ["a-m"]
@@ -121,7 +121,9 @@ async def test_each_sees_only_what_they_may(world: World) -> None:
         assert list(await patch(his)) == ["a-m"]
 
 
-async def test_those_who_may_the_same_share_one_render(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_viewers_with_the_same_permissions_share_one_render(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(KnownPeople, "permissions", permissions, raising=False)
     async with world.live("/apps", "ann") as hers, world.live("/apps", "ben") as his:
         await patch(hers), await patch(his)
@@ -131,7 +133,7 @@ async def test_those_who_may_the_same_share_one_render(world: World, monkeypatch
     assert RENDERED.pages == ["/apps"]
 
 
-async def test_a_page_that_is_not_theirs_and_one_that_is_not_there_are_refused_alike(world: World) -> None:
+async def test_forbidden_and_missing_pages_are_the_same_404(world: World) -> None:
     bodies = []
     for at, who in (("/apps/argocd/a", "cid"), ("/apps/argocd/z", "cid"), ("/elsewhere", "ann"), ("//x/apps", "ann")):
         async with world.live(at, who) as refused:
@@ -140,9 +142,11 @@ async def test_a_page_that_is_not_theirs_and_one_that_is_not_there_are_refused_a
     assert bodies[0] == bodies[1]
 
 
-async def test_who_is_signed_out_is_told_so_at_the_next_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signed_out_viewer_gets_a_bye_event_at_the_next_permission_check(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert hubs.PERMISSION_CHECK_SECONDS < 1
-    monkeypatch.setattr(hubs, "HEARTBEAT_SECONDS", 9000.0)  # nothing else is to come
+    monkeypatch.setattr(hubs, "HEARTBEAT_SECONDS", 9000.0)  # no heartbeat
     async with world.live("/apps/argocd/a") as hers, world.live("/apps/argocd/a", "ben") as his:
         await patch(hers), await patch(his)
         world.people.gone.add("ben")
@@ -152,7 +156,7 @@ async def test_who_is_signed_out_is_told_so_at_the_next_look(world: World, monke
         assert list(await patch(hers)) == ["state"]
 
 
-async def test_who_may_not_see_a_page_any_more_is_told_nothing_more(world: World) -> None:
+async def test_viewer_who_loses_access_gets_a_bye_event_and_nothing_more(world: World) -> None:
     async with world.live("/apps/argocd/m", "cid") as his:
         await patch(his)
         world.lookout.put(app("m", "secret", "others"))
@@ -160,7 +164,7 @@ async def test_who_may_not_see_a_page_any_more_is_told_nothing_more(world: World
         assert await his.event() is None
 
 
-async def test_who_may_other_things_now_comes_back_and_sees_those(
+async def test_permission_change_ends_the_stream_and_applies_after_reconnect(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(KnownPeople, "permissions", permissions, raising=False)
@@ -172,9 +176,7 @@ async def test_who_may_other_things_now_comes_back_and_sees_those(
         assert list(await patch(his)) == ["a-a", "a-b", "a-m"]
 
 
-async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_viewer_is_dropped_and_does_not_delay_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "MIN_RENDER_INTERVAL_SECONDS", 0.0)
     at = f"/apps?pad={400_000}"
     async with world.live(at, window=4096), world.live(at) as other:
@@ -188,7 +190,7 @@ async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
         assert sum(len(chunk) for chunk in slow._buffer) == 0
 
 
-async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
+async def test_page_is_rendered_again_after_a_failed_render(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with world.live("/apps/argocd/a") as window:
@@ -202,7 +204,7 @@ async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
     assert "cannot render the live page" in caplog.text
 
 
-async def test_a_sign_of_life_comes_when_nothing_else_does(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_stream_gets_heartbeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "HEARTBEAT_SECONDS", 0.0)
     async with world.live("/apps") as window:
         await patch(window)
@@ -210,7 +212,7 @@ async def test_a_sign_of_life_comes_when_nothing_else_does(world: World, monkeyp
         assert beat is not None and beat.data["at"].endswith("Z")
 
 
-async def test_ten_times_too_many_streams_are_refused_politely(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_over_the_limit_per_caller_get_429(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_limits, "MAX_STREAMS_PER_CALLER", 3)
     async with contextlib.AsyncExitStack() as stack:
         codes = []
@@ -224,7 +226,7 @@ async def test_ten_times_too_many_streams_are_refused_politely(world: World, mon
             assert other.code == 200
 
 
-async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unviewed_pages_are_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "UNVIEWED_PAGE_SECONDS", 0.0)
     monkeypatch.setattr(hubs, "PERMISSION_CHECK_SECONDS", 0.01)
     async with world.live("/apps") as window:
@@ -236,7 +238,7 @@ async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatc
     assert not world.hub._tasks
 
 
-async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_client_is_disconnected(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "STALLED_CLIENT_SECONDS", 0.1)
     async with world.live(f"/apps?pad={3 << 20}", window=4096):
         (group,) = world.hub._groups.values()
@@ -245,7 +247,7 @@ async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch:
                 await asyncio.sleep(0.02)
 
 
-async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(world: World) -> None:
+async def test_new_secret_is_redacted_for_the_next_viewer(world: World) -> None:
     async with world.live("/apps/argocd/a") as window:
         await patch(window)
         world.lookout.put(app("a", "s3cr3t-value-4c2e27100f"))
@@ -257,7 +259,7 @@ async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(wo
             assert "s3cr3t-value-4c2e27100f" not in str(await patch(other))
 
 
-async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
+async def test_viewers_are_told_when_the_cluster_is_unreachable(world: World) -> None:
     as_of = SimpleNamespace(fresh_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
     world.lookout.as_of = as_of  # type: ignore[attr-defined]
     async with world.live("/apps", since=world.hub.position) as window:
@@ -268,7 +270,7 @@ async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World
 
 
 @pytest.mark.tier("all")
-async def test_a_hundred_other_pages_are_all_told_and_requests_come_between(world: World) -> None:
+async def test_change_reaches_ninety_pages_and_another_page_still_opens(world: World) -> None:
     async with contextlib.AsyncExitStack() as stack:
         windows = [await stack.enter_async_context(world.live(f"/apps?n={number}")) for number in range(90)]
         for window in windows:

@@ -1,4 +1,4 @@
-"""What `argosy check` says of folders that hold nothing, too much, or one broken file for many."""
+"""`argosy check` for empty folders, folders outside a repository, shared broken bases and charts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def check_folder(folder: Path) -> CheckResult:
     return check_paths([str(folder)], log=lambda text: None)
 
 
-def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_checkable_files_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "readme.txt").write_text("nothing")
     assert check_folder(tmp_path).is_empty
     assert main(["check", str(tmp_path)]) != 0
     assert "no Application, kustomization, manifest or notebook found" in capsys.readouterr().err
 
 
-def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
+def test_empty_working_folder_error_suggests_the_next_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -47,12 +47,12 @@ def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
         assert capsys.readouterr().err.splitlines()[-1] == f"next: {advice}"
 
 
-def test_a_folder_with_a_manifest_or_a_notebook_is_not_empty(tmp_path: Path) -> None:
+def test_folder_with_a_notebook_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     assert not check_folder(tmp_path).is_empty
 
 
-def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_folder_outside_a_git_repository_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_FILES", 3)
     for number in range(4):
         (tmp_path / f"{number}.yaml").write_text("a: 1\n")
@@ -62,7 +62,7 @@ def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monke
     assert len(list(files.load_manifest_files([str(tmp_path)]))) == 3
 
 
-def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: Path) -> None:
+def test_broken_base_is_one_finding_for_all_its_applications(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "kustomization.yaml").write_text("resources: [gone.yaml]\n")
     for name in ("one", "two"):
@@ -73,9 +73,7 @@ def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: 
     assert len(findings) == 1 and findings[0].violation.message.startswith("one, two: ")
 
 
-def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_duplicate_keys_are_reported_only_in_kubernetes_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     files = {
@@ -110,7 +108,7 @@ def chart_notes(result: CheckResult) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["my chart", "a;b", "-x", "it's"])
-def test_the_command_that_checks_a_chart_can_be_pasted(
+def test_chart_note_contains_a_command_that_can_be_pasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -122,7 +120,7 @@ def test_the_command_that_checks_a_chart_can_be_pasted(
 
 
 @pytest.mark.parametrize(("count", "notes"), [(5, 5), (6, 1)])
-def test_notes_about_many_charts_are_one(
+def test_notes_about_many_charts_are_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, notes: int
 ) -> None:
     monkeypatch.chdir(tmp_path)

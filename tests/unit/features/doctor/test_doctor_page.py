@@ -1,4 +1,4 @@
-"""What of an advice can be typed, and what is words."""
+"""Doctor page: commands in advice, and the name pattern."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.page_site import CONTROL, KnownPeople, a_site, anything
         ("", [], ""),
     ],
 )  # fmt: skip
-def test_commands_are_told_from_words(text: str, commands: list[str], words: str) -> None:
+def test_commands_are_separated_from_text_in_advice(text: str, commands: list[str], words: str) -> None:
     assert (list_commands(text), drop_commands(text)) == (commands, words)
 
 
@@ -43,13 +43,13 @@ def app(name: str) -> Manifest:
     }  # fmt: skip
 
 
-def test_names_are_matched_by_their_parts() -> None:
+def test_pattern_matches_parts_of_application_names() -> None:
     options = limit_to_visible(asking(), DoctorOptions(pattern="serving|iris"))
     assert (set(options.names), options.pattern) == ({f"{CONTROL}/fraud-serving", f"{CONTROL}/iris"}, "")
     assert limit_to_visible(asking(), DoctorOptions()).names == ()
 
 
-def test_an_expression_that_backtracks_is_never_run() -> None:
+def test_pattern_is_never_run_as_a_regular_expression() -> None:
     with pytest.raises(UserError, match="no Application has"):
         limit_to_visible(asking(), DoctorOptions(pattern="([a-z-]+)+!"))
     with pytest.raises(UserError, match="longer than 64"):

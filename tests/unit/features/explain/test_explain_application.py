@@ -1,4 +1,4 @@
-"""The lines of `argosy explain application/NAME`: the gate of a running sync, and states that no rule explains."""
+"""Output of `argosy explain application/NAME`: the wave that blocks a sync, and states that no rule explains."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def explain(application: LiveApplication) -> list[str]:
     return [line.strip() for line in _render_report(DoctorReport(examination), TerminalOutput(io.StringIO()))]
 
 
-def test_the_gate_of_a_running_sync_is_printed_once_and_not_as_a_cause() -> None:
+def test_blocked_wave_of_a_running_sync_is_printed_once() -> None:
     head, *rest = explain(app(status={"operationState": RUNNING}))
     assert head.startswith("Application/models -n argocd: ")
     (line,) = rest
     assert line.startswith("waits    its first wave is blocked for ") and "batch/Job/train" in line
 
 
-def test_a_state_that_no_rule_explains_is_printed_as_such() -> None:
+def test_state_without_a_matching_rule_is_printed_as_unexplained() -> None:
     _, line = explain(app(health="Missing"))
     assert line.startswith("why      no rule identifies a cause")

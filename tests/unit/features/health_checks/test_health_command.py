@@ -1,4 +1,4 @@
-"""What `argosy health …` prints and which code it ends with; nothing here runs a stranger's script."""
+"""Output and exit codes of `argosy health`; no untrusted script runs here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 # -- list ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_names_the_rule_in_force_and_the_profiles_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_active_rule_and_other_profiles(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "list")
     rows = {tuple(line.split()[:2]): line.split()[2:] for line in out.splitlines()}
     assert (code, err) == (0, "")
@@ -47,7 +47,7 @@ def test_the_list_names_the_rule_in_force_and_the_profiles_beside_it(capsys: pyt
     assert rows["(core)", "PersistentVolumeClaim"] == ["-", "built-in", "wait-for-consumer"]
 
 
-def test_the_list_with_settings_shows_what_they_change(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_list_with_settings_shows_overridden_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     wild = '"*.example.com/*": {health.lua: "return {}"}'
     file = config_map(tmp_path, {KEY + "apps_Deployment": "return {}", "resource.customizations": wild})
     own = config_map(tmp_path, {"health.profile.serving.kserve.io_InferenceService": "strict"}, "argosy-cm")
@@ -60,23 +60,21 @@ def test_the_list_with_settings_shows_what_they_change(capsys: pytest.CaptureFix
     assert rows["serving.kserve.io", "InferenceService"]["profile"] == "strict"
 
 
-def test_the_list_of_a_profile_is_short_and_names_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_of_a_profile_prints_its_kinds_with_output_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "list", "--profile", "strict", "-o", "name")[1] == "InferenceService.serving.kserve.io\n"
 
 
-def test_yaml_says_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_yaml_output_equals_json_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert read_yaml(run(capsys, "list", "-o", "yaml")[1]) == json.loads(run(capsys, "list", "-o", "json")[1])
 
 
-def test_the_wide_list_shows_where_a_rule_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wide_list_shows_the_location_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "list", "-o", "wide")[1]
     assert out.splitlines()[0].endswith("WHERE")
     assert "rules/serving.kserve.io/InferenceService" in out
 
 
-def test_a_fault_in_settings_is_told_and_changes_no_exit_code(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_invalid_setting_is_reported_but_exits_0(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     own = config_map(tmp_path, {"health.profile.apps_Deployment": "strict"}, "argosy-cm")
     code, _, err = run(capsys, "list", "-f", config_map(tmp_path, {KEY + "_Pod": "x"}), "-f", own)
     assert code == 0
@@ -90,7 +88,7 @@ def test_a_fault_in_settings_is_told_and_changes_no_exit_code(
 @pytest.mark.parametrize(
     "word", ["InferenceService", "isvc", "inferenceservices", "INFERENCESERVICE.serving.kserve.io"]
 )
-def test_a_kind_is_found_by_any_of_its_names(capsys: pytest.CaptureFixture[str], word: str) -> None:
+def test_show_finds_a_kind_by_any_of_its_names(capsys: pytest.CaptureFixture[str], word: str) -> None:
     code, out, err = run(capsys, "show", word)
     assert code == 0
     assert "return hs" in out
@@ -100,11 +98,11 @@ def test_a_kind_is_found_by_any_of_its_names(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("word", "message"), [("pvc", "when Bound"), ("deploy", "progress deadline"), ("svc", "address")]
 )
-def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str], word: str, message: str) -> None:
+def test_show_describes_a_built_in_rule(capsys: pytest.CaptureFixture[str], word: str, message: str) -> None:
     assert message in run(capsys, "show", word)[1]
 
 
-def test_every_rule_in_code_has_its_sentence() -> None:
+def test_every_built_in_rule_has_a_description() -> None:
     from argosy.features.health_checks.catalog import BUILTIN_RULE_TEXTS
     from argosy.gitops.health.builtin import BUILTIN_CHECKS
     from argosy.gitops.health.setting_kind_names import render_kind
@@ -112,7 +110,7 @@ def test_every_rule_in_code_has_its_sentence() -> None:
     assert {render_kind(*of) for of in BUILTIN_CHECKS} == BUILTIN_RULE_TEXTS.keys()
 
 
-def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
+def test_every_short_name_resolves_to_a_kind_with_a_rule() -> None:
     from argosy.features.health_checks.kind_name_lookup import SHORT_KIND_NAMES, find_kind, list_known_kinds
     from argosy.gitops.health.settings import Customizations
 
@@ -120,7 +118,7 @@ def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
     assert {str(find_kind(short, kinds)) for short in SHORT_KIND_NAMES} == set(SHORT_KIND_NAMES.values())
 
 
-def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_with_profile_prints_the_rule_of_that_profile(capsys: pytest.CaptureFixture[str]) -> None:
     strict, default = run(capsys, "show", "isvc", "--profile", "strict")[1], run(capsys, "show", "isvc")[1]
     assert strict != default
     assert "Profile strict" in strict
@@ -153,7 +151,7 @@ def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str])
         (["test", "x.yaml", "--script", "a.lua", "--profile", "strict"], "cannot be used together"),
     ],
 )
-def test_what_cannot_be_answered_is_told_with_what_to_do(
+def test_invalid_arguments_exit_2_with_a_next_step(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     code, out, err = run(capsys, *arguments)
@@ -162,14 +160,12 @@ def test_what_cannot_be_answered_is_told_with_what_to_do(
     assert "next: " in err
 
 
-# -- objects, judged by rules of ours ------------------------------------------------------------------------------
+# -- objects, evaluated by bundled rules ---------------------------------------------------------------------------
 
 CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: %s}\n"
 
 
-def test_an_object_is_judged_by_the_rule_in_force_and_its_health_is_no_failure(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_health_test_exits_0_for_degraded_objects(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "claims.yaml").write_text(CLAIM % "Lost" + "---\n" + CLAIM % "Bound" + "---\n")
     code, out, err = run(capsys, "test", tmp_path / "claims.yaml")
     assert (code, err) == (0, "")
@@ -179,7 +175,7 @@ def test_an_object_is_judged_by_the_rule_in_force_and_its_health_is_no_failure(
     assert lines[1][-2:] == ["built-in", "PersistentVolumeClaim"]
 
 
-def test_an_expected_health_that_is_not_met_is_a_no(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_unmet_expected_health_exits_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "claim.yaml").write_text(CLAIM % "Pending")
     assert run(capsys, "test", tmp_path / "claim.yaml", "--expect", "Progressing")[0] == 0
     code, _, err = run(capsys, "test", tmp_path / "claim.yaml", "--expect", "Healthy")
@@ -187,14 +183,14 @@ def test_an_expected_health_that_is_not_met_is_a_no(capsys: pytest.CaptureFixtur
     assert "PersistentVolumeClaim data is not Healthy\nnext: " in err
 
 
-def test_a_kind_without_a_rule_is_told_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_kind_without_a_health_rule_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
     code, out, _ = run(capsys, "test", tmp_path)
     assert code == 0
     assert out.splitlines()[1].split() == ["ConfigMap/x", "-", "no", "health", "rule", "for", "this", "kind", "-"]
 
 
-def test_a_storage_class_among_the_objects_is_a_fact(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_storage_class_in_input_is_used_for_claim_health(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     storage = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: nfs}\nprovisioner: x\n"
     (tmp_path / "c.yaml").write_text(CLAIM % "Pending" + "spec: {storageClassName: nfs}\n")
     (tmp_path / "facts.yaml").write_text("storageClasses: {nfs: Immediate}\n")
@@ -209,9 +205,7 @@ def test_a_storage_class_among_the_objects_is_a_fact(capsys: pytest.CaptureFixtu
     assert health(tmp_path / "s.yaml") == "Progressing"
 
 
-def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the_rule(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_json_report_of_objects_has_the_test_report_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "claim.yaml").write_text(CLAIM % "Bound")
     report = json.loads(run(capsys, "test", tmp_path / "claim.yaml", "-o", "json")[1])
     assert report == {
@@ -245,7 +239,7 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the
         ("latin.yaml", "\udcff", "is not UTF-8"),
     ],
 )
-def test_a_file_that_is_no_object_is_told_so(
+def test_file_without_a_valid_object_is_rejected(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
@@ -254,20 +248,18 @@ def test_a_file_that_is_no_object_is_told_so(
     assert message in err
 
 
-def test_an_object_that_has_only_the_beginning_of_a_name_is_judged(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_object_with_generate_name_is_evaluated(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "claim.yaml").write_text((CLAIM % "Bound").replace("name: data", "generateName: data-"))
     assert "PersistentVolumeClaim/data-" in run(capsys, "test", tmp_path / "claim.yaml")[1]
 
 
-def test_a_flag_for_objects_without_an_object_is_a_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_object_flags_without_an_object_are_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = config_map(tmp_path, {KEY + "Pod": "return {}"})
     for flag in (["--expect", "Healthy"], ["--profile", "strict"], ["--open-libs"]):
         assert run(capsys, "test", file, *flag)[0] == 2
 
 
-def test_a_flag_may_stand_between_paths(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_flag_between_paths_is_accepted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.yaml").write_text(CLAIM % "Bound")
     _, out, _ = run(capsys, "test", tmp_path / "a.yaml", "-o", "json", tmp_path / "b.yaml")
@@ -277,7 +269,7 @@ def test_a_flag_may_stand_between_paths(capsys: pytest.CaptureFixture[str], tmp_
     assert "unrecognized arguments: --what" in capsys.readouterr().err
 
 
-def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_compares_a_profile_with_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "diff", "isvc", "--profile", "strict")
     assert code == 1
     assert out.startswith("--- bundled serving.kserve.io/InferenceService (argocd)\n+++ ")
@@ -290,7 +282,7 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
     )
 
 
-def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
+def test_reference_page_lists_every_profile_and_its_kinds() -> None:
     from argosy.gitops.health.bundled_rules import list_profiles, load_profile_rules
 
     page = (ROOT / "docs/reference/health.md").read_text()
@@ -304,7 +296,7 @@ def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
     assert missing == []
 
 
-# -- the screen ----------------------------------------------------------------------------------------------------
+# -- terminal output -----------------------------------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
@@ -314,7 +306,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_health_is_a_mark_a_word_and_on_a_terminal_a_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_status_has_a_mark_a_word_and_a_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     assert TerminalOutput(Terminal()).format_status("Healthy") == "\x1b[32m✔ Healthy\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
@@ -322,23 +314,23 @@ def test_health_is_a_mark_a_word_and_on_a_terminal_a_colour(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")])
-def test_who_wants_no_colours_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_environment_variables_disable_colours(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(name, value)
     assert not TerminalOutput(Terminal()).has_colour
 
 
-def test_colours_can_be_forced_into_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_force_color_enables_colours_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert TerminalOutput(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")).has_colour
 
 
-def test_a_terminal_with_ascii_only_gets_marks_of_ascii() -> None:
+def test_ascii_terminal_gets_ascii_marks() -> None:
     assert TerminalOutput(io.TextIOWrapper(io.BytesIO(), encoding="ascii")).format_status("Degraded") == "!! Degraded"
 
 
-def test_columns_are_aligned_whatever_their_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_are_aligned_despite_colour_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     screen = TerminalOutput(Terminal())
     lines = format_table(["A", "B"], [[screen.format_status("Healthy"), "x"], ["longer than that", "y"]])
@@ -347,7 +339,7 @@ def test_columns_are_aligned_whatever_their_colours(monkeypatch: pytest.MonkeyPa
     ] * 3
 
 
-def test_messages_are_cut_to_the_width_of_a_terminal_and_whole_in_a_pipe() -> None:
+def test_messages_are_truncated_on_a_terminal_and_complete_in_a_pipe() -> None:
     headings, rows = ["KIND/NAME", "MESSAGE", "RULE"], [["Pod/a", "x" * 200, "built-in Pod"], ["Pod/b", "", "r"]]
     fitted = format_table(headings, rows, 60)
     assert {len(line) <= 60 for line in fitted} == {True}
@@ -357,6 +349,6 @@ def test_messages_are_cut_to_the_width_of_a_terminal_and_whole_in_a_pipe() -> No
     assert TerminalOutput(io.StringIO()).format_table(headings, rows) == format_table(headings, rows)
 
 
-def test_a_stranger_s_text_cannot_move_the_cursor() -> None:
+def test_control_characters_are_dropped_from_output() -> None:
     assert drop_control_characters("a\x1b[2Jb\nc\rd") == "a [2Jb c d"
     assert "\x1b" not in "".join(format_table(["A"], [["\x1b[31mred"]]))

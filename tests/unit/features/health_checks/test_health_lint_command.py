@@ -1,4 +1,4 @@
-"""What `argosy health lint` finds in files, folders and standard input, and how it tells it."""
+"""Findings and reports of `argosy health lint` for files, folders and standard input."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cm(tmp_path: Path) -> Path:
     return tmp_path / "cm.yaml"
 
 
-def test_a_config_map_that_disagrees_with_its_resource_in_another_file_is_found(
+def test_configmap_that_differs_from_the_cr_in_another_file_is_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, cm: Path
 ) -> None:
     other = indented(SCRIPT.replace("Progressing", "Degraded"), 6)
@@ -51,16 +51,14 @@ def test_a_config_map_that_disagrees_with_its_resource_in_another_file_is_found(
     assert f"{cm}:5: AGY405 error: differs from ArgoCD/gitops spec.resourceHealthChecks[0]" in out
 
 
-def test_two_installations_in_one_call_do_not_disagree(
+def test_argocd_cm_files_of_two_installations_do_not_conflict(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, cm: Path
 ) -> None:
     (tmp_path / "prod.yaml").write_text(cm.read_text().replace("Progressing", "Degraded"))
     assert run(capsys, cm, tmp_path / "prod.yaml")[:2] == (0, "")
 
 
-def test_two_checks_of_the_same_text_have_each_its_own_lines(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_identical_checks_are_reported_with_their_own_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bad = "    return {\n"
     text = f"{CM}  resource.customizations.health.Pod: |\n{bad}  resource.customizations.health.Node: |\n{bad}"
     (tmp_path / "cm.yaml").write_text(text)
@@ -68,7 +66,7 @@ def test_two_checks_of_the_same_text_have_each_its_own_lines(
     assert lines == [7, 9] or lines == [6, 8]
 
 
-def test_settings_have_the_lines_of_their_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_findings_have_the_line_of_the_setting(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         f"{CM}  resource.customizations: |\n    a_B: {{health.lua: x}}\n"
         "  resource.customizations.health.Pod: 3\n  resource.customization.health.Node: x\n---\n"
@@ -83,7 +81,7 @@ def test_settings_have_the_lines_of_their_file(capsys: pytest.CaptureFixture[str
     ]
 
 
-def test_misspelled_settings_of_ours_are_warnings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_misspelled_argosy_settings_are_warnings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = "  fallback: 'true'\n  health.profile.serving.kserve.io_InferenceService: stric\n"
     (tmp_path / "own.yaml").write_text(CM.replace("argocd-cm", "argosy-cm") + data)
     code, out, err = run(capsys, tmp_path / "own.yaml")
@@ -95,7 +93,7 @@ def test_misspelled_settings_of_ours_are_warnings(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("text", [SCRIPT, "-- kind: Pod is meant\n" + SCRIPT])
-def test_a_script_may_come_from_standard_input(
+def test_script_is_read_from_standard_input(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
@@ -103,7 +101,7 @@ def test_a_script_may_come_from_standard_input(
 
 
 @pytest.mark.parametrize("text", [CM + "  a: b\n", '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}'])
-def test_settings_from_standard_input_are_still_settings(
+def test_settings_on_standard_input_are_not_parsed_as_a_script(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
@@ -111,7 +109,7 @@ def test_settings_from_standard_input_are_still_settings(
     assert (code, "does not parse" in err) == (2 if "Secret" in text else 0, False)
 
 
-def test_a_folder_of_scripts_and_settings_is_looked_through(
+def test_folder_is_searched_for_scripts_and_settings(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, cm: Path
 ) -> None:
     (tmp_path / "a.lua").write_text(SCRIPT)
@@ -123,13 +121,13 @@ def test_a_folder_of_scripts_and_settings_is_looked_through(
     assert err.startswith("3 scripts: 1 error, ")
 
 
-def test_an_empty_folder_is_told_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_empty_folder_exits_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, _, err = run(capsys, tmp_path)
     assert code == 2
     assert "contains no script" in err
 
 
-def test_a_file_that_cannot_be_read_does_not_hide_what_others_hold(
+def test_unreadable_file_does_not_hide_findings_of_other_files(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "b.lua").write_text("return {")
@@ -139,7 +137,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_what_others_hold(
     assert "nowhere.lua: does not exist\nnext: " in err
 
 
-def test_the_report_for_ci_has_a_case_a_script(capsys: pytest.CaptureFixture[str], tmp_path: Path, cm: Path) -> None:
+def test_junit_report_has_one_case_per_script(capsys: pytest.CaptureFixture[str], tmp_path: Path, cm: Path) -> None:
     (tmp_path / "b.lua").write_text("return {")
     (tmp_path / "c.lua").write_text('return {status = "Healthy"}')
     cm.write_text(cm.read_text() + "  resource.customizations.health.Pod: 3\n")
@@ -153,7 +151,7 @@ def test_the_report_for_ci_has_a_case_a_script(capsys: pytest.CaptureFixture[str
     assert strict.get("failures") == "3"
 
 
-def test_a_check_for_notebooks_that_ignores_observed_generation_is_found_in_settings_and_in_a_tree(
+def test_notebook_check_without_observed_generation_is_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     key = "resource.customizations.health.mlops.mlops.dev_NotebookValidationJob"

@@ -1,4 +1,4 @@
-"""Where a served model comes from, by digests and places."""
+"""Lineage of a served model, traced by file digests and volume paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def service(uri: str = "pvc://models/fraud") -> Manifest:
 
 
 def job(name: str, *runs: tuple[str, str, str], phase: str = "Succeeded", **mount: str) -> Manifest:
-    """`runs`: when it ended, which file, and its digest."""
+    """`runs`: completion time, file path and digest of each run."""
     attempts = [
         {
             "number": number, "generation": number, "gitCommit": f"{number}" * 40, "completionTime": ended,
@@ -42,7 +42,7 @@ def pod(started: str, **metadata: Any) -> Manifest:
     return {"metadata": {"name": "fraud-1", **metadata}, "status": {"startTime": started}}
 
 
-def test_the_run_that_left_the_file_and_the_one_that_made_the_same_are_in_the_chain() -> None:
+def test_lineage_contains_the_publishing_run_and_the_run_with_the_same_digest() -> None:
     train = job("train", ("2026-01-01T00:00:01Z", "/mnt/models/candidate/model.py", NEW))
     other = job("other", ("2026-01-01T00:00:01Z", "/mnt/models/data.csv", OLD))
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
@@ -52,7 +52,7 @@ def test_the_run_that_left_the_file_and_the_one_that_made_the_same_are_in_the_ch
     assert (lineage.is_current, lineage.troubles) == (True, ())
 
 
-def test_a_pod_that_started_before_the_file_was_there_does_not_serve_it() -> None:
+def test_pod_started_before_the_file_does_not_serve_it() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
     pods = [pod("2026-01-01T00:00:01Z"), pod("2026-01-01T00:00:01Z", deletionTimestamp="2026-01-01T00:00:05Z")]
     lineage = trace_model(service(), [publish], pods)
@@ -60,7 +60,7 @@ def test_a_pod_that_started_before_the_file_was_there_does_not_serve_it() -> Non
     assert not lineage.is_current
 
 
-def test_a_later_run_that_failed_leaves_the_earlier_file_served_and_is_told() -> None:
+def test_failed_later_run_is_reported_and_the_served_file_stays_current() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", OLD), phase="Failed")
     lineage = trace_model(service(), [publish], [pod("2026-01-01T00:00:02Z")])
     assert lineage.is_current
@@ -68,27 +68,27 @@ def test_a_later_run_that_failed_leaves_the_earlier_file_served_and_is_told() ->
     assert trouble.startswith("publish: the last run failed (Cell execution failed: AssertionError)")
 
 
-def test_a_part_of_a_volume_is_the_place_that_it_is_in_the_whole() -> None:
+def test_sub_path_mount_is_resolved_to_the_volume_path() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/model.py", NEW), subPath="fraud")
     lineage = trace_model(service(), [publish], [])
     assert lineage.runs[-1].files[0].place == "pvc://models/fraud/model.py"
 
 
-def test_a_folder_whose_name_begins_the_same_is_another_one() -> None:
+def test_folder_with_the_same_name_prefix_is_not_the_model_folder() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud-2/model.py", NEW))
     lineage = trace_model(service(), [publish], [])
     assert lineage.runs == ()
     assert lineage.troubles == ("no notebook run in this namespace wrote a file to pvc://models/fraud",)
 
 
-def test_a_model_on_no_volume_has_no_notebook() -> None:
+def test_model_outside_a_volume_cannot_be_traced() -> None:
     uri = "oci://example.com/model:1"
     assert trace_model(service(uri), [], []).troubles == (
         f"{uri} is not on a volume, so it cannot be traced to a notebook run",
     )
 
 
-def test_the_model_was_trained_by_the_first_run_that_wrote_its_bytes() -> None:
+def test_first_run_with_the_digest_is_the_training_run() -> None:
     train = job(
         "train",
         ("2026-01-01T00:00:01Z", "/mnt/models/candidate/model.py", NEW),
@@ -100,14 +100,14 @@ def test_the_model_was_trained_by_the_first_run_that_wrote_its_bytes() -> None:
     assert [run.job for run in lineage.runs] == ["train", "publish"]
 
 
-def test_of_two_runs_that_wrote_the_same_bytes_to_the_same_place_the_later_one_trained_the_model() -> None:
+def test_later_of_two_identical_writes_to_the_same_path_is_the_training_run() -> None:
     first = job("first", ("2026-01-01T00:00:01Z", "/mnt/models/fraud/model.py", NEW))
     second = job("second", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
     lineage = trace_model(service(), [second, first], [])
     assert lineage.trained is not None and lineage.trained.job == "second"
 
 
-def test_of_two_runs_that_end_in_the_same_second_the_one_that_began_first_trained_the_model() -> None:
+def test_runs_ending_in_the_same_second_are_ordered_by_start_time() -> None:
     same = "2026-01-01T00:00:03Z"
     train = job("train", (same, "/mnt/models/candidate/model.py", NEW))
     publish = job("publish", (same, "/mnt/models/fraud/model.py", NEW))
@@ -118,7 +118,7 @@ def test_of_two_runs_that_end_in_the_same_second_the_one_that_began_first_traine
 
 
 @pytest.mark.parametrize("model", ["model.pkl", "weights.safetensors", "model.json"])
-def test_a_run_that_only_left_a_report_beside_the_model_did_not_train_it(model: str) -> None:
+def test_run_that_wrote_only_a_report_is_not_the_training_run(model: str) -> None:
     train = job("train", ("2026-01-01T00:00:01Z", f"/mnt/models/fraud/{model}", NEW))
     judge = job("judge", ("2026-01-01T00:00:03Z", "/mnt/models/fraud/metrics.json", OLD))
     lineage = trace_model(service(), [judge, train], [pod("2026-01-01T00:00:02Z")])
@@ -126,7 +126,7 @@ def test_a_run_that_only_left_a_report_beside_the_model_did_not_train_it(model: 
     assert lineage.is_current  # the model has not changed since its Pod started
 
 
-def test_a_model_of_files_that_look_like_reports_has_a_trainer_too() -> None:
+def test_model_in_a_text_file_has_a_training_run() -> None:
     train = job("train", ("2026-01-01T00:00:01Z", "/mnt/models/fraud/trees.txt", NEW))
     lineage = trace_model(service(), [train], [])
     assert lineage.trained is not None and lineage.trained.job == "train"

@@ -1,4 +1,4 @@
-"""`argosy model restart`: the Deployment of a model rolls out anew; where KServe keeps revisions, Pods are replaced."""
+"""`argosy model restart`: rolls out the Deployment again, or deletes the Pods of a serverless model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def service(mode: str) -> dict[str, Any]:
             "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}}  # fmt: skip
 
 
-async def test_a_deployment_rolls_out_anew(cluster: EmbeddedCluster) -> None:
+async def test_restart_annotates_the_deployment(cluster: EmbeddedCluster) -> None:
     metadata = {"name": "churn-predictor", "namespace": "default"}
     template = {"metadata": {"labels": LABELS}, "spec": CONTAINERS}
     spec = {"selector": {"matchLabels": LABELS}, "template": template}
@@ -33,12 +33,12 @@ async def test_a_deployment_rolls_out_anew(cluster: EmbeddedCluster) -> None:
     assert deployment is not None and RESTARTED_ANNOTATION in deployment["spec"]["template"]["metadata"]["annotations"]
 
 
-async def test_a_model_without_a_deployment_says_where_to_look(cluster: EmbeddedCluster) -> None:
+async def test_restart_without_a_deployment_points_to_model_get(cluster: EmbeddedCluster) -> None:
     with pytest.raises(UserError, match="churn has no Deployment churn-predictor; see: argosy model get churn"):
         await ModelService(cluster, "here").restart_model(service("RawDeployment"))
 
 
-async def test_where_revisions_are_kept_its_own_pods_are_deleted(cluster: EmbeddedCluster) -> None:
+async def test_restart_of_serverless_model_deletes_only_its_predictor_pods(cluster: EmbeddedCluster) -> None:
     for name, labels in (("ours", LABELS), ("other", {**LABELS, "component": "transformer"})):
         metadata = {"name": name, "namespace": "default", "labels": labels}
         await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS})

@@ -1,4 +1,4 @@
-"""The alerts that are shipped: each names series that are really emitted."""
+"""Shipped alert rules use only emitted series; metric cardinality and label escaping."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def selectors() -> set[tuple[str, tuple[str, ...]]]:
     return {(name, tuple(filter(None, labels.split(",")))) for name, labels in matches}
 
 
-async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: EmbeddedCluster) -> None:
+async def test_every_series_in_the_alert_rules_is_emitted_with_its_labels(cluster: EmbeddedCluster) -> None:
     for crd in load_definitions("inferenceservices.serving.kserve.io"):
         await cluster.apply(crd, manager="test")
     async with leaping(cluster, ToldRuns()) as (at, _):
@@ -54,7 +54,7 @@ async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: Embe
     assert missing == []
 
 
-async def test_an_error_of_the_controller_is_counted_by_its_kind(cluster: EmbeddedCluster) -> None:
+async def test_reconcile_errors_are_counted_by_exception_type(cluster: EmbeddedCluster) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("a fault of ours")
 
@@ -65,7 +65,7 @@ async def test_an_error_of_the_controller_is_counted_by_its_kind(cluster: Embedd
         await at.becomes(lambda _: line in at.controller.metrics.render())
 
 
-def test_names_of_jobs_make_no_more_series_than_a_limit() -> None:
+def test_series_of_a_metric_are_capped_at_max_series() -> None:
     metrics = NotebookMetrics()
     for number in range(MAX_SERIES + 100):
         metrics.count("a_total", {"name": f"job-{number}"})
@@ -73,7 +73,7 @@ def test_names_of_jobs_make_no_more_series_than_a_limit() -> None:
     assert 'a_total{name="other"} 100' in metrics.render().splitlines()
 
 
-def test_a_label_cannot_leave_its_quotes() -> None:
+def test_label_values_are_escaped() -> None:
     metrics = NotebookMetrics()
     metrics.count("a_total", {"name": 'x"} 1\nb_total{y="'})
     assert 'a_total{name="x\\"} 1\\nb_total{y=\\""} 1' in metrics.render().splitlines()

@@ -1,4 +1,4 @@
-"""The controller of notebooks on the embedded cluster: what jobs become, and what is told and done of it."""
+"""The notebook controller on the embedded cluster: job phases, retries, hooks, events and metrics."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ async def until(is_so: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-# -- from the beginning to the end -------------------------------------------------------------------------------------
+# -- from start to completion ------------------------------------------------------------------------------------------
 
 
-async def test_a_job_goes_forward_through_its_phases_and_never_back(cluster: EmbeddedCluster) -> None:
+async def test_job_phases_only_move_forward(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
         phases: list[str] = []
         since = (await cluster.list(KIND)).version
@@ -84,7 +84,7 @@ async def test_a_job_goes_forward_through_its_phases_and_never_back(cluster: Emb
     assert condition(status, "Ready")["status"] == condition(status, "Complete")["status"] == "True"
 
 
-async def test_health_follows_a_job_from_its_beginning_to_its_end(cluster: EmbeddedCluster) -> None:
+async def test_job_health_is_progressing_while_running_and_degraded_after_failure(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=NotebookRunState("running", GOOD, 2, "train-validation"))) as at:
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
@@ -100,7 +100,7 @@ async def test_health_follows_a_job_from_its_beginning_to_its_end(cluster: Embed
         assert health(live, "cells") == ("Degraded", "Failed at cell 1: ModuleNotFoundError")
 
 
-async def test_a_job_that_cannot_be_run_fails_with_what_is_wrong_and_starts_nothing(cluster: EmbeddedCluster) -> None:
+async def test_invalid_job_spec_fails_without_starting_a_run(cluster: EmbeddedCluster) -> None:
     async with world(cluster) as at:
         await at.apply(job(pod={"volumeMounts": [{"name": "gone", "mountPath": "/mnt/x"}]}))
         status = await at.ends()
@@ -109,7 +109,7 @@ async def test_a_job_that_cannot_be_run_fails_with_what_is_wrong_and_starts_noth
     assert (condition(status, "Failed")["reason"], at.runs.started) == ("ConfigurationError", [])
 
 
-async def test_a_branch_that_is_not_there_fails_the_job_at_once(cluster: EmbeddedCluster) -> None:
+async def test_unknown_branch_fails_the_job(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=UnknownRef("there is no branch nope"))) as at:
         await at.apply(job())
         status = await at.ends()
@@ -117,7 +117,7 @@ async def test_a_branch_that_is_not_there_fails_the_job_at_once(cluster: Embedde
     assert condition(status, "GitCloned")["status"] == "False"
 
 
-async def test_what_may_pass_is_tried_until_it_does(cluster: EmbeddedCluster) -> None:
+async def test_transient_errors_are_retried_within_the_same_attempt(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=TransientError("not yet"))) as at:
         await at.apply(job())
         await at.becomes(lambda status: status["phase"] == "ValidationRunning")
@@ -131,7 +131,7 @@ def claiming() -> Manifest:
     return job(pod={"volumes": [volume], "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]})
 
 
-async def test_a_job_waits_for_its_claim_and_starts_when_it_is_there(cluster: EmbeddedCluster) -> None:
+async def test_job_waits_for_its_persistent_volume_claim(cluster: EmbeddedCluster) -> None:
     async with world(cluster) as at:
         await at.apply(claiming())
         status = await at.becomes(lambda status: "PersistentVolumeClaim" in status["message"])
@@ -140,7 +140,7 @@ async def test_a_job_waits_for_its_claim_and_starts_when_it_is_there(cluster: Em
         assert (await at.ends())["phase"] == "Succeeded"
 
 
-async def test_a_job_does_not_wait_for_its_claim_for_ever(cluster: EmbeddedCluster) -> None:
+async def test_job_fails_at_its_timeout_if_the_claim_is_still_missing(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (at, clock):
         await at.apply(claiming())
         await at.becomes(lambda status: "PersistentVolumeClaim" in status["message"])
@@ -149,10 +149,10 @@ async def test_a_job_does_not_wait_for_its_claim_for_ever(cluster: EmbeddedClust
     assert status["message"].startswith("Validation failed: Waiting for PersistentVolumeClaim models: create it")
 
 
-# -- again -------------------------------------------------------------------------------------------------------------
+# -- retries and re-runs -----------------------------------------------------------------------------------------------
 
 
-async def test_three_retries_later_the_document_s_line_appears(cluster: EmbeddedCluster) -> None:
+async def test_job_fails_after_three_retries_with_the_documented_health_message(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster, ToldRuns(otherwise=FAILED)) as (at, clock):
         await at.apply(job(retryPolicy={"on": "any"}))
         for retry, minutes in ((1, 1), (2, 2), (3, 4)):
@@ -165,10 +165,10 @@ async def test_three_retries_later_the_document_s_line_appears(cluster: Embedded
     assert live is not None
     assert health(live) == ("Degraded", "Cell execution failed: ModuleNotFoundError (retry 3/3)")
     assert [run.attempt for _, run in at.runs.started] == [1, 2, 3, 4]
-    assert len(at.runs.alive) == 1  # of the last one people may still want to see something
+    assert len(at.runs.alive) == 1  # the last run is kept for inspection
 
 
-async def test_a_run_that_vanished_is_run_again_without_asking(cluster: EmbeddedCluster) -> None:
+async def test_vanished_run_is_retried_under_the_default_policy(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns({1: VANISHED})) as at:
         await at.apply(job(retryPolicy={"backoff": "100ms"}))
         status = await at.ends()
@@ -176,7 +176,7 @@ async def test_a_run_that_vanished_is_run_again_without_asking(cluster: Embedded
     assert [attempt["phase"] for attempt in status["attempts"]] == ["Failed", "Succeeded"]
 
 
-async def test_a_run_that_hangs_is_ended_when_its_time_is_over(cluster: EmbeddedCluster) -> None:
+async def test_hanging_run_is_stopped_at_the_timeout(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster, ToldRuns(otherwise=RUNNING)) as (at, clock):
         await at.apply(job(timeout="10m"))
         await at.becomes(lambda status: status["attempts"][-1]["startTime"])
@@ -187,7 +187,7 @@ async def test_a_run_that_hangs_is_ended_when_its_time_is_over(cluster: Embedded
     assert condition(status, "Failed")["reason"] == "ValidationTimeout"
 
 
-async def test_another_spec_cancels_the_run_and_begins_anew_after_the_end_too(cluster: EmbeddedCluster) -> None:
+async def test_spec_change_cancels_the_run_and_starts_a_new_one_also_after_completion(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
@@ -206,7 +206,7 @@ async def test_another_spec_cancels_the_run_and_begins_anew_after_the_end_too(cl
     assert {run.generation for _, run in at.runs.alive} == {3}
 
 
-async def test_a_new_value_of_the_annotation_runs_it_once_more(cluster: EmbeddedCluster) -> None:
+async def test_new_value_of_the_re_run_annotation_starts_another_run(cluster: EmbeddedCluster) -> None:
     async with world(cluster) as at:
         await at.apply(job())
         first = await at.ends()
@@ -215,7 +215,7 @@ async def test_a_new_value_of_the_annotation_runs_it_once_more(cluster: Embedded
     assert (len(first["attempts"]), [attempt["number"] for attempt in status["attempts"]]) == (1, [1, 2])
 
 
-async def test_a_job_that_goes_takes_its_run_along(cluster: EmbeddedCluster) -> None:
+async def test_deleting_a_job_stops_its_run(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
@@ -224,7 +224,7 @@ async def test_a_job_that_goes_takes_its_run_along(cluster: EmbeddedCluster) -> 
     assert at.runs.ended == [("train", None)]
 
 
-async def test_a_result_of_the_original_operator_is_left_as_it_is(cluster: EmbeddedCluster) -> None:
+async def test_result_of_the_original_operator_is_kept_and_calls_no_hooks(cluster: EmbeddedCluster) -> None:
     acted: list[str] = []
 
     async def act(notebook_job: NotebookJob, live: Manifest, context: ControllerContext) -> None:
@@ -243,10 +243,10 @@ async def test_a_result_of_the_original_operator_is_left_as_it_is(cluster: Embed
     assert set(acted) == {"other"}
 
 
-# -- the retry of work by another process ------------------------------------------------------------------------------
+# -- restart of the controller -----------------------------------------------------------------------------------------
 
 
-async def test_a_new_process_goes_on_where_the_last_one_stopped(cluster: EmbeddedCluster) -> None:
+async def test_restarted_controller_continues_the_current_run(cluster: EmbeddedCluster) -> None:
     runs = ToldRuns(otherwise=RUNNING)
     async with world(cluster, runs) as at:
         await at.apply(job())
@@ -257,7 +257,7 @@ async def test_a_new_process_goes_on_where_the_last_one_stopped(cluster: Embedde
     assert (len(runs.started), len(status["attempts"])) == (1, 1)
 
 
-async def test_a_run_that_died_with_its_process_is_run_again(cluster: EmbeddedCluster) -> None:
+async def test_run_lost_during_a_controller_restart_is_retried(cluster: EmbeddedCluster) -> None:
     runs = ToldRuns({1: RUNNING})
     async with world(cluster, runs) as at:
         await at.apply(job(retryPolicy={"backoff": "50ms"}))
@@ -271,7 +271,7 @@ async def test_a_run_that_died_with_its_process_is_run_again(cluster: EmbeddedCl
     )
 
 
-# -- who acts on it ----------------------------------------------------------------------------------------------------
+# -- start and result hooks --------------------------------------------------------------------------------------------
 
 
 def follower(calls: list[tuple[str, Any]], error: Exception | None = None) -> JobHook:
@@ -283,7 +283,7 @@ def follower(calls: list[tuple[str, Any]], error: Exception | None = None) -> Jo
     return act
 
 
-async def test_a_result_is_stored_before_anybody_acts_on_it(cluster: EmbeddedCluster) -> None:
+async def test_result_is_stored_before_result_hooks_are_called(cluster: EmbeddedCluster) -> None:
     starts: list[tuple[str, Any]] = []
     done: list[tuple[str, Any]] = []
     async with world(cluster, start_hooks=[follower(starts)], result_hooks=[follower(done)]) as at:
@@ -294,7 +294,7 @@ async def test_a_result_is_stored_before_anybody_acts_on_it(cluster: EmbeddedClu
     assert {phase for _, phase in done} == {"Succeeded"}
 
 
-async def test_one_who_fails_is_called_again_and_keeps_no_other_from_acting(cluster: EmbeddedCluster) -> None:
+async def test_failing_hook_is_retried_and_does_not_block_other_hooks(cluster: EmbeddedCluster) -> None:
     failing: list[tuple[str, Any]] = []
     other: list[tuple[str, Any]] = []
     acting = [follower(failing, TransientError("not now")), follower(other)]
@@ -304,10 +304,10 @@ async def test_one_who_fails_is_called_again_and_keeps_no_other_from_acting(clus
     assert other
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- events and redaction ----------------------------------------------------------------------------------------------
 
 
-async def test_a_failure_is_told_once_with_what_people_need(cluster: EmbeddedCluster) -> None:
+async def test_failure_event_is_sent_once_with_details(cluster: EmbeddedCluster) -> None:
     runs = ToldRuns(otherwise=FAILED)
     manifest = job(annotations={"argocd.argoproj.io/sync-wave": "3"})
     manifest["metadata"]["labels"] = {"app.kubernetes.io/part-of": "pipeline"}
@@ -315,7 +315,7 @@ async def test_a_failure_is_told_once_with_what_people_need(cluster: EmbeddedClu
         await at.apply(manifest)
         await at.ends()
         await at.told("ValidationStarted", "ValidationFailed")
-    async with world(cluster, runs) as at:  # another process tells nothing twice
+    async with world(cluster, runs) as at:  # a restarted controller sends no event twice
         await at.apply(job("other"))
         await at.ends("other")
         events = await at.told("ValidationFailed")
@@ -331,7 +331,7 @@ async def test_a_failure_is_told_once_with_what_people_need(cluster: EmbeddedClu
         assert line in failure["message"].splitlines()
 
 
-async def test_retries_are_told_too(cluster: EmbeddedCluster) -> None:
+async def test_retries_are_reported_as_events(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns({1: VANISHED})) as at:
         await at.apply(job(retryPolicy={"backoff": "100ms"}))
         await at.ends()
@@ -339,7 +339,7 @@ async def test_retries_are_told_too(cluster: EmbeddedCluster) -> None:
     assert sum(event["reason"] == "ValidationStarted" for event in events) == 2
 
 
-async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: EmbeddedCluster) -> None:
+async def test_misplaced_volumes_are_reported_as_a_spec_warning_event(cluster: EmbeddedCluster) -> None:
     volume = {"name": "models", "persistentVolumeClaim": {"claimName": "c"}}
     async with world(cluster) as at:
         await cluster.create(claim("c"))
@@ -351,7 +351,7 @@ async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: Em
     assert at.runs.jobs[0].map_claims() == {"models": "c"}
 
 
-async def test_a_secret_that_a_notebook_prints_is_not_in_the_status(cluster: EmbeddedCluster) -> None:
+async def test_secrets_printed_by_a_notebook_are_redacted_in_status(cluster: EmbeddedCluster) -> None:
     cells = ({**BAD[1], "output": "AWS_SECRET_ACCESS_KEY=abc", "errorMessage": "E: https://me:pw@example.org"},)
     async with world(
         cluster, ToldRuns(otherwise=NotebookRunState("ended", cells, 1, outcome=RunOutcome(False, "x", "y")))
@@ -362,7 +362,7 @@ async def test_a_secret_that_a_notebook_prints_is_not_in_the_status(cluster: Emb
     assert "pw" not in status["results"][0]["errorMessage"]
 
 
-async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster: EmbeddedCluster) -> None:
+async def test_values_of_job_credentials_are_redacted_in_status_and_events(cluster: EmbeddedCluster) -> None:
     values = {"token": "hunter22-and-more", "pin": "1234", "key": "line-one-of-it\nline-two-of-it"}
     metadata = {"name": "keys", "namespace": "default"}
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
@@ -381,10 +381,10 @@ async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster:
     assert "line-two" not in str((status, events))
 
 
-# -- what is counted ---------------------------------------------------------------------------------------------------
+# -- metrics -----------------------------------------------------------------------------------------------------------
 
 
-async def test_every_series_of_the_original_is_recorded(cluster: EmbeddedCluster) -> None:
+async def test_metrics_of_the_original_operator_are_recorded(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns({1: FAILED})) as at:
         for name in ("one", "two"):
             await at.apply(job(name))

@@ -1,4 +1,4 @@
-"""`argosy notebook list|cells` as tables and as data."""
+"""`argosy notebook list` and `argosy notebook cells`: table and JSON output."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def options(output: str = "text", name: str = "train") -> Namespace:
     return Namespace(output=output, name=name, namespace="default")
 
 
-async def test_the_cells_of_a_job_are_a_table(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_cells_are_printed_as_a_table(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
     assert await _print_cells(desk, options()) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["CELL", "STATUS", "TIME", "MESSAGE"]
     assert [line[:2] for line in lines[1:]] == [["0", "Success"], ["1", "Failure"]]
 
 
-async def test_the_cells_of_a_job_are_data(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_cells_are_printed_as_json(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
     assert await _print_cells(desk, options("json")) == 0
     assert json.loads(capsys.readouterr().out) == {"items": RAN}
     await _print_cells(desk, options("json", "waits"))
     assert json.loads(capsys.readouterr().out) == {"items": []}
 
 
-async def test_a_job_that_has_not_run_says_so(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_job_without_results_prints_a_hint(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
     await _print_cells(desk, options(name="waits"))
     printed = capsys.readouterr()
     assert printed.out == "" and "no cell of waits has run yet; see: argosy notebook get waits" in printed.err

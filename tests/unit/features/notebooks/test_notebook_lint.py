@@ -1,4 +1,4 @@
-"""`argosy notebook lint` of several notebooks: each has its own count."""
+"""`argosy notebook lint` of several notebooks and folders: counts, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ]
 
 
-def test_each_notebook_is_told_with_its_own_number_of_faults(
-    names: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_notebook_is_reported_with_its_own_counts(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["notebook", "lint", *names]) == EXIT_NEGATIVE
     captured = capsys.readouterr()
     assert captured.out.splitlines()[-4:] == [
@@ -48,12 +46,12 @@ def test_each_notebook_is_told_with_its_own_number_of_faults(
     ]
 
 
-def test_only_the_notebook_with_faults_is_blamed(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_names_only_the_notebook_with_faults(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["notebook", "lint", "good.ipynb", "two.ipynb"]) == EXIT_NEGATIVE
     assert capsys.readouterr().err.startswith("argosy: two.ipynb has 2 faults\n")
 
 
-def test_json_has_the_counts_too(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_counts_per_notebook(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["notebook", "lint", *names, "one.ipynb", "-o", "json"]) == EXIT_NEGATIVE
     assert json.loads(capsys.readouterr().out)["notebooks"] == [
         {"file": "one.ipynb", "remarks": 1, "failing": 1},
@@ -62,7 +60,7 @@ def test_json_has_the_counts_too(names: list[str], capsys: pytest.CaptureFixture
     ]
 
 
-def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
+def test_unreadable_notebook_is_listed_separately_and_not_counted(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = ["notebook", "lint", "good.ipynb", "missing.ipynb"]
@@ -78,14 +76,14 @@ def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
     assert "No such file" in unreadable["message"] and "missing.ipynb" not in unreadable["message"]
 
 
-def test_json_of_notebooks_that_all_can_be_read_lists_none_as_unreadable(
+def test_json_unreadable_list_is_empty_when_all_notebooks_are_readable(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["notebook", "lint", "good.ipynb", "-o", "json"]) == EXIT_OK
     assert json.loads(capsys.readouterr().out)["unreadable"] == []
 
 
-def test_a_folder_stands_for_the_notebooks_below_it(
+def test_folder_argument_lints_the_notebooks_below_it(
     names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sub" / ".ipynb_checkpoints").mkdir(parents=True)
@@ -97,7 +95,7 @@ def test_a_folder_stands_for_the_notebooks_below_it(
     assert capsys.readouterr().out.splitlines()[-1] == "4 notebooks, 3 remarks, 3 that fail"
 
 
-def test_a_folder_without_notebooks_is_told(
+def test_folder_without_notebooks_is_an_error(
     names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "none").mkdir()

@@ -1,4 +1,4 @@
-"""What must not be shown is not shown, and what may be is left alone."""
+"""Redaction hides secrets and leaves other text unchanged."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize(("text", "shown"), HIDDEN, ids=[redacted for _, redacted in HIDDEN])
-def test_a_secret_is_not_shown_in(text: str, shown: str) -> None:
+def test_secrets_in_text_are_redacted(text: str, shown: str) -> None:
     assert redact(text) == shown
 
 
-def test_secrets_that_are_known_are_taken_out_wherever_they_stand() -> None:
+def test_known_secret_values_are_redacted_unless_too_short() -> None:
     assert redact("a pa55word and pa55word-long", ["pa55word", "pa55word-long"]) == "a [REDACTED] and [REDACTED]"
     assert redact("x is short", ["x"]) == "x is short"
 
@@ -40,19 +40,19 @@ def test_secrets_that_are_known_are_taken_out_wherever_they_stand() -> None:
         "/mnt/models/a/very/long/path/that/goes/on/and/on/model.joblib",
     ],
 )
-def test_what_is_no_secret_is_left_alone(text: str) -> None:
+def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
 @pytest.mark.parametrize("text", ["KEY_" * 5000, "password" * 2500, "://" + "a" * 20000, "A1" * 10000 + "!"])
-def test_long_texts_are_read_through_in_no_time(text: str) -> None:
-    assert redact(text[:2000])  # an expression that tries all ways would not end
+def test_redaction_of_long_text_terminates(text: str) -> None:
+    assert redact(text[:2000])  # a regular expression with catastrophic backtracking would not end
 
 
-def test_a_mask_leaves_two_characters_of_each_end() -> None:
+def test_mask_secret_keeps_two_characters_at_each_end_of_longer_values() -> None:
     assert (mask_secret("abcdef"), mask_secret("abcd")) == ("ab***ef", "***")
 
 
 @pytest.mark.parametrize(("name", "tells"), [("API_TOKEN", True), ("DB_PASSWORD", True), ("HOME", False)])
-def test_a_variable_is_known_by_its_name(name: str, tells: bool) -> None:
+def test_secret_variables_are_detected_by_name(name: str, tells: bool) -> None:
     assert is_secret_name(name) is tells

@@ -1,4 +1,4 @@
-"""The Pod of a notebook job: what it asks for."""
+"""Pod manifest of a notebook job: metadata, security context, volumes, environment and runner input."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def values(one: Mapping[str, Any]) -> dict[str, str]:
     return {variable["name"]: variable.get("value", "") for variable in one["env"]}
 
 
-# -- what a Pod asks for -----------------------------------------------------------------------------------------------
+# -- Pod manifest ------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_has_the_name_the_labels_and_the_owner_that_people_look_for() -> None:
+def test_pod_has_the_expected_name_labels_owner_and_run_annotation() -> None:
     metadata = build_run_pod()["metadata"]
     assert metadata["name"] == "train-validation"
     assert metadata["labels"] == {
@@ -45,7 +45,7 @@ def test_a_pod_has_the_name_the_labels_and_the_owner_that_people_look_for() -> N
     assert metadata["annotations"] == {"mlops.dev/run": "01234567-1-1"}
 
 
-def test_a_job_with_the_longest_name_has_a_pod_too() -> None:
+def test_pod_name_of_the_longest_job_name_is_truncated_and_unique() -> None:
     name = "a" * 253
     metadata = build_run_pod(name=name)["metadata"]
     assert len(metadata["name"]) <= 253 and metadata["name"].endswith("-validation")
@@ -53,7 +53,7 @@ def test_a_job_with_the_longest_name_has_a_pod_too() -> None:
     assert build_pod_name("a" * 252 + "b") != build_pod_name(name)
 
 
-def test_every_container_fits_a_restricted_namespace_and_names_no_user() -> None:
+def test_containers_meet_the_restricted_profile_and_set_no_user() -> None:
     own = {"name": "prepare", "image": "a:1", "securityContext": {"allowPrivilegeEscalation": True}}
     golden = {"git": {"url": "https://example.org/g.git", "ref": "main"}, "path": "g.ipynb"}
     spec = build_run_pod(goldenNotebook=golden, pod={"initContainers": [own]})["spec"]
@@ -69,8 +69,8 @@ def test_every_container_fits_a_restricted_namespace_and_names_no_user() -> None
     assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("Never", "default")
 
 
-def test_credentials_are_mounted_where_git_runs_and_nowhere_else() -> None:
-    """The original writes a password into the Pod's command, and a key into its environment."""
+def test_git_credentials_are_mounted_only_into_the_clone_container() -> None:
+    """The original operator writes a password into the Pod's command, and a key into its environment."""
     git = {**NOTEBOOK["git"], "credentialsSecret": "robot"}  # type: ignore[dict-item]
     pod = build_run_pod(notebook={**NOTEBOOK, "git": git})
     assert {"name": "argosy-git", "secret": {"secretName": "robot"}} in pod["spec"]["volumes"]
@@ -79,7 +79,7 @@ def test_credentials_are_mounted_where_git_runs_and_nowhere_else() -> None:
     assert "argosy-git" not in {mount["name"] for mount in container(pod, "validator")["volumeMounts"]}
 
 
-def test_what_a_user_wrote_is_an_argument_and_never_shell_text() -> None:
+def test_user_values_are_escaped_arguments_and_never_shell_text() -> None:
     git = {"url": "https://example.org/$(HOME).git", "ref": "main; reboot"}
     clone_container = container(build_run_pod(notebook={"git": git, "path": "$(id).ipynb"}), "git-clone")
     assert clone_container["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive.CLONE_SCRIPT_KEY}"]
@@ -87,8 +87,8 @@ def test_what_a_user_wrote_is_an_argument_and_never_shell_text() -> None:
     assert clone_container["args"] == expected
 
 
-def test_variables_of_a_user_stand_beside_all_others() -> None:
-    """In the original they replace them."""
+def test_user_variables_are_added_to_the_variables_of_the_operator() -> None:
+    """In the original operator, user variables replace all others."""
     own = [{"name": "WHO", "value": "me"}, {"name": "PIP_USER", "value": "0"}]
     models = {"targetModels": ["fraud"], "predictionValidation": {"testData": "[1]", "expectedOutput": "[2]"}}
     variables = values(container(build_run_pod(pod={"env": own}, modelValidation=models), "validator"))
@@ -106,7 +106,7 @@ def test_variables_of_a_user_stand_beside_all_others() -> None:
     assert variables == expected
 
 
-def test_what_a_job_says_of_its_pod_is_in_its_pod() -> None:
+def test_pod_config_of_the_job_is_applied_to_the_pod() -> None:
     pod_config = {
         "serviceAccountName": "trainer", "nodeSelector": {"gpu": "yes"}, "tolerations": [{"key": "gpu"}],
         "affinity": {"nodeAffinity": {}}, "resources": {"limits": {"memory": "4Gi"}},
@@ -127,7 +127,7 @@ def test_what_a_job_says_of_its_pod_is_in_its_pod() -> None:
     assert 600 < spec["activeDeadlineSeconds"] <= 1500
 
 
-def test_no_volume_of_a_job_can_hide_one_that_every_pod_has() -> None:
+def test_reserved_volume_names_cover_all_volumes_of_the_operator() -> None:
     git = {**NOTEBOOK["git"], "credentialsSecret": "robot"}  # type: ignore[dict-item]
     both = {**NOTEBOOK, "git": git}
     env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}]
@@ -140,7 +140,7 @@ def test_no_volume_of_a_job_can_hide_one_that_every_pod_has() -> None:
     ] == []
 
 
-def test_secrets_that_are_variables_are_files_for_the_runner_so_that_it_does_not_tell_them() -> None:
+def test_secrets_used_as_variables_are_mounted_as_files_for_redaction() -> None:
     variables = [{"name": name, "valueFrom": {"secretKeyRef": {"name": "aws", "key": name.lower()}}} for name in "AB"]
     pod_config = {
         "env": variables, "credentials": ["all"],
@@ -155,12 +155,12 @@ def test_secrets_that_are_variables_are_files_for_the_runner_so_that_it_does_not
     assert json.loads(build_runner_input(read_job(job(pod=pod_config))))["secrets"] == ["/more", "/opt/argosy/given"]
 
 
-def test_the_image_with_git_is_the_operators_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_image_is_set_by_the_git_init_image_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_INIT_IMAGE", "registry.example.com/git:2")
     assert container(build_run_pod(), "git-clone")["image"] == "registry.example.com/git:2"
 
 
-def test_the_runner_is_told_the_paths_that_its_pod_has() -> None:
+def test_runner_input_has_the_paths_of_the_pod() -> None:
     claim = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
     mounts = [{"name": "models", "mountPath": "/mnt/models"}]
     manifest = job(pod={"volumes": [claim], "volumeMounts": mounts}, parameters={"rate": 2}, timeout="5m")

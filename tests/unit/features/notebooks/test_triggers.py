@@ -1,4 +1,4 @@
-"""Triggers on the embedded cluster: what a success sets off, once, with the job's own rights."""
+"""On-success triggers on the embedded cluster: they run once per successful run, with the job's own permissions."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _REPLICAS = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "avai
 ROLLED_OUT = {"observedGeneration": 99, **_REPLICAS}
 
 
-# -- when --------------------------------------------------------------------------------------------------------------
+# -- when triggers run -------------------------------------------------------------------------------------------------
 
 
-async def test_a_success_restarts_what_it_names_and_says_so_everywhere(cluster: EmbeddedCluster) -> None:
+async def test_success_restarts_the_target_and_is_recorded_in_status_event_and_metric(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     async with at_work(cluster) as at:
         await at.apply(training(entry()))
@@ -58,7 +58,7 @@ async def test_a_success_restarts_what_it_names_and_says_so_everywhere(cluster: 
     assert restarted(await get(cluster, WEB))
 
 
-async def test_a_failed_notebook_sets_nothing_off(cluster: EmbeddedCluster) -> None:
+async def test_failed_notebook_runs_no_triggers(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     async with at_work(cluster, ToldRuns(otherwise=FAILED)) as at:
         await at.apply(training(entry()))
@@ -68,7 +68,7 @@ async def test_a_failed_notebook_sets_nothing_off(cluster: EmbeddedCluster) -> N
     assert restarted(await get(cluster, WEB)) is None
 
 
-async def test_a_retry_that_succeeds_sets_it_off_once(cluster: EmbeddedCluster) -> None:
+async def test_successful_retry_runs_triggers_once(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     async with at_work(cluster, ToldRuns({1: FAILED})) as at:
         await at.apply(training(entry(), retryPolicy={"on": "any", "backoff": "10ms"}))
@@ -76,7 +76,7 @@ async def test_a_retry_that_succeeds_sets_it_off_once(cluster: EmbeddedCluster) 
     assert [(trigger["attempt"], trigger["status"]) for trigger in status["triggers"]] == [(2, "Succeeded")]
 
 
-async def test_an_annotation_that_comes_after_the_result_sets_nothing_off(cluster: EmbeddedCluster) -> None:
+async def test_annotation_added_after_the_result_runs_no_triggers(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     async with at_work(cluster) as at:
         await at.apply(job())
@@ -89,7 +89,7 @@ async def test_an_annotation_that_comes_after_the_result_sets_nothing_off(cluste
     assert restarted(await get(cluster, WEB)) is None
 
 
-async def test_each_run_sets_it_off_once_and_another_process_does_not_again(cluster: EmbeddedCluster) -> None:
+async def test_triggers_run_once_per_run_also_after_a_controller_restart(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     runs = ToldRuns()
     async with at_work(cluster, runs) as at:
@@ -108,8 +108,8 @@ async def test_each_run_sets_it_off_once_and_another_process_does_not_again(clus
     assert [trigger["attempt"] for trigger in status["triggers"]] == [1, 2]
 
 
-async def test_what_was_done_and_could_not_be_written_is_not_done_again(cluster: EmbeddedCluster) -> None:
-    """As if the process had died between the restart and its record."""
+async def test_executed_trigger_without_a_status_record_is_not_repeated(cluster: EmbeddedCluster) -> None:
+    """Simulates a process that died between the restart and its status record."""
     await cluster.create(workload())
     runs = ToldRuns()
     async with at_work(cluster, runs) as at:
@@ -126,10 +126,10 @@ async def test_what_was_done_and_could_not_be_written_is_not_done_again(cluster:
     assert len(events) == 1
 
 
-async def test_what_is_waited_for_is_not_done_again_when_others_have_done_the_same_since(
+async def test_waiting_trigger_is_not_repeated_after_its_mark_was_replaced(
     cluster: EmbeddedCluster,
 ) -> None:
-    """Only the last marks are kept."""
+    """Only the latest marks are kept."""
     await cluster.create(workload())
     marks = {"mlops.dev/triggered-by": "those of ten others"}
     async with at_work(cluster) as at:
@@ -142,10 +142,10 @@ async def test_what_is_waited_for_is_not_done_again_when_others_have_done_the_sa
     assert (state, live["metadata"]["annotations"].items() >= marks.items()) == ("Succeeded", True)
 
 
-# -- entries that cannot be carried out --------------------------------------------------------------------------------
+# -- entries that fail -------------------------------------------------------------------------------------------------
 
 
-async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_done(cluster: EmbeddedCluster) -> None:
+async def test_invalid_entries_and_missing_targets_do_not_stop_other_triggers(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     async with at_work(cluster) as at:
         await at.apply(training(entry(action="stop"), entry(name="gone"), entry(kind="Sprocket"), entry()))
@@ -168,12 +168,12 @@ async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_don
         ({"mlops.dev/block-wave": "0"}, "[mlops.dev/block-wave]: wave 0 is not after the job's own wave 0"),
     ],
 )
-def test_who_writes_what_cannot_follow_is_warned_at_once(annotations: dict[str, str], said: str) -> None:
+def test_invalid_trigger_annotations_are_reported_as_warnings(annotations: dict[str, str], said: str) -> None:
     (warning,) = list_warnings(job(annotations=annotations))
     assert warning.startswith(f"metadata.annotations{said}")
 
 
-async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:
+async def test_triggers_have_only_the_permissions_of_the_job_service_account() -> None:
     async with EmbeddedCluster.open(rbac=True) as cluster:
         await cluster.create(workload())
         account = {"kind": "ServiceAccount", "name": "trainer", "namespace": "default"}
@@ -197,7 +197,7 @@ async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:
     assert [state for state, _ in states(allowed)] == ["Succeeded"]
 
 
-async def test_other_namespaces_are_only_those_that_the_installation_allows(cluster: EmbeddedCluster) -> None:
+async def test_other_namespaces_must_be_allowed_by_triggers_namespaces(cluster: EmbeddedCluster) -> None:
     for name in ("argocd", "serving-a", "billing"):
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for name in ("serving-a", "billing"):
@@ -221,9 +221,7 @@ async def furnish(cluster: EmbeddedCluster, *namespaces: str) -> None:
 
 
 @pytest.mark.parametrize("namespace", ["argocd", "openshift-gitops", "default"])
-async def test_a_sync_is_a_real_operation_on_the_application_wherever_it_is(
-    cluster: EmbeddedCluster, namespace: str
-) -> None:
+async def test_sync_trigger_sets_the_operation_of_the_application(cluster: EmbeddedCluster, namespace: str) -> None:
     await furnish(cluster, *({namespace} - {"default"}))
     policy = {"automated": {"prune": True}, "syncOptions": ["CreateNamespace=true"], "retry": {"limit": 2}}
     await cluster.create(application(namespace, syncPolicy=policy))
@@ -240,7 +238,7 @@ async def test_a_sync_is_a_real_operation_on_the_application_wherever_it_is(
     assert (status["triggers"][0]["namespace"], status["triggers"][0]["status"]) == (namespace, "Succeeded")
 
 
-async def test_a_running_operation_is_awaited_and_a_failed_sync_is_told(cluster: EmbeddedCluster) -> None:
+async def test_sync_trigger_waits_for_a_running_operation_and_reports_failure(cluster: EmbeddedCluster) -> None:
     await furnish(cluster, "argocd")
     app = ResourceKey(*APPLICATION, "argocd", "serving")
     await cluster.create({**application(), "operation": {"sync": {"revision": "abc"}}})
@@ -261,8 +259,8 @@ async def test_a_running_operation_is_awaited_and_a_failed_sync_is_told(cluster:
 
 
 @pytest.mark.parametrize("waits", ["", "hard"])
-async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedCluster, waits: str) -> None:
-    """One that is asked for while a hard one waits makes nothing less of it."""
+async def test_refresh_trigger_keeps_a_pending_hard_refresh(cluster: EmbeddedCluster, waits: str) -> None:
+    """A normal refresh does not downgrade a pending hard refresh."""
     await furnish(cluster, "argocd")
     app = application()
     app["metadata"]["annotations"] = {"argocd.argoproj.io/refresh": waits} if waits else {}
@@ -278,10 +276,10 @@ async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedClu
     assert other["metadata"]["annotations"]["mlops.dev/restart-timestamp"].endswith("Z")
 
 
-# -- in order ----------------------------------------------------------------------------------------------------------
+# -- order -------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_follows_an_entry_that_waits_waits_with_it(cluster: EmbeddedCluster) -> None:
+async def test_entries_after_a_waiting_entry_wait_too(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}})
     async with at_work(cluster) as at:
@@ -293,7 +291,7 @@ async def test_what_follows_an_entry_that_waits_waits_with_it(cluster: EmbeddedC
     assert [state for state, _ in results] == ["Succeeded", "Succeeded"]
 
 
-async def test_another_run_passes_over_what_the_last_one_had_not_done_yet(cluster: EmbeddedCluster) -> None:
+async def test_new_run_skips_unfinished_triggers_of_the_previous_run(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload())
     async with at_work(cluster) as at:
         await at.apply(training(entry(waitFor="Ready")))

@@ -1,4 +1,4 @@
-"""Settings, subscriptions, state and drift of notifications: values in, values out."""
+"""Notification settings, subscriptions, sent messages, drift data, template worker and the Argo CD export."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def app(annotations: dict[str, str] | None = None, **status: Any) -> dict[str, A
 
 
 @pytest.mark.parametrize("text", [",", " , ,", "a b", "*.slack.com hooks.example.org"])
-def test_a_list_of_hosts_that_names_none_allows_none(text: str) -> None:
+def test_host_list_without_a_valid_host_allows_no_host(text: str) -> None:
     hosts = read_settings(None, None, {"data": {"notifications.hosts": text}}).hosts
     with pytest.raises(PolicyError, match=r"notifications\.hosts"):
         hosts.resolve_addresses("localhost", 80)
 
 
-def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told() -> None:
+def test_secret_values_are_substituted_and_masked() -> None:
     settings = read_settings(
         config(service__slack="token: $slack-token", service__webhook__a="url: https://x/$path?k=$none"),
         secret(slack_token="xoxb-123", path="p4th"),
@@ -59,7 +59,7 @@ def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told(
     assert [problem for problem in settings.problems if "$none" in problem] and "xoxb-123" not in repr(settings)
 
 
-def test_an_entry_that_cannot_be_read_is_told_and_the_others_count() -> None:
+def test_invalid_entries_are_reported_and_valid_entries_still_apply() -> None:
     bad = {"trigger.bad": "- when: '('", "trigger.worse": "5", "template.bad": "[", "service.a.b.c": "{}"}
     bad["subscriptions"] = "- {recipients: [a], selector: 'team in ('}"
     settings = read_settings(config(**bad, **{"trigger.on": "- when: 'true'"}), None)
@@ -69,13 +69,13 @@ def test_an_entry_that_cannot_be_read_is_told_and_the_others_count() -> None:
     )
 
 
-def test_what_ships_can_be_replaced_by_an_entry_of_the_same_name() -> None:
+def test_bundled_trigger_is_replaced_by_an_entry_of_the_same_name() -> None:
     settings = read_settings(config(**{"trigger__on-drift": "- {when: true, send: [mine]}"}), None)
     assert settings.triggers["on-drift"][0].send == ("mine",) and settings.triggers["on-drift"][0].when == "true"
     assert "on-deployed" in settings.triggers
 
 
-def test_every_trigger_that_ships_can_be_read_and_sends_templates_that_ship() -> None:
+def test_bundled_triggers_are_valid_and_send_bundled_templates() -> None:
     settings = read_settings(None, None)
     assert not settings.problems
     argo = "created deleted deployed health-degraded sync-failed sync-running sync-status-unknown sync-succeeded"
@@ -87,7 +87,7 @@ def test_every_trigger_that_ships_can_be_read_and_sends_templates_that_ship() ->
             compile_template(str(value))
 
 
-def test_subscriptions_come_from_annotations_defaults_and_the_installation_without_doubles() -> None:
+def test_subscriptions_are_merged_from_annotations_defaults_and_settings() -> None:
     settings = read_settings(
         config(
             subscriptions="- {recipients: ['slack:all', 'hook'], triggers: [t1], selector: team=ml}\n"
@@ -116,7 +116,7 @@ def test_subscriptions_come_from_annotations_defaults_and_the_installation_witho
     }
 
 
-def test_the_state_is_written_as_argo_cd_writes_it_and_never_grows_beyond_a_hundred() -> None:
+def test_notified_state_uses_argo_cd_keys_and_keeps_at_most_100_entries() -> None:
     key = build_state_key(
         "on-x", 0, "app.status.health.status == 'Degraded'", "abc", NotificationDestination("slack", "general")
     )
@@ -126,7 +126,7 @@ def test_the_state_is_written_as_argo_cd_writes_it_and_never_grows_beyond_a_hund
     assert len(state) == 100 and min(state.values()) == 50 and marks[NOTIFYING] is None
 
 
-def test_what_an_object_has_noted_is_history_after_its_events_are_gone() -> None:
+def test_notified_annotation_provides_history_if_events_are_gone() -> None:
     key = build_state_key("on-x", 0, "true", "a:b", NotificationDestination("slack", "general"))
     manifest = app({NOTIFIED: json.dumps({key: 1767225600, "nonsense": 5})})
     row = NotificationHistoryRow(
@@ -136,7 +136,7 @@ def test_what_an_object_has_noted_is_history_after_its_events_are_gone() -> None
     assert list_recorded_messages([manifest], [row._replace(message="said")]) == []
 
 
-def test_a_trigger_is_about_jobs_where_its_condition_names_job() -> None:
+def test_trigger_uses_jobs_if_its_condition_names_job() -> None:
     settings = read_settings(None, None)
     assert uses_jobs(settings.triggers["on-notebook-failed"]) and not uses_jobs(settings.triggers["on-deployed"])
 
@@ -158,7 +158,7 @@ OUT = {"status": "OutOfSync", "revision": "abc"}
         ({"sync": OUT, "history": LAST, "resources": [{**ROW, "requiresPruning": True}]}, False),
     ],
 )
-def test_only_what_differs_though_git_did_not_change_is_drift(status: dict[str, Any], is_drift: bool) -> None:
+def test_only_a_difference_at_the_last_synced_revision_is_drift(status: dict[str, Any], is_drift: bool) -> None:
     assert bool(list_drifted_keys(app(**status))) is is_drift
 
 
@@ -167,7 +167,7 @@ def entry(name: str, time: str, fields: dict[str, Any], **more: str) -> dict[str
             "fieldsV1": fields, **more}  # fmt: skip
 
 
-def test_drift_of_what_was_applied_on_the_servers_side_is_what_others_wrote_since() -> None:
+def test_drift_lists_fields_that_other_managers_wrote_since_the_last_sync() -> None:
     live = {
         "metadata": {
             "managedFields": [
@@ -187,7 +187,7 @@ def test_drift_of_what_was_applied_on_the_servers_side_is_what_others_wrote_sinc
     assert gone["why"] == "it was deleted"
 
 
-def test_a_field_that_was_applied_and_is_gone_is_named() -> None:
+def test_drift_lists_an_applied_field_that_was_removed() -> None:
     applied = json.dumps({"spec": {"replicas": 2, "paused": True}})
     marks = {"kubectl.kubernetes.io/last-applied-configuration": applied}
     live = {"metadata": {"annotations": marks}, "spec": {"replicas": 2}}
@@ -195,7 +195,7 @@ def test_a_field_that_was_applied_and_is_gone_is_named() -> None:
     assert drift is not None and [field["path"] for field in drift["objects"][0]["fields"]] == [".spec.paused"]
 
 
-def test_a_condition_that_fails_does_not_hold_and_says_why() -> None:
+def test_failing_condition_does_not_hold_and_reports_the_error() -> None:
     texts = [("app.nothing.here", ""), ("true", "app.x.y"), ("5", "")]
     conditions = [{"when": when, "once": once} for when, once in texts]
     results = evaluate_conditions({"values": {"app": {}}, "now": NOW, "conditions": conditions})
@@ -203,7 +203,7 @@ def test_a_condition_that_fails_does_not_hold_and_says_why() -> None:
     assert "cannot fetch" in results[0]["fault"] and "oncePer" in results[1]["fault"]
 
 
-def test_a_template_with_a_mistake_says_where_and_a_later_one_takes_the_place_of_an_earlier_one() -> None:
+def test_template_error_names_the_line_and_later_templates_override_earlier_ones() -> None:
     request = {"values": {"app": {"n": 1}}, "now": NOW}
     assert "line 2" in render_templates({**request, "templates": [{"message": "\n{{.x"}]})["fault"]
     two = [{"message": "a{{.app.n}}", "email": {"subject": "s"}}, {"message": "b"}]
@@ -214,7 +214,7 @@ def test_a_template_with_a_mistake_says_where_and_a_later_one_takes_the_place_of
 
 
 @pytest.mark.parametrize("is_operated", [False, True])
-def test_what_is_generated_for_a_stock_controller_can_be_read_and_names_only_app(is_operated: bool) -> None:
+def test_export_for_a_stock_controller_is_valid_and_refers_only_to_app(is_operated: bool) -> None:
     export = build_export("argocd", ["slack:x"], is_operated=is_operated)
     parts = export["spec"] if is_operated else {"": export["data"]}
     data = {key: value for part in parts.values() for key, value in part.items()}

@@ -1,4 +1,4 @@
-"""Gates: open only where what they ask for is known to be so."""
+"""Promotion gates open only if their condition is known to hold."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def facts(standing: EnvironmentState | None = FINE, **more: object) -> GateFacts
 
 
 @pytest.mark.parametrize("kind", ["healthy", "soak"])
-def test_a_time_that_has_passed_opens_and_one_that_has_not_tells_how_long(kind: str) -> None:
+def test_time_gate_opens_after_its_duration_and_reports_the_time_left(kind: str) -> None:
     assert evaluate_gate(PromotionGate(kind, "10m"), facts()).is_open
     waiting = evaluate_gate(PromotionGate(kind, "1h"), facts())
     assert not waiting.is_open and waiting.reason == "a-dev is Healthy for 20m, 40m to go"
 
 
-def test_a_soak_begins_with_the_deployment_and_anew_with_each_recovery() -> None:
+def test_soak_starts_at_the_deployment_and_restarts_at_each_recovery() -> None:
     late = replace(FINE, health_since=NOW - timedelta(days=3), deployed_at=NOW - timedelta(minutes=5))
     assert evaluate_gate(PromotionGate("healthy", "10m"), facts(late)).is_open
     assert not evaluate_gate(PromotionGate("soak", "10m"), facts(late)).is_open
@@ -69,7 +69,7 @@ def test_a_soak_begins_with_the_deployment_and_anew_with_each_recovery() -> None
         (replace(FINE, health_since=NOW + timedelta(minutes=10)), "this machine's clock is 10m behind the cluster's"),
     ],
 )
-def test_what_is_not_certain_keeps_it_closed(standing: EnvironmentState, reason: str) -> None:
+def test_uncertain_state_keeps_the_healthy_gate_closed(standing: EnvironmentState, reason: str) -> None:
     gate_result = evaluate_gate(PromotionGate("healthy", "1m"), facts(standing))
     assert not gate_result.is_open and gate_result.reason == reason
 
@@ -77,7 +77,7 @@ def test_what_is_not_certain_keeps_it_closed(standing: EnvironmentState, reason:
 @pytest.mark.parametrize(
     "gate", [PromotionGate("healthy", "1m"), PromotionGate("soak", "1m"), PromotionGate("notebook", "eval")]
 )
-def test_without_a_cluster_it_cannot_be_judged_and_stays_closed(gate: PromotionGate) -> None:
+def test_gates_stay_closed_without_a_cluster(gate: PromotionGate) -> None:
     gate_result = evaluate_gate(gate, facts(None, unavailable_reason="no cluster"))
     assert not gate_result.is_open and gate_result.reason == "unknown: no cluster"
 
@@ -91,7 +91,7 @@ def test_without_a_cluster_it_cannot_be_judged_and_stays_closed(gate: PromotionG
         (None, False, "NotebookValidationJob/eval in ns-dev not found"),
     ],
 )
-def test_a_notebook_must_have_succeeded_since_the_release(ran: NotebookRun | None, is_open: bool, reason: str) -> None:
+def test_notebook_gate_needs_a_success_after_the_release(ran: NotebookRun | None, is_open: bool, reason: str) -> None:
     gate_result = evaluate_gate(PromotionGate("notebook", "eval"), facts(notebooks={"eval": ran}))
     assert gate_result.is_open is is_open and reason in gate_result.reason
 
@@ -130,7 +130,7 @@ CAROL, EVE = PromotionActor("carol@example.com"), PromotionActor("eve", "cluster
         ),
     ],
 )
-def test_an_approval_counts_for_one_release_by_one_who_has_the_role(
+def test_approval_counts_only_for_its_release_and_from_members_of_the_role(
     log: tuple[PromotionLogEntry, ...], is_open: bool, reason: str
 ) -> None:
     gate_result = evaluate_gate(PromotionGate("approval", "leads"), facts(log=log), LEADS)
@@ -141,12 +141,12 @@ def test_an_approval_counts_for_one_release_by_one_who_has_the_role(
     )
 
 
-def test_a_role_that_nobody_has_says_where_to_name_somebody() -> None:
+def test_approval_gate_with_an_empty_role_advises_to_add_groups() -> None:
     gate_result = evaluate_gate(PromotionGate("approval", "leads"), facts())
     assert not gate_result.is_open and gate_result.next_command == "add rbac.roles.leads.groups to argosy.yaml"
 
 
-def test_a_hold_closes_until_it_is_resumed() -> None:
+def test_hold_blocks_promotion_until_it_is_resumed() -> None:
     held = PromotionLogEntry(PromotionAction.HOLD, "production", CAROL, reason="quarter end")
     target = DeliveryEnvironment("production", "a-prod", "ns", "p", after="dev")
     way = PromotionPipeline((DEV, target))
@@ -160,7 +160,7 @@ def test_a_hold_closes_until_it_is_resumed() -> None:
     )
 
 
-def test_a_hold_of_the_application_is_respected() -> None:
+def test_hold_of_the_application_blocks_promotion() -> None:
     target = DeliveryEnvironment("production", "a-prod", "ns", "p", after="dev")
     (gate_result,) = evaluate_gates(
         PromotionPipeline((DEV, target)), DEV, target, facts(target=EnvironmentState(hold="held by bob: no"))
@@ -168,7 +168,7 @@ def test_a_hold_of_the_application_is_respected() -> None:
     assert not gate_result.is_open and gate_result.next_command == "argosy app release a-prod"
 
 
-def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may() -> None:
+def test_rolled_back_release_is_blocked_and_a_newer_release_is_not() -> None:
     target = DeliveryEnvironment("production", "a-prod", "ns", "p", after="dev")
     log = (
         PromotionLogEntry(
@@ -181,7 +181,7 @@ def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may()
     assert evaluate_gates(PromotionPipeline((DEV, target)), DEV, target, newer) == []
 
 
-def test_what_somebody_can_do_is_advised_before_waiting() -> None:
+def test_user_action_is_advised_before_waiting() -> None:
     soak, yes = (
         GateResult("soak", False, "", next_command=WAIT_ADVICE),
         GateResult("approval", False, "", next_command="approve"),
@@ -190,7 +190,7 @@ def test_what_somebody_can_do_is_advised_before_waiting() -> None:
     assert choose_next_command([GateResult("healthy", False, "unknown")]) == ""
 
 
-def test_durations_are_read_and_told() -> None:
+def test_durations_are_parsed_and_formatted() -> None:
     assert parse_duration("1h30m") == 5400 and parse_duration("2d") == 172800
     assert [format_duration(seconds) for seconds in (0, 59, 73, 7199, 7200, 172800)] == [
         "0s",

@@ -1,4 +1,4 @@
-"""Whether two environments run the same images and models."""
+"""Comparison of the images and models of two environments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def compare(source: list[Manifest], target: list[Manifest], **more: Any) -> Any:
         ("hf://acme/fraud:1", "hf://acme/fraud:1"),
     ],
 )
-def test_a_model_at_the_same_address_or_with_the_same_digest_is_the_same(source: str, target: str) -> None:
+def test_models_with_the_same_address_or_digest_are_equal(source: str, target: str) -> None:
     comparison = compare([model(source)], [model(target)])
     assert comparison.same == (FieldKind.MODEL,) and comparison.differences == ()
 
@@ -59,13 +59,13 @@ def test_a_model_at_the_same_address_or_with_the_same_digest_is_the_same(source:
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        ("s3://models-dev/fraud/1", "s3://models-prod/fraud/1"),  # nothing to carry over, yet another bucket
+        ("s3://models-dev/fraud/1", "s3://models-prod/fraud/1"),  # same path, but another bucket
         ("s3://models/fraud/1", "pvc://models/fraud"),
         ("oci://dev.example.com/fraud:1", "oci://prod.example.com/fraud:1"),
         ("oci://example.com/fraud:1", "oci://example.com/score:1"),
     ],
 )
-def test_a_model_at_another_address_is_not_the_same(source: str, target: str) -> None:
+def test_models_at_different_addresses_differ(source: str, target: str) -> None:
     comparison = compare([model(source)], [model(target)])
     assert comparison.same == ()
     [difference] = comparison.differences
@@ -73,7 +73,7 @@ def test_a_model_at_another_address_is_not_the_same(source: str, target: str) ->
 
 
 @pytest.mark.parametrize(("shares_volumes", "same"), [(False, ()), (True, (FieldKind.MODEL,))])
-def test_the_same_claim_in_another_namespace_is_another_volume(
+def test_same_pvc_name_in_another_namespace_is_an_unknown_difference(
     shares_volumes: bool, same: tuple[FieldKind, ...]
 ) -> None:
     there = [model("pvc://models/fraud")]
@@ -82,13 +82,13 @@ def test_the_same_claim_in_another_namespace_is_another_volume(
     assert [difference.is_unknown for difference in comparison.differences] == ([] if shares_volumes else [True])
 
 
-def test_a_model_that_only_one_environment_has_is_a_difference() -> None:
+def test_model_present_in_only_one_environment_is_a_difference() -> None:
     one, two = model("s3://models/fraud/1"), model("s3://models/score/1", "score")
     assert compare([one, two], [one]).differences[0].target is None
     assert compare([one], [one, two]).differences[0].source is None
 
 
-def test_images_may_be_the_same_where_models_are_not() -> None:
+def test_images_can_be_equal_while_models_differ() -> None:
     source = [web("example.com/web:1"), model("s3://a/fraud")]
     comparison = compare(source, [web("example.com/web:1"), model("s3://b/fraud")])
     assert comparison.same == (FieldKind.IMAGE,) and [difference.kind for difference in comparison.differences] == [
@@ -96,7 +96,7 @@ def test_images_may_be_the_same_where_models_are_not() -> None:
     ]
 
 
-def test_an_environment_without_versions_is_compared_by_its_parameters() -> None:
+def test_environments_without_versions_are_compared_by_parameters() -> None:
     one, other = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": v}} for v in "xy")
     assert compare([one], [one]).same == (FieldKind.PARAMETER,)
     assert compare([one], [other]).same == ()

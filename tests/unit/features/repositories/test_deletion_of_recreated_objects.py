@@ -1,4 +1,4 @@
-"""A deletion decided for one object spares the object that was created again under its name meanwhile."""
+"""Deleting an object does not delete a new object that was created under the same name in the meantime."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TOKEN_KEY = ResourceKey("", "Secret", SYSTEM, "manager-token")
 
 
 class BusyCluster(EmbeddedCluster):
-    """An embedded cluster on which somebody deletes and creates `victim` again, just before a deletion or a patch."""
+    """An embedded cluster that deletes and recreates `victim` just before a deletion or a patch."""
 
     victim: ResourceKey | None = None
     created: Manifest | None = None
@@ -92,7 +92,7 @@ async def furnished(cluster: Cluster) -> ApplicationService:
     return ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
 
 
-async def test_a_project_that_was_created_again_is_not_deleted(busy: BusyCluster) -> None:
+async def test_recreated_project_is_not_deleted(busy: BusyCluster) -> None:
     desk = await furnished(busy)
     await create_project(desk, build_project("shop", "argocd", {}), upsert=False)
     busy.victim = PROJECT
@@ -128,7 +128,7 @@ def repository() -> Manifest:
     "pruned", [build_project("shop", "argocd", {}), application(), application_set(), repository()],
     ids=["AppProject", "Application", "ApplicationSet", "Secret"],
 )  # fmt: skip
-async def test_an_import_with_prune_keeps_an_object_that_was_created_again(busy: BusyCluster, pruned: Manifest) -> None:
+async def test_import_with_prune_keeps_a_recreated_object(busy: BusyCluster, pruned: Manifest) -> None:
     await furnished(busy)
     await busy.create(load_definition("applicationsets.argoproj.io"))
     await busy.create(pruned)
@@ -145,7 +145,7 @@ async def test_an_import_with_prune_keeps_an_object_that_was_created_again(busy:
 
 
 @pytest.mark.parametrize("victim", [BINDING_KEY, ROLE_KEY])
-async def test_rights_that_were_given_again_are_not_taken_away(busy: BusyCluster, victim: ResourceKey) -> None:
+async def test_recreated_cluster_role_or_binding_is_not_deleted(busy: BusyCluster, victim: ResourceKey) -> None:
     await ensure_manager_account(busy, SYSTEM, WHOLE_CLUSTER, lambda _: None)
     busy.victim = victim
     with pytest.raises(UserError, match=f"{victim.kind} {victim.name} was recreated in the meantime"):
@@ -164,7 +164,7 @@ async def with_token(busy: BusyCluster) -> Manifest:
     return await busy.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
 
 
-async def test_a_secret_that_was_created_again_is_not_revoked(busy: BusyCluster) -> None:
+async def test_recreated_token_secret_is_not_deleted(busy: BusyCluster) -> None:
     token = await with_token(busy)
     busy.victim = TOKEN_KEY
     assert not await delete_if_unchanged(busy, token)
@@ -177,7 +177,7 @@ KEPT = "was recreated in the meantime and is kept"
 
 
 @pytest.mark.parametrize("victim", [ROLE_KEY, BINDING_KEY, ACCOUNT_KEY, TOKEN_KEY])
-async def test_a_removed_cluster_loses_nothing_that_was_created_again(busy: BusyCluster, victim: ResourceKey) -> None:
+async def test_cluster_removal_keeps_a_recreated_object(busy: BusyCluster, victim: ResourceKey) -> None:
     await with_token(busy)
     busy.victim = victim
     messages: list[str] = []
@@ -187,7 +187,7 @@ async def test_a_removed_cluster_loses_nothing_that_was_created_again(busy: Busy
     assert messages == [], "nothing was deleted"
 
 
-async def test_a_patch_that_is_invalid_for_another_reason_is_told_as_it_is(busy: BusyCluster) -> None:
+async def test_cluster_removal_raises_an_unrelated_invalid_error_unchanged(busy: BusyCluster) -> None:
     class Strict(EmbeddedCluster):
         async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
             raise Invalid("spec.x: Required value")
@@ -197,7 +197,7 @@ async def test_a_patch_that_is_invalid_for_another_reason_is_told_as_it_is(busy:
         await _clean_up(Strict(busy.plane), ServiceAccountClaims(SYSTEM, MANAGER_ACCOUNT, TOKEN_KEY), lambda _: None)
 
 
-async def test_a_removed_cluster_says_that_the_secret_of_its_token_was_created_again(busy: BusyCluster) -> None:
+async def test_cluster_removal_reports_a_recreated_token_secret(busy: BusyCluster) -> None:
     await with_token(busy)
     busy.victim, messages = TOKEN_KEY, list[str]()
     stays = await _clean_up(busy, ServiceAccountClaims(SYSTEM, "another-account", TOKEN_KEY), messages.append)
@@ -205,7 +205,7 @@ async def test_a_removed_cluster_says_that_the_secret_of_its_token_was_created_a
     assert messages == [] and stays == f'Secret manager-token in namespace "kube-system" {KEPT}'
 
 
-async def test_an_added_cluster_says_that_the_secret_of_its_old_token_was_created_again(busy: BusyCluster) -> None:
+async def test_revoking_an_old_token_reports_its_recreated_secret(busy: BusyCluster) -> None:
     await with_token(busy)
     busy.victim, messages = TOKEN_KEY, list[str]()
     claims = {

@@ -1,4 +1,4 @@
-"""What a diagnosis says of Applications: their lines, the gate of a running sync, the score, the checklist."""
+"""Diagnosis of Applications: lines, wave wait of a running sync, score and post-sync checklist."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def result(kind: str, name: str, **more: str) -> dict[str, str]:
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_state_of_an_application_is_the_worst_that_is_said_of_it() -> None:
+def test_application_state_is_the_worst_of_sync_health_and_conditions() -> None:
     assert summarize_state(app()) == "Synced"
     assert summarize_state(app(conditions=[SHARED])) == "Warning"
     assert summarize_state(app(sync="OutOfSync")) == "OutOfSync"
@@ -57,13 +57,13 @@ def test_the_state_of_an_application_is_the_worst_that_is_said_of_it() -> None:
     assert summarize_state(app(status=running())) == "Syncing"
 
 
-def test_each_finding_is_a_line_and_the_worst_comes_first() -> None:
+def test_each_finding_is_a_line_and_errors_come_first() -> None:
     live_view = view(app(sync="Unknown", conditions=[SHARED, COMPARISON]), app("other"))
     lines = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert [(line.app, line.severity) for line in lines] == [("models", Severity.ERROR), ("models", Severity.INFO)]
 
 
-def test_a_hold_is_told_as_a_hold_and_not_as_an_error_that_no_rule_explains() -> None:
+def test_hold_is_reported_as_a_hold_and_not_as_a_sync_error() -> None:
     hold = SyncHold("imported", "ann", "2026-11-15T11:00:00Z", "")
     spec, metadata = {"syncPolicy": {"automated": {}}}, {"annotations": {"argosy.dev/hold": hold_to_annotation(hold)}}
     condition = ("SyncError", f"Skipping sync attempt to [abc]: {describe_hold(hold, 'models')}")
@@ -78,7 +78,7 @@ def test_a_hold_is_told_as_a_hold_and_not_as_an_error_that_no_rule_explains() ->
     ] == ["SyncError"]
 
 
-def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:
+def test_proven_remedy_replaces_the_usual_one() -> None:
     live_view = view(app(sync="OutOfSync", differing_fields=(BY_OTHERS,)))
     (usual,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     (proven,) = build_diagnosis_lines(
@@ -87,53 +87,53 @@ def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:
     assert (usual.remedy.tag, proven.remedy.tag) == ("[ask]", "[auto]")
 
 
-def test_what_no_rule_explains_is_told_as_that() -> None:
+def test_state_without_a_matching_rule_is_reported_as_unexplained() -> None:
     live_view = view(app(health="Missing"))
     (line,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert line.finding is None and line.cause.startswith("no rule identifies a cause")
 
 
-def test_an_error_that_no_rule_speaks_of_is_told_beside_what_rules_find() -> None:
+def test_error_condition_without_a_rule_is_reported_next_to_findings() -> None:
     live_view = view(app(sync="OutOfSync", conditions=[("UnknownError", "a health check fails")]))
     first, second = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert "reported: UnknownError: a health check fails" in first.cause
     assert second.finding is not None and second.finding.rule.id == "AGY515"
 
 
-def test_what_keeps_manifests_from_being_made_stands_before_what_came_of_it() -> None:
+def test_comparison_error_is_reported_before_its_consequences() -> None:
     ill = app(sync="Unknown", health="Degraded", conditions=[COMPARISON])
     lines = build_diagnosis_lines([ill], diagnose_installation(view(ill)), {}, {})
     assert [line.finding.rule.id for line in lines if line.finding] == ["AGY509", "AGY518"]
 
 
-def test_a_warning_that_no_rule_speaks_of_is_told_and_is_no_finding() -> None:
+def test_warning_condition_without_a_rule_is_a_line_without_a_finding() -> None:
     live_view = view(app(conditions=[("OrphanedResourceWarning", "there are 2 orphaned resources")]))
     (line,) = build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {})
     assert line.finding is None and line.cause == "reported: OrphanedResourceWarning: there are 2 orphaned resources"
 
 
-def test_who_is_well_has_no_line() -> None:
+def test_healthy_applications_have_no_lines() -> None:
     live_view = view(app(), app("second"))
     assert build_diagnosis_lines(live_view.apps, diagnose_installation(live_view), {}, {}) == []
 
 
-# -- the gate ---------------------------------------------------------------------------------------------------------
+# -- wave wait --------------------------------------------------------------------------------------------------------
 
 
-def test_a_sync_that_is_put_off_says_once_that_it_waits() -> None:
+def test_postponed_sync_reports_its_wait_message() -> None:
     live_app = app(status=running(message="waiting for cluster prod (https://x): connection refused"))
     wait = find_wave_wait(live_app, view(live_app))
     assert wait is not None and wait.text.endswith(": waiting for cluster prod (https://x): connection refused")
 
 
-def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_runs() -> None:
+def test_wave_wait_names_the_wave_its_objects_and_the_duration() -> None:
     live_app = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
     wait = find_wave_wait(live_app, view(live_app))
     assert wait is not None
     assert wait.text == "wave 2 is blocked for 2m07s: waiting for Job/train"
 
 
-def test_a_hook_that_blocks_is_named_as_one_with_its_phase_and_deadline() -> None:
+def test_wave_wait_names_a_blocking_hook_with_phase_and_deadline() -> None:
     message = "migrating (to be healthy by 2026-11-15T12:05:00.000Z)"
     hook = result("Job", "migrate", hookType="PreSync", syncPhase="PreSync", message=message)
     wait = find_wave_wait(app(status=running(hook)), view())
@@ -141,20 +141,20 @@ def test_a_hook_that_blocks_is_named_as_one_with_its_phase_and_deadline() -> Non
     assert "wave 0 of PreSync" in wait.text and wait.deadline == "2026-11-15T12:05:00+00:00"
 
 
-def test_a_notebook_that_blocks_a_wave_by_annotation_is_named() -> None:
+def test_wave_wait_names_a_notebook_job_that_blocks_the_wave() -> None:
     message = "waiting for NotebookValidationJob ml/train, which blocks wave 4 (Running)"
     wait = find_wave_wait(app(status=running(message=message)), view())
     assert wait is not None and (wait.wave, wait.objects) == (4, ("NotebookValidationJob/train",))
 
 
-def test_no_sync_means_no_gate() -> None:
+def test_no_wave_wait_without_a_running_sync() -> None:
     assert find_wave_wait(app(), view()) is None
 
 
-# -- the score --------------------------------------------------------------------------------------------------------
+# -- score ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_score_is_counted_and_a_ninth_application_changes_it() -> None:
+def test_score_is_computed_from_all_applications() -> None:
     apps = [app(f"a{at}", sync="Synced" if at < 3 else "OutOfSync") for at in range(8)]
     assert compute_score(apps, synced_after=8).text.startswith("Score 37.5% synced → 100% after fixes and a sync")
     assert compute_score([*apps, app("ninth")], synced_after=9).text.startswith("Score 44.4% synced → 100%")
@@ -162,7 +162,7 @@ def test_the_score_is_counted_and_a_ninth_application_changes_it() -> None:
     assert render_percent(7, 8) == "87.5%"
 
 
-def test_a_score_that_promises_less_than_all_names_who_is_left_out_and_why() -> None:
+def test_score_lists_excluded_applications_with_reasons() -> None:
     apps = [app("dev"), app("staging", sync="OutOfSync"), app("production", sync="OutOfSync")]
     left = {"production": "a sync cannot be rehearsed: its namespace is not there yet"}
     assert compute_score(apps, 2, left).excluded_apps == left
@@ -170,19 +170,19 @@ def test_a_score_that_promises_less_than_all_names_who_is_left_out_and_why() -> 
     assert compute_score(apps, 1, left).excluded_apps == {}, "nothing is promised"
 
 
-# -- the checklist ----------------------------------------------------------------------------------------------------
+# -- checklist --------------------------------------------------------------------------------------------------------
 
 
-def test_the_checklist_holds_where_all_is_well_and_leaves_people_what_is_theirs() -> None:
+def test_checklist_passes_for_healthy_applications_except_the_manual_item() -> None:
     held = [item.holds for item in build_checklist([app(plain_secrets=()), app("prod-a", plain_secrets=())])]
     assert held == [True, True, True, True, True, None]
 
 
-def test_acceptable_drift_is_no_breach_of_the_checklist() -> None:
+def test_acceptable_drift_does_not_fail_the_checklist() -> None:
     assert build_checklist([app(sync="OutOfSync", differing_fields=(BY_OTHERS,))])[0].holds is True
 
 
-def test_each_breach_of_the_checklist_names_its_application() -> None:
+def test_failed_checklist_items_name_the_application() -> None:
     ill = app(
         "models-prod",
         "OutOfSync",
@@ -195,7 +195,7 @@ def test_each_breach_of_the_checklist_names_its_application() -> None:
     assert len(breaches) == 5 and all("models-prod" in " ".join(breach) for breach in breaches)
 
 
-def test_secrets_that_nobody_looked_for_are_not_called_absent() -> None:
+def test_secrets_item_of_the_checklist_is_unknown_if_secrets_were_not_checked() -> None:
     assert build_checklist([app()])[4].holds is None
 
 
@@ -214,7 +214,7 @@ OUT_OF_MEMORY = (
 )
 
 
-def test_each_bad_jq_expression_is_named_with_its_place_and_no_branch_is_blamed() -> None:
+def test_invalid_jq_expressions_are_reported_with_their_location() -> None:
     rules = [{"kind": "Deployment", "jqPathExpressions": [".spec.good", ".spec["]}, {"jqPathExpressions": [".a |"]}]
     settings = {"resource.customizations.ignoreDifferences.all": "jqPathExpressions:\n- .metadata[\n"}
     conditions = [
@@ -241,9 +241,7 @@ def test_each_bad_jq_expression_is_named_with_its_place_and_no_branch_is_blamed(
     ("said", "limit", "word"),
     [(TIMED_OUT, "longer than 50 s", "timed out"), (OUT_OF_MEMORY, "512 MiB", "ran out of memory")],
 )
-def test_a_render_that_used_up_its_worker_is_told_with_the_limit_and_no_branch_is_blamed(
-    said: str, limit: str, word: str
-) -> None:
+def test_render_limit_error_names_the_limit_and_does_not_blame_the_branch(said: str, limit: str, word: str) -> None:
     ill = app(sync="Unknown", conditions=[("ComparisonError", said)])
     first, *_ = build_diagnosis_lines([ill], diagnose_installation(view(ill)), {}, {})
     assert first.cause.startswith(f"its render {word}") and limit in first.cause and "14:03:20 UTC" in first.cause

@@ -1,4 +1,4 @@
-"""Fields as people write them."""
+"""Parsing of field paths as users write them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MANIFEST: dict[str, Any] = {
         ("/spec/containers/1", "/spec/containers/1"),
     ],
 )
-def test_a_field_is_found_however_it_is_written(path: str, pointer: str) -> None:
+def test_field_path_notations_resolve_to_a_json_pointer(path: str, pointer: str) -> None:
     assert parse_field_path(path, MANIFEST) == pointer
 
 
@@ -46,7 +46,7 @@ def test_a_field_is_found_however_it_is_written(path: str, pointer: str) -> None
         (".", "is not a field path"),
     ],
 )
-def test_what_is_not_there_is_answered_with_what_is(path: str, said: str) -> None:
+def test_missing_field_or_invalid_path_is_an_error_with_a_hint(path: str, said: str) -> None:
     with pytest.raises(UserError, match="FIELD") as raised:
         parse_field_path(path, MANIFEST)
     assert said in str(raised.value)

@@ -1,4 +1,4 @@
-"""What live rules advise: the very commands, labels and keys, and each only where it helps."""
+"""Fixes that live rules advise: exact commands, labels and keys, only where they help."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def notebook(name: str, phase: str) -> dict[str, Any]:
     return manifest(f"{NOTEBOOKS}/v1alpha1", "NotebookValidationJob", name, status={"phase": phase})
 
 
-def test_a_repository_without_a_secret_is_told_the_label_and_the_keys_that_are_mandatory() -> None:
+def test_missing_repository_secret_fix_names_its_label_and_required_keys() -> None:
     fix = advised("AGY505", view(app(sync="Unknown", conditions=[REFUSED]), repositories=()))
     assert "argocd.argoproj.io/secret-type=repository" in fix
     assert "type: git and url: https://git.example.com/ml.git" in fix
 
 
-def test_an_operator_that_is_idle_is_looked_at_and_then_made_to_look_by_a_timestamp() -> None:
+def test_idle_operator_fix_inspects_it_and_triggers_a_reconcile() -> None:
     operator = OperatorHealth("openshift-gitops-operator", ("Deployment openshift-gitops-operator 0/1 ready",))
     settings = InstallationView(
         "openshift-gitops", "openshift-gitops", {}, missing_keys=("k",), changed_at=ago(90), operator=operator
@@ -41,7 +41,7 @@ def test_an_operator_that_is_idle_is_looked_at_and_then_made_to_look_by_a_timest
     assert 'kubectl.kubernetes.io/restartedAt="$(date +%Y-%m-%dT%H:%M:%S%z)"' in fix
 
 
-def test_what_the_controller_logs_is_told_where_a_check_is_in_place() -> None:
+def test_controller_log_error_is_reported_if_a_health_check_is_installed() -> None:
     key = f"resource.customizations.health.{SERVING}_InferenceService"
     settings = InstallationView(
         "argocd", "a", {key: "x"}, requested_scripts={MODEL: "x"}, errors=("lua error in line 3",)
@@ -53,7 +53,7 @@ def test_what_the_controller_logs_is_told_where_a_check_is_in_place() -> None:
     assert "the application controller logs: lua error in line 3" in list_messages("AGY512", live_view)[0]
 
 
-def test_a_notebook_that_is_done_and_not_called_so_leads_to_its_controllers_log() -> None:
+def test_succeeded_but_progressing_notebook_fix_shows_the_operator_log() -> None:
     settings = InstallationView("argocd", data={NOTEBOOK_KEY: "x"}, kinds_with_check=frozenset({TRAIN.key.group_kind}))
     live_view = view(
         app(health="Progressing", rows=(TRAIN,)), live=(notebook("train", "Succeeded"),), settings=settings
@@ -63,7 +63,7 @@ def test_a_notebook_that_is_done_and_not_called_so_leads_to_its_controllers_log(
     assert "deployment/jupyter-notebook-validator-operator-controller-manager" in fix
 
 
-def test_health_that_is_not_shown_leads_to_the_key_the_log_and_a_restart() -> None:
+def test_missing_health_fix_applies_the_check_and_restarts_argocd_server() -> None:
     fix = advised("AGY512", view(app(rows=(TRAIN,)), settings=InstallationView("argocd", data={})))
     assert "argosy health apply --kinds NotebookValidationJob" in fix
     assert "kubectl rollout restart deployment argocd-server -n argocd" in fix
@@ -77,20 +77,20 @@ def test_health_that_is_not_shown_leads_to_the_key_the_log_and_a_restart() -> No
         ({}, "then sync it: argosy app sync models"),
     ],
 )
-def test_a_deleted_job_comes_back_by_itself_only_with_self_heal(policy: dict[str, Any], words: str) -> None:
+def test_failed_job_fix_needs_a_sync_unless_self_heal_is_on(policy: dict[str, Any], words: str) -> None:
     live = (notebook("train", "Succeeded"), notebook("old", "Failed"))
     live_view = view(app(health="Degraded", rows=(TRAIN, OLD), spec={"syncPolicy": policy}), live=live)
     assert advised("AGY514", live_view).endswith(words)
 
 
-def test_waves_that_do_not_wait_are_offered_a_check_or_a_job_that_is_no_pre_sync_hook() -> None:
+def test_ungated_wave_fix_suggests_a_sync_hook_and_not_pre_sync() -> None:
     later = row("InferenceService", "fraud", SERVING, wave=4)
     fix = advised("AGY513", view(app(rows=(TRAIN, later)), settings=InstallationView("argocd", data={})))
     assert "hook: Sync" in fix and "PreSync" not in fix
     assert "argosy generate wait-for-notebook --name train --block-wave 4 -n ml" in fix
 
 
-def test_an_unhealthy_model_leads_to_its_pods_events_and_logs() -> None:
+def test_degraded_model_fix_shows_pods_events_and_logs() -> None:
     fix = advised("AGY518", view(app(health="Degraded", rows=(MODEL_ROW,))))
     for words in (
         "kubectl get pods -n ml",
@@ -100,14 +100,14 @@ def test_an_unhealthy_model_leads_to_its_pods_events_and_logs() -> None:
         assert words in fix
 
 
-def test_a_selector_is_first_looked_for_in_kustomize_and_recreated_only_then() -> None:
+def test_immutable_selector_fix_names_kustomize_before_recreation() -> None:
     message = "Deployment.apps is invalid: spec.selector: Invalid value: {}: field is immutable"
     application = app(sync="OutOfSync", conditions=[("SyncError", message)], rows=(row("Deployment", group="apps"),))
     fix = advised("AGY510", view(application))
     assert fix.index("includeSelectors: true") < fix.index("--force --replace")
 
 
-def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try_by_hand() -> None:
+def test_stuck_automated_sync_fix_names_policy_polling_and_manual_sync() -> None:
 
     state = {"phase": "Succeeded", "startedAt": ago(2000), "finishedAt": ago(1990), "operation": {"sync": {}}}
     application = app(
@@ -121,7 +121,7 @@ def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try
         assert words in fix
 
 
-def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_information() -> None:
+def test_manual_change_is_a_warning_and_a_git_change_is_info() -> None:
     state = {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}
     severities = {}
     for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.CHANGED_IN_GIT):
@@ -144,7 +144,7 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
         ('namespace "ml" for ConfigMap "a" is not managed', "argosy cluster set https://kubernetes.default.svc "),
     ],
 )
-def test_a_cluster_that_cannot_be_used_is_looked_at_by_its_name(said: str, way: str) -> None:
+def test_unusable_cluster_fix_depends_on_the_error(said: str, way: str) -> None:
     ill = app(sync="Unknown", conditions=[("ComparisonError", f"Failed to load live state: {said}")])
     assert way in advised("AGY519", view(ill))
     assert [finding.rule.id for finding in diagnose_installation(view(ill))] == ["AGY519"]

@@ -1,4 +1,4 @@
-"""Each live rule catches what it is for, names it, and leaves alone what is well."""
+"""Each live rule reports its bad cases and reports nothing for its good cases."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def operated(changed: float = 300, **more: Any) -> InstallationView:
 
 
 def window(**fields: Any) -> dict[str, Any]:
-    """Open from 11 to 13 o'clock."""
+    """Return a sync window that is open from 11:00 to 13:00."""
     usual = {"kind": "deny", "schedule": "0 11 * * *", "duration": "2h", "applications": ["*"], "description": "rest"}
     return {**usual, **fields}
 
@@ -152,7 +152,7 @@ ROOT = row("Application", "child", "argoproj.io")
 
 
 def unread(said: str) -> LiveView:
-    """As a cluster is spoken of that tells nothing."""
+    """Return a view of an Application whose live state cannot be read."""
     return view(app(sync="Unknown", conditions=[("ComparisonError", f"Failed to load live state: {said}")]))
 
 
@@ -160,7 +160,7 @@ AWAY = [unread("cluster prod (https://10.0.0.1:6443): connection refused"), unre
 
 
 class Case(NamedTuple):
-    bad: Sequence[tuple[LiveView, str]]  # what is seen, and words that the finding must have
+    bad: Sequence[tuple[LiveView, str]]  # views, each with text that the finding must contain
     good: Sequence[LiveView]
 
 
@@ -682,12 +682,12 @@ CASES: Mapping[str, Case] = {
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]
 
 
-def test_every_live_rule_has_cases_that_it_catches_and_leaves_alone() -> None:
+def test_every_live_rule_has_bad_and_good_cases() -> None:
     assert list(CASES) == LIVE
     assert all(case.bad and case.good for case in CASES.values())
 
 
-def test_no_sync_is_advised_that_a_window_refuses() -> None:
+def test_sync_is_not_advised_while_a_window_refuses_it() -> None:
     differing = app(sync="OutOfSync", differing_fields=(BY_GIT,))
     (free,) = [
         finding.violation.fix
@@ -704,20 +704,20 @@ def test_no_sync_is_advised_that_a_window_refuses() -> None:
 
 
 @pytest.mark.parametrize("rule", LIVE)
-def test_a_live_rule_catches_what_it_is_for(rule: str) -> None:
+def test_live_rule_reports_its_bad_cases(rule: str) -> None:
     for live_view, words in CASES[rule].bad:
         (message,) = list_messages(rule, live_view)
         assert words in message
 
 
 @pytest.mark.parametrize("rule", LIVE)
-def test_a_live_rule_leaves_alone_what_is_well(rule: str) -> None:
+def test_live_rule_reports_nothing_for_its_good_cases(rule: str) -> None:
     for live_view in CASES[rule].good:
         assert list_messages(rule, live_view) == []
 
 
 @pytest.mark.parametrize("rule", LIVE)
-def test_every_live_finding_says_what_to_do(rule: str) -> None:
+def test_every_live_finding_has_a_fix(rule: str) -> None:
     for live_view, _ in CASES[rule].bad:
         assert all(violation.fix for violation in CATALOGUE[rule].check_installation(live_view))
 
@@ -726,7 +726,7 @@ def fixes(rule: str, live_view: LiveView) -> list[str]:
     return [sight.fix for sight in CATALOGUE[rule].check_installation(live_view)]
 
 
-def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:
+def test_fixes_for_a_stuck_sync_name_only_applicable_commands() -> None:
     running, row_of_pod = operation("Running", "waiting for healthy state of apps/Deployment/web"), row("Pod")
     end, back = "argosy app terminate-op models", "argosy app rollback models"
     unpulled = pod("ImagePullBackOff", "manifest unknown")
@@ -749,7 +749,7 @@ def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:
     assert end in fix and back not in fix
 
 
-def test_advice_about_a_window_names_what_may_be_typed() -> None:
+def test_fixes_for_sync_windows_name_the_allowed_commands() -> None:
     waits = {"sync": "OutOfSync", "spec": AUTOMATED}
     (fix,) = fixes("AGY522", view(app(**waits), projects=projects(window())))
     assert fix == "wait until then, or change the window; see the windows: argosy proj windows list default"
@@ -762,7 +762,7 @@ def test_advice_about_a_window_names_what_may_be_typed() -> None:
 
 
 @pytest.mark.parametrize("rule", LIVE)
-def test_no_live_rule_looks_at_a_repository(rule: str) -> None:
+def test_live_rules_report_nothing_for_a_repository(rule: str) -> None:
     from argosy.gitops.analysis.repository_view import RepositoryView
 
     assert list(CATALOGUE[rule].check_repository(RepositoryView())) == []

@@ -1,4 +1,4 @@
-"""What annotations say of a sync."""
+"""Hooks, waves, delete policies and sync options, read from annotations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def manifest(**annotations: str) -> Manifest:
         ({"hook": "PostSync", "helm": "pre-install"}, ["PostSync"]),
     ],
 )
-def test_a_hook_runs_in_the_phases_that_it_names(annotation_values: dict[str, str], expected: list[str]) -> None:
+def test_hook_phases_are_read_from_annotations(annotation_values: dict[str, str], expected: list[str]) -> None:
     assert list_hook_phases(manifest(**annotation_values)) == tuple(map(SyncPhase, expected))
 
 
@@ -55,27 +55,27 @@ def test_a_hook_runs_in_the_phases_that_it_names(annotation_values: dict[str, st
         ({"wave": "٣"}, 0),
     ],
 )
-def test_a_wave_is_a_whole_number_or_helms_weight_or_zero(annotation_values: dict[str, str], expected: int) -> None:
+def test_wave_is_an_integer_or_the_helm_weight_or_zero(annotation_values: dict[str, str], expected: int) -> None:
     assert read_wave(manifest(**annotation_values)) == expected
 
 
-def test_hooks_are_deleted_before_the_next_one_where_nothing_is_said() -> None:
+def test_delete_policy_defaults_to_before_hook_creation() -> None:
     assert list_delete_policies(manifest(hook="Sync")) == {DeletePolicy.BEFORE_HOOK_CREATION}
 
 
-def test_delete_policies_of_argo_cd_and_of_helm_are_both_heard() -> None:
+def test_delete_policies_of_argo_cd_and_helm_are_combined() -> None:
     policies = list_delete_policies(manifest(policy="HookSucceeded, nonsense", helm_policy="hook-failed"))
     assert policies == {DeletePolicy.HOOK_SUCCEEDED, DeletePolicy.HOOK_FAILED}
 
 
-def test_a_definition_that_helm_installs_first_is_no_hook() -> None:
+def test_helm_crd_install_is_not_a_hook() -> None:
     assert not is_hook(manifest(helm="crd-install"))
 
 
-def test_skip_is_alone_or_it_is_nothing() -> None:
+def test_skip_applies_only_as_the_single_hook_value() -> None:
     assert is_skipped(manifest(hook="Skip")) and not is_skipped(manifest(hook="Skip,Sync"))
 
 
-def test_an_option_is_asked_for_in_a_list_with_blanks() -> None:
+def test_sync_option_is_found_in_a_list_with_spaces() -> None:
     assert has_option(manifest(options="Prune=false, Replace=true"), "Replace=true")
     assert not has_option(None, "Replace=true")

@@ -1,4 +1,4 @@
-"""Where settings are looked for: by who may look everywhere, by who may not, and where nobody can tell."""
+"""Tests how the control namespace is found, with full, limited and failing access."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def ada_may(admin: Cluster, place: str, rules: list[dict[str, Any]]) -> No
     await admin.create({**kind, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
 
 
-async def test_where_argosy_is_installed_comes_before_an_argocd_resource(cluster: Cluster) -> None:
+async def test_argosy_namespace_takes_precedence_over_argocd_resource(cluster: Cluster) -> None:
     assert await find_control_namespace(cluster) == "argocd"
     await cluster.create(load_definition("argocds.argoproj.io"))
     await namespace(cluster, "openshift-gitops")
@@ -42,8 +42,8 @@ async def test_where_argosy_is_installed_comes_before_an_argocd_resource(cluster
     assert await find_control_namespace(cluster) == "argosy"
 
 
-async def test_of_two_installations_the_one_counts_whose_engine_is_at_work(cluster: Cluster) -> None:
-    await namespace(cluster, "argosy", is_control=True)  # left behind by an uninstall, with its Applications
+async def test_namespace_with_leader_lease_wins_among_several(cluster: Cluster) -> None:
+    await namespace(cluster, "argosy", is_control=True)  # left over after an uninstall, with its Applications
     await namespace(cluster, "gitops", is_control=True)
     assert await find_control_namespace(cluster) == "argosy"
     metadata = {"name": LEADER_LEASE_NAME, "namespace": "gitops"}
@@ -53,7 +53,7 @@ async def test_of_two_installations_the_one_counts_whose_engine_is_at_work(clust
 
 
 @pytest.mark.parametrize(("place", "near"), [("gitops", ["team", "gitops"]), ("argosy", ["default"])])
-async def test_who_has_rights_in_one_namespace_alone_finds_it_by_its_label(place: str, near: list[str]) -> None:
+async def test_user_limited_to_one_namespace_finds_it_by_label(place: str, near: list[str]) -> None:
     async with ControlPlane.open(rbac=True) as plane:
         admin = EmbeddedCluster(plane)
         ada = admin.acting_as(User("ada"))
@@ -66,7 +66,7 @@ async def test_who_has_rights_in_one_namespace_alone_finds_it_by_its_label(place
 @pytest.mark.parametrize("error", [
     ClusterError("etcd is ill", code=500), ClusterError("Unauthorized", code=401), TransientError("away")
 ])  # fmt: skip
-async def test_what_cannot_be_asked_is_not_taken_for_absent(cluster: Cluster, error: Exception) -> None:
+async def test_api_error_is_raised_instead_of_assuming_absence(cluster: Cluster, error: Exception) -> None:
     with pytest.raises(type(error)) as error_info:
         await find_control_namespace(cast(Cluster, Faulty(cluster, lambda verb: error)))
     if isinstance(error, ClusterError):

@@ -1,4 +1,4 @@
-"""An Application that was deleted and created again is another one: a deletion that was decided before spares it."""
+"""Tests that a stale deletion request spares an Application that was deleted and recreated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
 
 
-async def test_an_application_that_was_created_again_is_not_deleted(cluster: Cluster) -> None:
+async def test_recreated_application_is_not_deleted_by_stale_request(cluster: Cluster) -> None:
     await furnish(cluster, "argocd")
     source = {"repoURL": "https://git.example.com/app.git", "path": "app"}
     manifest = {

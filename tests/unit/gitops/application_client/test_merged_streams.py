@@ -1,4 +1,4 @@
-"""Several streams as one: nothing is lost, nothing waits for ever, nothing goes on unread."""
+"""Tests merging several async streams into one without loss, deadlock or leaked streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def numbers(most: int, ended: list[int], pause: float = 0.0) -> AsyncGener
         ended.append(most)
 
 
-async def test_all_that_came_is_told_and_the_last_stream_ends_it() -> None:
+async def test_all_items_arrive_and_the_merge_ends_with_the_last_stream() -> None:
     ended: list[int] = []
     merged_numbers = [
         number async for batch in merge_streams([numbers(3, ended), numbers(5, ended)]) for number in batch
@@ -30,17 +30,17 @@ async def test_all_that_came_is_told_and_the_last_stream_ends_it() -> None:
     assert sorted(merged_numbers) == [0, 0, 1, 1, 2, 2, 3, 4] and sorted(ended) == [3, 5]
 
 
-async def test_who_leaves_while_more_waits_than_has_room_ends_every_stream() -> None:
+async def test_closing_the_merge_ends_all_streams_if_queue_is_full() -> None:
     ended: list[int] = []
     merged = merge_streams([numbers(10_000 + number, ended) for number in range(20)], max_queued=10)
     assert await anext(merged)
-    await turns()  # all of them wait for room by now
+    await turns()  # every stream is now blocked on the full queue
     async with asyncio.timeout(HANG_SECONDS):
         await merged.aclose()
     assert len(ended) == 20
 
 
-async def test_an_error_that_no_stream_expected_is_the_readers() -> None:
+async def test_unexpected_stream_error_reaches_the_reader() -> None:
     async def broken() -> AsyncGenerator[int, None]:
         yield 1
         raise ValueError("unheard of")

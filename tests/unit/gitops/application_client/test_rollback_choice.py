@@ -1,4 +1,4 @@
-"""Which deployment a rollback goes back to where nobody says."""
+"""Tests which deployment a rollback chooses if no history ID is given."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def application(*revisions: str, **last_source: Any) -> Application:
         (application("a", "b", "b", path="other"), 1, 1),
     ],
 )
-def test_without_a_number_it_is_the_last_that_was_another(app: Application, chosen: int, compat_choice: int) -> None:
+def test_default_entry_is_the_last_different_deployment(app: Application, chosen: int, compat_choice: int) -> None:
     assert choose_rollback_entry(app, None).id == chosen
     assert choose_rollback_entry(app, None, is_compat=True).id == compat_choice
 
 
-def test_what_is_deployed_already_is_known() -> None:
+def test_already_deployed_entry_is_detected() -> None:
     app = application("a", "b", "b")
     assert [is_already_deployed(app, choose_rollback_entry(app, number)) for number in (0, 1, 2)] == [False, True, True]
 
@@ -53,10 +53,10 @@ def test_what_is_deployed_already_is_known() -> None:
     ],
     ids=["another one", "another one after the first", "the same again", "no sync runs any more"],
 )
-def test_while_a_sync_of_another_revision_runs_it_is_the_last_deployment(
+def test_default_entry_is_the_last_deployment_while_another_revision_syncs(
     revisions: tuple[str, ...], syncing: str, phase: str, chosen: int
 ) -> None:
-    """What a sync that hangs has changed so far is in no entry of the history."""
+    """Changes that a hanging sync made so far are in no history entry."""
     source = {"repoURL": "https://git.example/ml", "path": "app"}
     wire = dict(application(*revisions).wire)
     state = {"phase": phase, "operation": {"sync": {}}, "syncResult": {"revision": syncing, "source": source}}
@@ -66,6 +66,6 @@ def test_while_a_sync_of_another_revision_runs_it_is_the_last_deployment(
     assert is_already_deployed(app, entry) is False
 
 
-def test_the_only_deployment_has_none_before_it() -> None:
+def test_rollback_of_the_only_deployment_is_rejected() -> None:
     with pytest.raises(UserError, match="no earlier deployment"):
         choose_rollback_entry(application("a"), None)

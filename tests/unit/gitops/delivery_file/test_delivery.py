@@ -1,4 +1,4 @@
-"""argosy.yaml becomes values, or a sentence that says which field is wrong and what it may be."""
+"""Tests that argosy.yaml is parsed, or rejected with the wrong field and its allowed values."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ environments:
 """
 
 
-def test_every_field_becomes_a_value() -> None:
+def test_every_field_is_read() -> None:
     delivery = read_delivery_file(WHOLE)
     assert delivery.repository.credentials == RepositoryCredentials("ada", SecretSource(env="GIT_TOKEN"))
     assert delivery.argocd == ArgoCDReference("openshift-gitops", "openshift-gitops")
@@ -77,7 +77,7 @@ def test_every_field_becomes_a_value() -> None:
     assert delivery.check is not None and delivery.check.suppress[0].reason == "the names are old"
 
 
-def test_what_is_left_out_has_a_usual_value() -> None:
+def test_omitted_fields_have_defaults() -> None:
     delivery = read_delivery_file(SMALL)
     assert delivery.repository.ref == "main" and delivery.argocd == ArgoCDReference()
     (dev,) = delivery.environments
@@ -85,7 +85,7 @@ def test_what_is_left_out_has_a_usual_value() -> None:
     assert (delivery.health, delivery.rbac, delivery.check) == (None, None, None)
 
 
-def test_the_file_of_a_new_repository_is_a_delivery() -> None:
+def test_init_template_is_a_valid_delivery_file() -> None:
     text = (ROOT / "src/argosy/features/init/templates/own/argosy.yaml").read_text()
     delivery = read_delivery_file(
         text.replace("__NAME__", "fraud").replace("__REPO_URL__", "https://example.com/fraud")
@@ -99,7 +99,7 @@ def test_the_file_of_a_new_repository_is_a_delivery() -> None:
 
 
 def put(path: str, value: str) -> str:
-    """The small file, with one line more or another."""
+    """Return the small file with one line added or changed."""
     head, _, last = path.rpartition(".")
     lines = {
         "": f"{SMALL}{last}: {value}\n",
@@ -156,7 +156,7 @@ def put(path: str, value: str) -> str:
         (SMALL + "kind: Delivery\n", "already set in map"),
     ],
 )
-def test_a_mistake_is_named_with_its_field_and_what_it_may_be(text: str, said: str) -> None:
+def test_invalid_field_is_named_with_its_allowed_values(text: str, said: str) -> None:
     with pytest.raises(UserError) as caught:
         read_delivery_file(text, "team/argosy.yaml")
     assert said in str(caught.value)
@@ -165,24 +165,24 @@ def test_a_mistake_is_named_with_its_field_and_what_it_may_be(text: str, said: s
 
 
 @pytest.mark.parametrize("url", ["git@github.com:acme/models.git", "ssh://git@github.com/acme/models", "file:///srv/r"])
-def test_addresses_without_a_secret_are_taken(url: str) -> None:
+def test_repository_url_without_secret_is_accepted(url: str) -> None:
     assert read_delivery_file(SMALL.replace("https://github.com/acme/models.git", url)).repository.url == url
 
 
-def test_a_circle_of_environments_is_refused() -> None:
+def test_cycle_of_environments_is_rejected() -> None:
     text = SMALL.replace("dev}", "dev, after: b}") + "  b: {application: b, path: b, after: dev}\n"
     with pytest.raises(UserError, match="comes after itself"):
         read_delivery_file(text)
 
 
-def test_every_field_is_in_the_reference_and_nothing_else_is() -> None:
+def test_reference_documents_exactly_the_existing_fields() -> None:
     text = (ROOT / "docs/reference/argosy-yaml.md").read_text()
     fields = text.partition("## Fields")[2].partition("\n## ")[0]
     rows = {line.split("`")[1].replace("NAME", "*") for line in fields.splitlines() if line.startswith("| `")}
     assert rows == {field for field in FIELDS if not field.endswith(".*")}
 
 
-def test_the_example_of_the_reference_is_a_delivery() -> None:
+def test_example_in_reference_is_a_valid_delivery_file() -> None:
     text = (ROOT / "docs/reference/argosy-yaml.md").read_text()
     delivery = read_delivery_file(text.partition("```yaml\n")[2].partition("```")[0])
     assert delivery.product == "fraud" and delivery.rbac is not None
@@ -204,7 +204,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 @pytest.mark.parametrize("new", [None, 5, 1.5, True, "", " ", "x\ny", "a, b", [], [None], [[]], {}, {"x": 1}])
-def test_whatever_stands_in_a_field_the_answer_is_a_value_or_a_sentence(new: Any) -> None:
+def test_any_field_value_gives_a_result_or_a_user_error(new: Any) -> None:
     whole = read_yaml(WHOLE)
     for path in places(whole):
         try:

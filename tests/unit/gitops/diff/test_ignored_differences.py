@@ -1,4 +1,4 @@
-"""ignoreDifferences: pointers, jq paths, managers; whom a rule concerns; rules that people write in practice."""
+"""Tests ignoreDifferences: JSON pointers, jq paths, managers, rule scope and rules used in practice."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ DESIRED = widget({"a": 1, "list": [{"x": 1}, {"x": 2}], "a/b": 1, "m~n": 1})
         ("/spec", {"a": 7}),
     ],
 )
-def test_a_pointer_takes_its_field_out_of_the_comparison(pointer: str, live: Any) -> None:
+def test_ignored_pointer_excludes_its_field(pointer: str, live: Any) -> None:
     assert differs(DESIRED, widget(live))
     assert not differs(DESIRED, widget(live), ignoring(pointer))
 
 
 @pytest.mark.parametrize("pointer", ["/spec/nothing", "/spec/list/9/x", "/spec/list/x", "/spec/a/b/c", "", "/"])
-def test_a_pointer_to_nothing_does_nothing(pointer: str) -> None:
+def test_pointer_to_a_missing_field_has_no_effect(pointer: str) -> None:
     assert differs(DESIRED, widget({"a": 2}), ignoring(pointer))
 
 
-def test_what_is_no_pointer_is_told_and_does_nothing() -> None:
+def test_invalid_pointer_is_reported_and_has_no_effect() -> None:
     result = comparison(DESIRED, DESIRED, DiffOptions(ignore_rules=(ignoring("spec/a"),)))
     assert not result.pairs[0].differs
     (fault,) = result.faults
@@ -71,12 +71,12 @@ def test_what_is_no_pointer_is_told_and_does_nothing() -> None:
         (IgnoreDifference("example.io", "Widget", namespace="other"), False),
     ],
 )
-def test_a_rule_concerns_whom_it_names(rule: IgnoreDifference, concerns: bool) -> None:
+def test_rule_applies_to_matching_group_kind_name_and_namespace(rule: IgnoreDifference, concerns: bool) -> None:
     rule = rule._replace(pointers=("/spec/a",))
     assert differs(widget({"a": 1}), widget({"a": 2}), rule) is not concerns
 
 
-def test_a_rule_for_one_object_is_not_for_its_neighbours() -> None:
+def test_rule_for_one_object_does_not_apply_to_others() -> None:
     rules = DiffOptions(ignore_rules=(ignoring("/spec/a", name="it"),))
     one, other = widget({"a": 1}), manifest("Widget", api="example.io/v1", name="other", spec={"a": 1})
     for first, second in ((one, other), (other, one)):
@@ -85,7 +85,7 @@ def test_a_rule_for_one_object_is_not_for_its_neighbours() -> None:
             assert pair(desired, live, rules).differs is (desired is other)
 
 
-def test_a_jq_path_takes_its_fields_out_of_the_comparison() -> None:
+def test_jq_path_excludes_its_fields() -> None:
     desired, live = deployment({"image": "web:1"}), deployment({"image": "web:2"})
     expression = '.spec.template.spec.containers[] | select(.name == "{}") | .image'
     for name, is_drift in (("web", False), ("other", True)):
@@ -93,7 +93,7 @@ def test_a_jq_path_takes_its_fields_out_of_the_comparison() -> None:
         assert differs(desired, live, rule) is is_drift
 
 
-def test_a_jq_expression_that_is_more_than_a_path_is_asked_and_its_answer_is_used() -> None:
+def test_complex_jq_expression_is_collected_and_its_result_used() -> None:
     rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]", ".spec.a")),))
     assert needs_real_jq(rules)
     desired, live = widget({"list": [1, 2], "a": 1}), widget({"list": [1, 3], "a": 2})
@@ -104,11 +104,11 @@ def test_a_jq_expression_that_is_more_than_a_path_is_asked_and_its_answer_is_use
     assert not pair(desired, live, rules, jq_results=JqResults(answers)).differs
 
 
-def test_paths_alone_need_no_jq() -> None:
+def test_simple_jq_paths_need_no_real_jq() -> None:
     assert not needs_real_jq(DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.a",)),)))
 
 
-def test_what_a_trusted_manager_owns_and_changed_is_no_drift() -> None:
+def test_field_changed_by_trusted_manager_is_not_drift() -> None:
     desired = deployment(replicas=2)
     live = managed(deployment(replicas=5), "hpa", {"f:spec": {"f:replicas": {}}})
     assert differs(desired, live)
@@ -118,13 +118,13 @@ def test_what_a_trusted_manager_owns_and_changed_is_no_drift() -> None:
     assert differs(desired, changed, IgnoreDifference("apps", "Deployment", managers=("hpa",)))
 
 
-def test_a_trusted_manager_may_own_a_field_of_a_list_element() -> None:
+def test_trusted_manager_may_own_a_field_of_a_list_element() -> None:
     owns = {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}}}
     live = managed(deployment({"image": "web:9"}), "updater", owns)
     assert not differs(deployment(), live, IgnoreDifference("apps", "Deployment", managers=("updater",)))
 
 
-def test_managed_fields_that_cannot_be_read_trust_nobody() -> None:
+def test_unreadable_managed_fields_trust_no_manager() -> None:
     live = deployment(replicas=5)
     live["metadata"]["managedFields"] = [{"manager": "hpa"}]
     assert differs(deployment(replicas=2), live, IgnoreDifference("*", "*", managers=("hpa",)))
@@ -146,7 +146,7 @@ def route(**spec: Any) -> Manifest:
     return manifest("Route", api="route.openshift.io/v1", spec={"to": {"kind": "Service", "name": "web"}} | spec)
 
 
-def test_a_route_with_a_generated_host_is_drift_unless_its_rule_says_so() -> None:
+def test_route_with_generated_host_is_drift_unless_ignored() -> None:
     desired = route(tls={"termination": "edge"})
     was = route(host="web.apps", tls={"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"})
     live = applied(was, was) | {"status": {"ingress": [{"host": "web.apps"}]}}
@@ -158,7 +158,7 @@ def test_a_route_with_a_generated_host_is_drift_unless_its_rule_says_so() -> Non
     ]
 
 
-def test_a_route_whose_host_nobody_ever_wrote_is_no_drift() -> None:
+def test_route_host_that_was_never_applied_is_not_drift() -> None:
     assert not differs(route(), route(host="web.apps", wildcardPolicy="None"))
 
 
@@ -218,19 +218,19 @@ RULES = {
 
 
 @pytest.mark.parametrize(("rule", "desired", "live"), RULES.values(), ids=RULES.keys())
-def test_rules_of_practice_do_what_they_are_for(rule: IgnoreDifference, desired: Manifest, live: Manifest) -> None:
+def test_common_rules_hide_the_intended_drift(rule: IgnoreDifference, desired: Manifest, live: Manifest) -> None:
     assert differs(desired, live)
     assert not differs(desired, live, rule)
 
 
-def test_ignoring_what_was_applied_last_makes_removals_invisible() -> None:
+def test_ignoring_last_applied_annotation_hides_removals() -> None:
     live = applied(widget({"a": 1, "b": 2}), widget({"a": 1, "b": 2}))
     pointer = f"/metadata/annotations/{LAST_APPLIED.replace('/', '~1')}"
     assert differs(widget({"a": 1}), live)
     assert not differs(widget({"a": 1}), live, ignoring(pointer))
 
 
-def test_a_memory_keeps_what_the_real_jq_did_and_forgets_what_it_could_not_do() -> None:
+def test_diff_cache_stores_jq_results_but_not_jq_failures() -> None:
     rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
     desired = widget({"list": [1, 2]})
     live = {key_of(desired): widget({"list": [1, 3]}, uid="u", resourceVersion="1")}

@@ -1,4 +1,4 @@
-"""The gauge of work that waits by project: passes in the queue, renders in the crew, scripts in the pool."""
+"""Tests the queue depth metric per project: queued reconciles, renders and health scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from argosy.kube.objects import Manifest, key_of
 from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
-SLOTS = 2  # as many as a pool has
+SLOTS = 2  # slots of one pool
 
 
 def application(name: str, project: str) -> Manifest:
@@ -44,7 +44,7 @@ def queue_depths(engine: Engine) -> dict[tuple[str, str], float]:
 
 @asynccontextmanager
 async def waiting_calls(slots: FairSlots, **projects: int) -> AsyncIterator[None]:
-    """So many calls of each project that want a slot and keep it; those that get none wait."""
+    """Start the given number of calls per project, each of which takes a slot and keeps it; the others wait."""
     release = asyncio.Event()
 
     async def call() -> None:
@@ -61,7 +61,7 @@ async def waiting_calls(slots: FairSlots, **projects: int) -> AsyncIterator[None
     await asyncio.gather(*calls)
 
 
-async def test_what_waits_is_counted_by_project_and_queue(cluster: Cluster, tmp_path: Path) -> None:
+async def test_queue_depth_is_counted_by_project_and_queue(cluster: Cluster, tmp_path: Path) -> None:
     engine = Engine(cluster, EngineOptions(tmp_path), "argocd", render_pool=ProcessPool(workers=SLOTS))
     assert queue_depths(engine) == {}
     for name in ("vision", "speech"):
@@ -72,7 +72,7 @@ async def test_what_waits_is_counted_by_project_and_queue(cluster: Cluster, tmp_
         engine.queue.add(key_of(app))
     passes = {("passes", "vision"): 2, ("passes", "speech"): 1}
     assert queue_depths(engine) == passes
-    # One project holds all slots but the one in reserve, which the next project gets.
+    # One project holds all slots but one, which is reserved for the next project.
     async with waiting_calls(engine.render_pool._slots, vision=SLOTS + 3, speech=1 + 2):
         renders = {("renders", "vision"): 3, ("renders", "speech"): 2}
         assert queue_depths(engine) == {**passes, **renders}

@@ -1,4 +1,4 @@
-"""Application health: who counts, who is named, and what a broken rule may do."""
+"""Tests the aggregated health of an Application: which resources count, which are named, and failed health rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def managed(
     is_live: bool = True,
     **annotations: str,
 ) -> ResourceWithHealth:
-    """Annotations are written HOOK="PreSync"."""
+    """Build a resource; annotations are written as HOOK="PreSync"."""
     names = {"HOOK": HOOK, "HELM_HOOK": HELM_HOOK, "IGNORE": IGNORE_HEALTHCHECK}
     written = {names[keyword]: text for keyword, text in annotations.items()}
     manifest: dict[str, Any] = {"metadata": {"name": name, "annotations": written}}
@@ -47,18 +47,18 @@ def aggregate_resources(*resources: ResourceWithHealth) -> tuple[HealthStatus, s
     return aggregate.health, aggregate.message
 
 
-def test_an_application_without_resources_is_healthy() -> None:
+def test_application_without_resources_is_healthy() -> None:
     assert aggregate_resources() == (HealthStatus.HEALTHY, "")
 
 
 @pytest.mark.parametrize("better", list(HealthStatus))
 @pytest.mark.parametrize("worse", list(HealthStatus))
-def test_the_worst_health_is_the_applications(better: HealthStatus, worse: HealthStatus) -> None:
+def test_application_has_the_worst_health_of_its_resources(better: HealthStatus, worse: HealthStatus) -> None:
     worst = max(better, worse, key=list(HealthStatus).index)
     assert aggregate_resources(managed("a", better), managed("b", worse))[0] is worst
 
 
-def test_only_those_who_share_the_worst_health_are_named_in_their_order() -> None:
+def test_only_resources_with_the_worst_health_are_named_in_order() -> None:
     resources = [
         managed("a", HealthStatus.PROGRESSING),
         managed("b", HealthStatus.DEGRADED),
@@ -87,7 +87,7 @@ def test_three_causes_are_named_and_the_rest_is_counted() -> None:
         (ResourceKey("example.com", "Zone", "", "z"), "Caused by example.com/Zone:z"),
     ],
 )
-def test_a_cause_is_named_without_the_group_or_namespace_that_it_lacks(key: ResourceKey, text: str) -> None:
+def test_cause_is_named_without_missing_group_or_namespace(key: ResourceKey, text: str) -> None:
     assert render_causes([key]) == text
 
 
@@ -102,7 +102,7 @@ def test_a_cause_is_named_without_the_group_or_namespace_that_it_lacks(key: Reso
         managed("a", HealthStatus.DEGRADED, IGNORE="true"),
     ],
 )
-def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: ResourceWithHealth) -> None:
+def test_hooks_and_ignored_resources_do_not_count(left_out: ResourceWithHealth) -> None:
     assert aggregate_resources(left_out, managed("b")) == (HealthStatus.HEALTHY, "")
     assert find_resource_health(APP, left_out) is None
 
@@ -115,24 +115,24 @@ def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: ResourceWithHe
         managed("a", HealthStatus.DEGRADED, kind="Application"),
     ],
 )
-def test_what_only_looks_like_them_counts(counted: ResourceWithHealth) -> None:
+def test_resources_similar_to_excluded_ones_do_count(counted: ResourceWithHealth) -> None:
     assert aggregate_resources(counted)[0] is HealthStatus.DEGRADED
 
 
-def test_a_live_manifest_that_became_skip_counts_until_git_says_so_too() -> None:
+def test_live_skip_annotation_does_not_exclude_until_desired_has_it() -> None:
     live = managed("a", HealthStatus.DEGRADED, HOOK="Skip")
     assert (
         aggregate_resources(ResourceWithHealth(live.key, None, live.live, live.assessment))[0] is HealthStatus.DEGRADED
     )
 
 
-def test_what_is_missing_is_missing_itself_but_does_not_worsen_the_application() -> None:
+def test_missing_resource_is_missing_but_does_not_affect_the_app() -> None:
     absent = managed("a", is_live=False)
     assert find_resource_health(APP, absent) == Assessment(HealthStatus.MISSING)
     assert aggregate_resources(absent, managed("b")) == (HealthStatus.HEALTHY, "")
 
 
-def test_an_application_of_which_nothing_is_live_is_missing_and_names_nobody() -> None:
+def test_application_without_live_resources_is_missing_without_cause() -> None:
     assert aggregate_resources(managed("a", is_live=False), managed("b", is_live=False)) == (HealthStatus.MISSING, "")
     assert aggregate_resources(managed("a", is_live=False), managed("b", HealthStatus.HEALTHY, HOOK="Sync")) == (
         HealthStatus.MISSING,
@@ -140,19 +140,19 @@ def test_an_application_of_which_nothing_is_live_is_missing_and_names_nobody() -
     )
 
 
-def test_a_hook_that_is_not_live_yet_counts_as_a_resource_that_is_missing() -> None:
+def test_hook_that_is_not_live_counts_as_missing_unless_skipped() -> None:
     assert aggregate_resources(managed("a", is_live=False, HOOK="PreSync")) == (HealthStatus.MISSING, "")
     assert aggregate_resources(managed("a", is_live=False, HOOK="Skip")) == (HealthStatus.HEALTHY, "")
 
 
-def test_what_is_ignored_is_still_there() -> None:
+def test_ignored_live_resource_prevents_missing_health() -> None:
     assert aggregate_resources(managed("a", is_live=False), managed("b", HealthStatus.DEGRADED, IGNORE="true")) == (
         HealthStatus.HEALTHY,
         "",
     )
 
 
-def test_kinds_without_health_and_empty_health_add_nothing() -> None:
+def test_kinds_without_health_and_empty_health_do_not_count() -> None:
     nothing = managed("a")
     without = ResourceWithHealth(nothing.key, nothing.desired, nothing.live, None)
     assert aggregate_resources(without, managed("b", None)) == (HealthStatus.HEALTHY, "")
@@ -174,13 +174,13 @@ def child(name: str, health: HealthStatus, *, uid: str = "") -> ResourceWithHeal
         (HealthStatus.PROGRESSING, HealthStatus.PROGRESSING),
     ],
 )
-def test_a_child_application_that_says_nothing_does_not_worsen_its_parent(
+def test_missing_or_unknown_child_application_does_not_affect_parent(
     health: HealthStatus, parent: HealthStatus
 ) -> None:
     assert aggregate_resources(child("pay", health))[0] is parent
 
 
-def test_an_application_does_not_worsen_itself() -> None:
+def test_application_does_not_affect_its_own_health() -> None:
     itself = child("shop", HealthStatus.DEGRADED, uid="1")
     assert aggregate_resources(itself) == (HealthStatus.HEALTHY, "")
     assert aggregate_health(APP, [itself], uid="1").health is HealthStatus.HEALTHY
@@ -188,7 +188,7 @@ def test_an_application_does_not_worsen_itself() -> None:
     assert aggregate_health(APP, [itself], uid="2").health is HealthStatus.DEGRADED
 
 
-def test_a_live_manifest_of_another_kind_that_is_judged_missing_worsens_the_application() -> None:
+def test_live_resource_assessed_as_missing_affects_the_application() -> None:
     assert aggregate_resources(managed("a", HealthStatus.MISSING)) == (
         HealthStatus.MISSING,
         "Caused by example.com/Widget:shop/a",
@@ -203,7 +203,7 @@ def broken(name: str, rule: str = RULE, text: str = "line 3: no such field", **a
     return ResourceWithHealth(good.key, good.desired, good.live, Assessment(HealthStatus.UNKNOWN, text, rule, text))
 
 
-def test_a_broken_rule_is_told_once_with_all_that_it_hit() -> None:
+def test_failed_rule_is_reported_once_with_all_affected_resources() -> None:
     aggregate = aggregate_health(
         APP, [broken("a"), managed("b"), broken("c", text="other"), broken("d", "bundled x/Y", "odd")]
     )
@@ -218,13 +218,13 @@ def test_a_broken_rule_is_told_once_with_all_that_it_hit() -> None:
     ]
 
 
-def test_a_rule_that_breaks_on_what_nobody_counts_is_not_told() -> None:
+def test_failed_rule_of_uncounted_resources_is_not_reported() -> None:
     aggregate = aggregate_health(APP, [broken("a", IGNORE="true"), broken("b", HOOK="Sync"), managed("c")])
     assert aggregate == ApplicationHealth(HealthStatus.HEALTHY)
     assert render_fault_conditions(aggregate.faults) == []
 
 
-def test_a_broken_rule_of_a_child_application_is_told_though_it_does_not_worsen() -> None:
+def test_failed_rule_of_a_child_application_is_reported_only() -> None:
     key = ResourceKey("argoproj.io", "Application", "argocd", "pay")
     live = {"metadata": {"name": "pay"}}
     aggregate = aggregate_health(
@@ -250,14 +250,14 @@ def test_a_broken_rule_of_a_child_application_is_told_though_it_does_not_worsen(
         ("odd", False, False),
     ],
 )
-def test_a_hook_is_told_by_its_annotations(annotations: Any, hook: bool, skipped: bool) -> None:
+def test_hook_and_skip_are_detected_by_annotations(annotations: Any, hook: bool, skipped: bool) -> None:
     manifest = {"metadata": {"annotations": annotations}}
     assert (is_hook(manifest), is_skipped(manifest)) == (hook, skipped)
 
 
 @settings(max_examples=examples())
 @given(st.lists(st.tuples(st.sampled_from(HealthStatus), st.booleans()), max_size=8))
-def test_the_application_is_never_better_than_a_live_resource(rows: list[tuple[HealthStatus, bool]]) -> None:
+def test_application_is_never_healthier_than_a_live_resource(rows: list[tuple[HealthStatus, bool]]) -> None:
     resources = [managed(str(index), health, is_live=live) for index, (health, live) in enumerate(rows)]
     aggregate = aggregate_health(APP, resources)
     assert not any(live and health.is_worse_than(aggregate.health) for health, live in rows)

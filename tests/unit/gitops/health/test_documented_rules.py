@@ -1,4 +1,4 @@
-"""Rules of ours for kinds that people wrote down checks for: each promised row, with libraries and without."""
+"""Tests bundled rules against the documented health of each row, with and without Lua libraries."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def script(of: GroupKind, profile: str = "") -> str:
 def evaluate_rule(
     of: GroupKind, profile: str, manifest: dict[str, Any], facts: Any = None
 ) -> tuple[HealthStatus | None, str]:
-    """What a rule says; it must say the same in a check of argocd-cm, which has no libraries."""
+    """Return the health and message of a rule; a check in argocd-cm, which has no libraries, must give the same."""
     text = script(of, profile)
     opened, closed = (run_health_script(text, manifest, facts=facts, open_libs=is_open) for is_open in (True, False))
     assert opened == closed and not opened.fault
@@ -90,16 +90,16 @@ def rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("of", "profile", "row"), list(rows()))
-def test_a_rule_says_what_was_promised(of: GroupKind, profile: str, row: Row) -> None:
+def test_rule_gives_the_documented_result(of: GroupKind, profile: str, row: Row) -> None:
     assert evaluate_rule(of, profile, row.manifest) == (row.health, row.message)
 
 
-def test_a_service_that_somebody_stopped_is_suspended_and_not_degraded() -> None:
+def test_stopped_inference_service_is_suspended_and_not_degraded() -> None:
     for profile in ("strict", "argocd"):
         assert evaluate_rule(SERVICE, profile, STOPPED) == (HealthStatus.SUSPENDED, "InferenceService is Stopped")
 
 
-def test_an_empty_message_counts_as_none() -> None:
+def test_empty_condition_message_is_replaced_by_a_default() -> None:
     for status, message in (("False", "InferenceService is not ready"), ("Unknown", "InferenceService is progressing")):
         assert evaluate_rule(SERVICE, "strict", service(Condition("Ready", status, "")))[1] == message
 
@@ -112,14 +112,14 @@ def test_an_empty_message_counts_as_none() -> None:
         "InferencePoolNotReady",
     ],
 )
-def test_a_language_model_that_still_starts_has_not_failed(reason: str) -> None:
+def test_starting_llm_inference_service_is_not_degraded(reason: str) -> None:
     manifest = runtime("LLMInferenceService", {"conditions": [{"type": "Ready", "status": "False", "reason": reason}]})
     assert evaluate_rule(serving("LLMInferenceService"), "", manifest) == (HealthStatus.PROGRESSING, reason)
     manifest["status"]["conditions"][0]["reason"] = "RefsInvalid"
     assert evaluate_rule(serving("LLMInferenceService"), "", manifest) == (HealthStatus.DEGRADED, "RefsInvalid")
 
 
-# Claims and their StorageClasses
+# PersistentVolumeClaims and their StorageClasses
 
 MODES = {"storageClasses": {"gp3": "WaitForFirstConsumer", "nfs": "Immediate"}, "defaultStorageClass": "nfs"}
 AT_ONCE = "PVC is pending (StorageClass nfs binds immediately, waiting for a volume)"
@@ -137,14 +137,14 @@ AT_ONCE = "PVC is pending (StorageClass nfs binds immediately, waiting for a vol
         ("", MODES, "Progressing", "PVC is pending (no StorageClass, waiting for a volume)"),
     ],
 )
-def test_a_pending_claim_is_well_only_if_its_class_may_wait_for_a_consumer(
+def test_pending_claim_is_healthy_unless_its_class_binds_immediately(
     storage_class: str | None, facts: Any, health: str, message: str
 ) -> None:
     manifest = claim({"phase": "Pending"}, storage_class)
     assert evaluate_rule(CLAIMS, "wait-for-consumer", manifest, facts) == (health, message)
 
 
-def test_a_pending_claim_holds_up_its_wave_unless_the_profile_is_chosen() -> None:
+def test_pending_claim_is_progressing_unless_profile_is_selected() -> None:
     pending = claim({"phase": "Pending"}, "gp3")
     assert HealthRules().find_rule(*CLAIMS).origin == "built-in"
     assert builtin.assess_builtin(pending).health is HealthStatus.PROGRESSING
@@ -153,7 +153,7 @@ def test_a_pending_claim_holds_up_its_wave_unless_the_profile_is_chosen() -> Non
     assert run_health_script(rule.script, pending, facts=MODES).health is HealthStatus.HEALTHY
 
 
-def test_a_check_of_claims_has_the_kind_alone_as_its_key_and_an_empty_group_in_the_operators_resource() -> None:
+def test_check_of_core_kind_has_no_group_in_key_and_an_empty_one_in_argocd_resource() -> None:
     check = "return {status = 'Healthy'}"
     by_key = read_config_maps({"resource.customizations.health.PersistentVolumeClaim": check})
     entry = {"group": "", "kind": "PersistentVolumeClaim", "check": check}
@@ -164,7 +164,7 @@ def test_a_check_of_claims_has_the_kind_alone_as_its_key_and_an_empty_group_in_t
         ]
 
 
-# One kind, several rules
+# One kind with several rules
 
 
 def operators_resource(*entries: dict[str, str]) -> dict[str, Any]:
@@ -177,18 +177,18 @@ def operators_resource(*entries: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("profile", ["strict", "lenient", "argocd"])
-def test_one_profile_of_a_service_is_in_force_and_it_is_the_chosen_one(profile: str) -> None:
+def test_selected_inference_service_profile_is_used(profile: str) -> None:
     assert set(list_profiles_of_kind(SERVICE)) == {"argocd", "lenient", "strict"}
     chosen = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
     assert HealthRules(chosen).find_rule(*SERVICE).profile == profile
 
 
-def test_where_nobody_chose_services_are_judged_as_in_argo_cd_and_notebooks_by_phase() -> None:
+def test_default_profiles_are_argocd_for_services_and_basic_for_jobs() -> None:
     assert HealthRules().find_rule(*SERVICE).profile == "argocd"
     assert HealthRules().find_rule(*JOB).profile == "basic"
 
 
-def test_two_checks_for_one_kind_are_told_apart_and_reported() -> None:
+def test_two_checks_for_one_kind_are_reported() -> None:
     checks = [script(SERVICE, profile) for profile in ("strict", "lenient")]
     entries = ({"group": SERVICE.group, "kind": SERVICE.kind, "check": check} for check in checks)
     settings = read_manifests([operators_resource(*entries)])
@@ -217,7 +217,7 @@ def test_two_checks_for_one_kind_are_told_apart_and_reported() -> None:
         ("\x01 not found", False),
     ],
 )
-def test_words_in_a_message_are_found_without_a_string_library(message: str, is_waiting: bool) -> None:
+def test_message_text_is_found_without_a_string_library(message: str, is_waiting: bool) -> None:
     health, _ = evaluate_rule(SECRETS, "", secret(Condition("Ready", "False", message)))
     assert health is (HealthStatus.PROGRESSING if is_waiting else HealthStatus.DEGRADED)
 
@@ -226,13 +226,13 @@ def test_words_in_a_message_are_found_without_a_string_library(message: str, is_
 
 
 @pytest.mark.parametrize(("limit", "shown"), [({"maxRetries": 5}, "5"), ({"maxRetries": 0}, "0"), ({}, "3")])
-def test_the_limit_of_retries_is_that_of_the_job(limit: dict[str, int], shown: str) -> None:
+def test_retry_limit_is_taken_from_the_job(limit: dict[str, int], shown: str) -> None:
     job = notebook({"phase": "Failed", "retryCount": 2}, spec={"retryPolicy": limit})
     assert evaluate_rule(JOB, "basic", job) == (HealthStatus.DEGRADED, f"Notebook validation failed (retry 2/{shown})")
 
 
 @pytest.mark.parametrize("profile", ["basic", "cells"])
-def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_saw_it(profile: str) -> None:
+def test_job_is_progressing_until_its_generation_is_observed(profile: str) -> None:
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
     awaited = "Waiting for the controller to observe generation 2"
     assert evaluate_rule(JOB, profile, stale) == (HealthStatus.PROGRESSING, awaited)
@@ -260,20 +260,20 @@ def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_s
         ({}, "Error"),
     ],
 )
-def test_a_failing_cell_is_named_with_its_error_in_either_spelling(
+def test_failing_cell_is_named_with_its_error_in_either_spelling(
     word: str, error_fields: dict[str, str], shown: str
 ) -> None:
     job = notebook({"phase": "Failed", "results": [cell(0, "Success"), cell(3, word, **error_fields)]})
     assert evaluate_rule(JOB, "cells", job) == (HealthStatus.DEGRADED, f"Failed at cell 3: {shown}")
 
 
-def test_cells_that_ended_well_are_counted_in_either_spelling() -> None:
+def test_successful_cells_are_counted_in_either_spelling() -> None:
     results = [cell(0, "success"), cell(1, "Success"), cell(2, "Skipped"), cell(3, "Failure")]
     running = notebook({"phase": "ValidationRunning", "results": results})
     assert evaluate_rule(JOB, "cells", running) == (HealthStatus.PROGRESSING, "Executing notebook (2 cells completed)")
 
 
-# The cases that lie beside each rule
+# The test cases next to each rule
 
 MINE = ("serving.kserve.io", "mlops.mlops.dev", "external-secrets.io", "bitnami.com", "PersistentVolumeClaim")
 
@@ -287,7 +287,7 @@ def folders() -> Iterator[Any]:
 
 @pytest.mark.parametrize("file", list(folders()))
 @pytest.mark.parametrize("open_libs", [True, False], ids=["open", "closed"])
-def test_a_rule_passes_the_cases_beside_it_with_and_without_libraries(file: Path, open_libs: bool) -> None:
+def test_rule_passes_its_cases_with_and_without_libraries(file: Path, open_libs: bool) -> None:
     text = (file.parent / "health.lua").read_text()
     for case in read_yaml(file.read_text())["tests"]:
         manifest = read_yaml((file.parent / case["inputPath"]).read_text())
@@ -298,13 +298,13 @@ def test_a_rule_passes_the_cases_beside_it_with_and_without_libraries(file: Path
 
 
 @pytest.mark.parametrize("file", list(folders()))
-def test_every_object_beside_a_rule_is_judged_by_a_case(file: Path) -> None:
+def test_every_testdata_file_of_a_rule_is_used_by_a_case(file: Path) -> None:
     named = {case["inputPath"] for case in read_yaml(file.read_text())["tests"]}
     assert {f"testdata/{path.name}" for path in file.parent.glob("testdata/*.yaml")} == named
 
 
 @pytest.mark.parametrize("file", list(folders()))
-def test_a_rule_can_be_pasted_into_argocd_cm_without_a_finding(file: Path) -> None:
+def test_rule_can_be_pasted_into_argocd_cm_without_lint_errors(file: Path) -> None:
     rules = {finding.rule for finding in lint_script((file.parent / "health.lua").read_text(), open_libs=False)}
     is_always_healthy = file.parent.name.endswith("ServingRuntime") or "lenient" in file.parts
     assert rules == ({"AGY402"} if is_always_healthy else set())

@@ -1,4 +1,4 @@
-"""Custom resources that no rule knows: which convention decides, and that the message says who judged."""
+"""Tests the fallback health of custom resources without a rule: which convention decides, and the message prefix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def assess_status(
 
 
 def conditions(**status_by_type: str) -> dict[str, Any]:
-    """`Ready="False Pending"` is a condition with its status and reason."""
+    """Build conditions: `Ready="False Pending"` is a condition with status and reason."""
     rows = []
     for kind, text in status_by_type.items():
         status, _, reason = text.partition(" ")
@@ -37,17 +37,17 @@ def conditions(**status_by_type: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("status", [None, {}, "odd", [], 3])
-def test_what_has_no_status_is_healthy(status: Any) -> None:
+def test_object_without_status_is_healthy(status: Any) -> None:
     assert assess_status(status) == (H, "no status")
 
 
-def test_a_controller_that_is_behind_is_waited_for_whatever_the_rest_says() -> None:
+def test_unobserved_generation_is_progressing_regardless_of_other_fields() -> None:
     status = {"observedGeneration": 1, **conditions(Ready="True", Stalled="True"), "phase": "Failed"}
     assert assess_status(status) == (P, "waiting for the controller to observe generation 2")
 
 
 @pytest.mark.parametrize("observed_generation", [2, 3, None, "1", True, []])
-def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(observed_generation: Any) -> None:
+def test_observed_or_non_numeric_generation_does_not_wait(observed_generation: Any) -> None:
     assert assess_status({"observedGeneration": observed_generation, **conditions(Ready="True")}) == (H, "Ready=True")
 
 
@@ -73,12 +73,12 @@ def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(observe
         (conditions(Complete="False"), P, "Complete=False"),
     ],
 )
-def test_the_known_conditions_decide_in_their_order(status: dict[str, Any], health: HealthStatus, message: str) -> None:
+def test_known_conditions_are_evaluated_in_order(status: dict[str, Any], health: HealthStatus, message: str) -> None:
     assert assess_status(status) == (health, message)
 
 
 @pytest.mark.parametrize("generation", [None, "2", True, 1.5, []])
-def test_a_generation_that_is_no_number_was_observed(generation: Any) -> None:
+def test_non_numeric_generation_counts_as_observed(generation: Any) -> None:
     assert assess_status({"observedGeneration": 0, "phase": "Running"}, generation) == (H, "phase is Running")
 
 
@@ -97,16 +97,16 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("reason", FAILURES)
-def test_not_ready_for_a_reason_of_failure_is_degraded(reason: str) -> None:
+def test_not_ready_with_failure_reason_is_degraded(reason: str) -> None:
     assert assess_status(conditions(Ready=f"False {reason}")) == (D, f"Ready=False ({reason})")
 
 
 @pytest.mark.parametrize("reason", ["", "Pending", "SecretNotFound", "Progressing", "Interrupted"])
-def test_not_ready_for_any_other_reason_is_still_on_its_way(reason: str) -> None:
+def test_not_ready_with_other_reason_is_progressing(reason: str) -> None:
     assert assess_status(conditions(Ready=f"False {reason}"))[0] is P
 
 
-def test_not_known_to_be_ready_is_never_a_failure() -> None:
+def test_ready_unknown_is_never_a_failure() -> None:
     assert assess_status(conditions(Ready="Unknown ProbeFailed"))[0] is P
 
 
@@ -119,25 +119,23 @@ def test_not_known_to_be_ready_is_never_a_failure() -> None:
         ("Odd", P, "Ready=False (Pending)"),
     ],
 )
-def test_a_phase_of_failure_or_pause_explains_why_it_is_not_ready(
-    phase: str, health: HealthStatus, message: str
-) -> None:
+def test_failed_or_paused_phase_overrides_not_ready(phase: str, health: HealthStatus, message: str) -> None:
     status = {**conditions(Ready="False Pending"), "phase": phase, "message": "disk full"}
     assert assess_status(status) == (health, message)
 
 
 @pytest.mark.parametrize("kind", ["Ready", "Succeeded"])
-def test_a_condition_of_an_older_generation_is_not_believed(kind: str) -> None:
+def test_condition_of_an_older_generation_is_progressing(kind: str) -> None:
     status = {"conditions": [{"type": kind, "status": "True", "observedGeneration": 1}]}
     assert assess_status(status) == (P, f"waiting for generation 2; before that, {kind}=True")
 
 
-def test_a_condition_is_told_with_reason_and_message() -> None:
+def test_condition_message_contains_reason_and_message() -> None:
     row = {"type": "Ready", "status": "False", "reason": "Pending", "message": "waiting for a volume"}
     assert assess_status({"conditions": [row]}) == (P, "Ready=False (Pending): waiting for a volume")
 
 
-def test_the_first_condition_of_a_type_counts() -> None:
+def test_first_condition_of_a_type_is_used() -> None:
     rows = [{"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}]
     assert assess_status({"conditions": rows})[0] is H
 
@@ -163,11 +161,11 @@ def test_the_first_condition_of_a_type_counts() -> None:
         ("paused", S),
     ],
 )
-def test_a_word_decides_where_no_condition_does(field: str, word: str, health: HealthStatus) -> None:
+def test_phase_or_state_decides_without_a_known_condition(field: str, word: str, health: HealthStatus) -> None:
     assert assess_status({field: word, **conditions(Odd="True")}) == (health, f"{field} is {word}")
 
 
-def test_phase_goes_before_state() -> None:
+def test_phase_takes_precedence_over_state() -> None:
     assert assess_status({"phase": "Running", "state": "Failed"}) == (H, "phase is Running")
 
 
@@ -180,7 +178,7 @@ def test_phase_goes_before_state() -> None:
         (conditions(Odd="True"), "no known field in the status"),
     ],
 )
-def test_a_status_that_says_nothing_known_is_healthy_and_says_so(status: dict[str, Any], message: str) -> None:
+def test_status_without_known_fields_is_healthy_with_a_message(status: dict[str, Any], message: str) -> None:
     assert assess_status(status) == (H, message)
 
 
@@ -199,13 +197,13 @@ def test_a_status_that_says_nothing_known_is_healthy_and_says_so(status: dict[st
         ("example.com", True),
     ],
 )
-def test_only_custom_resources_fall_back(group: str, custom: bool) -> None:
+def test_fallback_applies_only_to_custom_resources(group: str, custom: bool) -> None:
     manifest = {"apiVersion": f"{group}/v1" if group else "v1", "kind": "Widget"}
     assert is_custom_resource_group(group) is custom
     assert (assess_custom_resource(manifest) is not None) is custom
 
 
-def test_an_application_has_no_health_unless_its_check_was_chosen() -> None:
+def test_fallback_does_not_assess_applications() -> None:
     status = {"health": {"status": "Degraded"}, "phase": "Failed"}
     assert (
         assess_custom_resource({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "status": status}) is None
@@ -224,6 +222,6 @@ JSON = st.recursive(
 
 @settings(max_examples=examples())
 @given(metadata=JSON, status=JSON)
-def test_no_content_whatever_makes_the_fallback_raise(metadata: Any, status: Any) -> None:
+def test_fallback_never_raises_for_any_content(metadata: Any, status: Any) -> None:
     manifest = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "status": status}
     assert isinstance(assess_custom_resource(manifest), Assessment)

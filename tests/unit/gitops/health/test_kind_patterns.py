@@ -1,4 +1,4 @@
-"""Wildcards of kinds: what they match, that they match quickly, and which mean nothing."""
+"""Tests wildcard patterns for kinds: what they match, which are invalid, and that matching is fast."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("pattern", "text", "expected"), ROWS)
-def test_a_pattern_matches_what_it_means(pattern: str, text: str, expected: bool) -> None:
+def test_pattern_matches_as_expected(pattern: str, text: str, expected: bool) -> None:
     assert matches_kind_pattern(pattern, text) is expected
 
 
 @pytest.mark.parametrize("pattern", ["[z-a]*", "[!]", "[]", "{a", "a}", "{a,{b,c}}", "{a,b}" * 9])
-def test_a_pattern_that_means_nothing_is_told(pattern: str) -> None:
+def test_invalid_pattern_is_rejected(pattern: str) -> None:
     with pytest.raises(UserError, match="the pattern"):
         parse_kind_pattern(pattern)
 
 
 @given(st.text("ab*?", max_size=12), st.text("ab", max_size=12))
-def test_it_agrees_with_the_shell(pattern: str, text: str) -> None:
+def test_pattern_matches_like_a_shell_glob(pattern: str, text: str) -> None:
     assert matches_kind_pattern(pattern, text) is fnmatch.fnmatchcase(text, pattern)
 
 
-def test_many_stars_take_no_longer_than_a_few() -> None:
-    assert not matches_kind_pattern("*a" * 60 + "*b", "a" * 5000)  # with backtracking this would not end
+def test_pattern_with_many_stars_does_not_backtrack() -> None:
+    assert not matches_kind_pattern("*a" * 60 + "*b", "a" * 5000)  # would not end with backtracking

@@ -1,4 +1,4 @@
-"""AGY408: comparisons with a value that the schema of the kind excludes."""
+"""Tests AGY408: comparisons with a value that the schema of the kind excludes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = {
         }
     }
 }
-# The advanced check of an integration guide, in its own words
+# The advanced check of an integration guide, unchanged
 GUIDE = """\
 hs = {}
 if obj.status == nil or obj.status.phase == nil then
@@ -63,7 +63,7 @@ def list_findings(script: str) -> list[tuple[int, str, str]]:
     return [(finding.line, finding.message, finding.advice) for finding in check_schema_values(script, SCHEMA, "Job")]
 
 
-def test_a_word_in_other_letters_comes_with_the_allowed_one() -> None:
+def test_value_with_wrong_case_is_reported_with_the_allowed_value() -> None:
     script = 'for _, r in ipairs(obj.status.results) do if r.status == "success" then return {} end end'
     message = (
         'obj.status.results[].status is compared with "success": never equal, Job allows Success, Failure, Skipped'
@@ -71,7 +71,7 @@ def test_a_word_in_other_letters_comes_with_the_allowed_one() -> None:
     assert list_findings(script) == [(1, message, 'write "Success"')]
 
 
-def test_another_word_comes_with_all_that_are_allowed() -> None:
+def test_unknown_value_is_reported_with_all_allowed_values() -> None:
     [(_, message, advice)] = list_findings('if "Done" ~= obj.status.phase then return {} end')
     assert message == 'obj.status.phase is compared with "Done": always different, Job allows Succeeded, Failed'
     assert advice == "use one of Succeeded, Failed"
@@ -87,7 +87,7 @@ def test_another_word_comes_with_all_that_are_allowed() -> None:
     ],
     ids=["by way of locals", "an entry by its number", "an entry of a map", "in a function"],
 )
-def test_a_field_is_followed_to_the_object(script: str) -> None:
+def test_field_is_resolved_through_variables_lists_and_maps(script: str) -> None:
     assert len(list_findings(script)) == 1
 
 
@@ -107,7 +107,7 @@ def test_a_field_is_followed_to_the_object(script: str) -> None:
         "if obj.status.phase == ",
     ],
 )
-def test_what_is_allowed_or_unknown_is_not_reported(script: str) -> None:
+def test_allowed_or_unresolved_values_are_not_reported(script: str) -> None:
     assert list_findings(script) == []
 
 
@@ -120,7 +120,7 @@ def settings(tmp_path: Path, script: str) -> Path:
     return file
 
 
-def test_the_guides_check_is_told_which_words_never_match_and_which_profile_has_the_right_ones(tmp_path: Path) -> None:
+def test_check_of_the_guide_is_reported_with_a_matching_profile(tmp_path: Path) -> None:
     report = lint_paths([settings(tmp_path, GUIDE)], open_libs=False)
     remarks = [
         (remark.line, remark.severity, remark.message, remark.advice)
@@ -145,7 +145,7 @@ def test_the_guides_check_is_told_which_words_never_match_and_which_profile_has_
     ]
 
 
-def test_a_rule_in_argo_cds_folder_layout_is_linted_for_the_kind_of_its_folder(tmp_path: Path) -> None:
+def test_rule_file_is_linted_for_the_kind_of_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "mlops.mlops.dev" / "NotebookValidationJob"
     folder.mkdir(parents=True)
     (folder / "health.lua").write_text(GUIDE)
@@ -153,7 +153,7 @@ def test_a_rule_in_argo_cds_folder_layout_is_linted_for_the_kind_of_its_folder(t
     assert [remark.line for remark in report.remarks if remark.rule == "AGY408"] == [13, 23]
 
 
-def test_no_bundled_rule_compares_with_a_value_that_its_kind_excludes() -> None:
+def test_bundled_rules_compare_only_with_allowed_values() -> None:
     findings = [
         (rule.name, finding.message)
         for rules in (load_bundled_rules(), *map(load_profile_rules, list_profiles()))

@@ -1,4 +1,4 @@
-"""Settings that are almost right: each is a warning with the right word, and has its place."""
+"""Tests misspelled health settings: each is a warning with a suggestion and a location."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def get_only_problem(problems: tuple[SettingFault, ...]) -> SettingFault:
         ("resource.customization", "resource.customizations"),
     ],
 )
-def test_a_key_that_is_almost_one_of_argocd_cm_is_told_the_right_one(key: str, right: str) -> None:
+def test_misspelled_argocd_cm_key_gets_a_suggestion(key: str, right: str) -> None:
     fault = get_only_problem(read_config_maps({key: "return {}"}).problems)
     assert fault.severity == "warning"
     assert str(fault) == f"{key}: is not read; did you mean {right}? (AGY406)"
@@ -54,7 +54,7 @@ def test_a_key_that_is_almost_one_of_argocd_cm_is_told_the_right_one(key: str, r
         "accounts.alice",
     ],
 )
-def test_other_keys_of_argocd_cm_are_nobody_s_mistake(key: str) -> None:
+def test_other_argocd_cm_keys_are_not_reported(key: str) -> None:
     assert read_config_maps({key: "x"}).problems == ()
 
 
@@ -67,13 +67,13 @@ def test_other_keys_of_argocd_cm_are_nobody_s_mistake(key: str) -> None:
         ("extraConfigs", "extraConfig"),
     ],
 )
-def test_a_field_that_is_almost_one_of_an_argocd_resource_is_told_the_right_one(field: str, right: str) -> None:
+def test_misspelled_field_of_argocd_resource_gets_a_suggestion(field: str, right: str) -> None:
     fault = get_only_problem(read_manifests([argocd(**{field: []})]).problems)
     assert (fault.severity, fault.location) == ("warning", SettingLocation(0, ("spec", field)))
     assert f"did you mean {right}?" in str(fault)
 
 
-def test_other_fields_of_an_argocd_resource_are_nobody_s_mistake() -> None:
+def test_other_fields_of_argocd_resource_are_not_reported() -> None:
     others = ("resourceExclusions", "resourceInclusions", "resourceTrackingMethod", "resourceIgnoreDifferences")
     assert read_manifests([argocd(**dict.fromkeys((*others, "server", "repo", "resources"), "x"))]).problems == ()
 
@@ -90,39 +90,39 @@ def test_other_fields_of_an_argocd_resource_are_nobody_s_mistake() -> None:
         (HEALTH + "Pod", "move it into ConfigMap argocd-cm"),
     ],
 )
-def test_a_key_that_is_almost_one_of_argosy_cm_is_told_the_right_one(key: str, right: str) -> None:
+def test_misspelled_argosy_cm_key_gets_a_suggestion(key: str, right: str) -> None:
     fault = get_only_problem(read_config_maps({}, {key: "true"}).problems)
     assert fault.severity == "warning"
     assert right in str(fault)
 
 
-def test_our_own_settings_in_argocd_cm_are_sent_to_argosy_cm() -> None:
+def test_argosy_setting_in_argocd_cm_is_reported() -> None:
     assert "move it into ConfigMap argosy-cm" in str(
         get_only_problem(read_config_maps({"health.fallback": "true"}).problems)
     )
 
 
 @pytest.mark.parametrize(("profile", "hint"), [("stric", "did you mean strict?"), ("zzz", "it has argocd, lenient")])
-def test_a_profile_that_is_not_there_is_told_which_there_are(profile: str, hint: str) -> None:
+def test_unknown_profile_is_reported_with_available_profiles(profile: str, hint: str) -> None:
     settings = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
     assert hint in str(get_only_problem(settings.problems))
     assert get_only_problem(settings.problems).severity == "warning"
 
 
-def test_a_word_that_is_not_read_in_the_old_map_or_in_actions_is_told_the_right_one() -> None:
+def test_misspelled_field_in_map_or_actions_gets_a_suggestion() -> None:
     in_map = read_config_maps({"resource.customizations": "Pod: {health_lua: x}"})
     assert "health_lua is not read; did you mean health.lua?" in str(get_only_problem(in_map.problems))
     in_actions = read_config_maps({"resource.customizations.actions.Pod": "definition: []"})
     assert "definition is not read; did you mean definitions?" in str(get_only_problem(in_actions.problems))
 
 
-def test_a_key_of_ours_is_not_said_to_be_argo_cd_s() -> None:
+def test_argosy_key_is_not_attributed_to_argo_cd() -> None:
     assert "Argo CD" not in str(
         get_only_problem(read_config_maps({}, {"health.profile.apps/Deployment": "x"}).problems)
     )
 
 
-def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
+def test_every_fault_has_its_location_kind_and_severity() -> None:
     text = "Pod: {health.lua: {}}\nfoo_Bar: {health.lua: x}"
     cm = config_map(
         "argocd-cm",
@@ -145,7 +145,7 @@ def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
     }
 
 
-def test_a_pattern_that_means_nothing_is_told() -> None:
+def test_invalid_kind_pattern_is_reported() -> None:
     settings = read_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
     assert "has an unbalanced brace" in str(get_only_problem(settings.problems))
     assert settings.checks == ()

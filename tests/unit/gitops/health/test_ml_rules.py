@@ -1,4 +1,4 @@
-"""The rules of machine-learning kinds, beyond what their own cases say: all lines are reached, nothing breaks one."""
+"""Tests the rules of machine-learning kinds: test cases cover every line, and incomplete objects raise no error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUPS = (
 FOLDERS = sorted(folder for group in GROUPS for folder in (RULES_FOLDER / group).iterdir())
 HEALTHS = {"Healthy", "Suspended", "Progressing", "Degraded", "Missing"}
 
-# Which lines of the script can run, and which did. The functions that every table form brings along are not the rule's.
+# Lines of the script that can run, and lines that did. The functions that every compiled table contains are excluded.
 _WATCH = """
 local seen, possible = {}, {}
 return function(script, obj, is_table)
@@ -68,7 +68,7 @@ def named(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=named)
-def test_the_cases_of_a_rule_reach_every_line_of_it(folder: Path) -> None:
+def test_cases_of_a_rule_cover_every_line(folder: Path) -> None:
     runtime = luajit21.LuaRuntime(unpack_returned_tuples=True)
     watch, reached, possible = runtime.execute(_WATCH)
     script = script_of(folder)
@@ -78,7 +78,7 @@ def test_the_cases_of_a_rule_reach_every_line_of_it(folder: Path) -> None:
     lines = script.splitlines()
     assert reached[len(lines)], "the last line is the last answer"
     missed = sorted(set(possible) - set(reached))
-    # An `end` is where a function would go on after its last return, and a `for` ends there.
+    # Ignore `end` lines: there a function would continue after its last return, and a `for` loop ends.
     assert [lines[line - 1] for line in missed if lines[line - 1].strip() != "end"] == []
 
 
@@ -95,7 +95,7 @@ ODD = [
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=named)
 @pytest.mark.parametrize("manifest", ODD, ids=str)
-def test_an_incomplete_object_waits_instead_of_breaking_its_rule(folder: Path, manifest: dict[str, Any]) -> None:
+def test_incomplete_object_is_progressing_and_raises_no_error(folder: Path, manifest: dict[str, Any]) -> None:
     runtime = luajit21.LuaRuntime(unpack_returned_tuples=True)
     watch, _, _ = runtime.execute(_WATCH)
     status, message = watch(script_of(folder), lua_value(runtime, manifest), False)
@@ -103,7 +103,7 @@ def test_an_incomplete_object_waits_instead_of_breaking_its_rule(folder: Path, m
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=named)
-def test_a_rule_shows_an_object_without_status_as_waiting_and_knows_a_good_end(folder: Path) -> None:
+def test_cases_cover_progressing_without_status_and_healthy(folder: Path) -> None:
     cases = yaml.safe_load((folder / "health_test.yaml").read_text())["tests"]
     answers = {Path(case["inputPath"]).stem: case["healthStatus"] for case in cases}
     assert answers["no_status"] == {"status": "Progressing", "message": f"Waiting for {folder.name}"}

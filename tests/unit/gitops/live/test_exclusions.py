@@ -1,4 +1,4 @@
-"""Which kinds are looked at, as Argo CD's settings say it."""
+"""Tests which kinds are watched, according to resource.exclusions and resource.inclusions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reading(exclusions: str = "", inclusions: str = "", cluster: str = "https://
         (GroupKind("discovery.k8s.io", "EndpointSlice"), False),
     ],
 )
-def test_without_settings_only_what_nobody_could_afford_is_out(kind: GroupKind, is_out: bool) -> None:
+def test_default_exclusions_contain_events_metrics_and_leases(kind: GroupKind, is_out: bool) -> None:
     assert read_exclusions({}).excludes(kind) is is_out
 
 
@@ -61,14 +61,14 @@ ALL = "- apiGroups: ['*']\n"
         ("", "- {kinds: [Ingress], clusters: ['https://west']}\n- kinds: [ConfigMap]", False, True),
     ],
 )
-def test_exclusions_beat_inclusions_and_an_inclusion_leaves_the_rest_out(
+def test_exclusions_beat_inclusions_and_inclusions_exclude_the_rest(
     exclusions: str, inclusions: str, config_map_is_out: bool, ingress_is_out: bool
 ) -> None:
     rules = reading(exclusions, inclusions)
     assert (rules.excludes(CONFIG_MAP), rules.excludes(INGRESS)) == (config_map_is_out, ingress_is_out)
 
 
-def test_no_inclusion_brings_back_what_is_always_out() -> None:
+def test_inclusion_cannot_restore_default_exclusions() -> None:
     assert reading(inclusions="- kinds: [Event]").excludes(GroupKind("", "Event"))
 
 
@@ -76,11 +76,11 @@ def test_no_inclusion_brings_back_what_is_always_out() -> None:
     ("verbs", "is_watched"),
     [(("list", "watch"), True), (("get", "list", "watch"), True), (("list",), False), ((), False)],
 )
-def test_only_what_can_be_listed_and_watched_is_watched(verbs: tuple[str, ...], is_watched: bool) -> None:
+def test_only_kinds_with_list_and_watch_are_watched(verbs: tuple[str, ...], is_watched: bool) -> None:
     assert reading().is_watched(CONFIG_MAP, verbs) is is_watched
 
 
-def test_an_excluded_kind_is_not_watched() -> None:
+def test_excluded_kind_is_not_watched() -> None:
     assert not reading(NETWORK).is_watched(INGRESS, ("list", "watch"))
     assert reading(NETWORK).is_watched(CONFIG_MAP)
 
@@ -100,20 +100,20 @@ def test_an_excluded_kind_is_not_watched() -> None:
     ],
 )
 @pytest.mark.parametrize("setting", ["resource.exclusions", "resource.inclusions"])
-def test_a_setting_that_cannot_be_read_is_a_fault_that_names_it(setting: str, text: str, said: str) -> None:
+def test_invalid_setting_is_a_fault_that_names_it(setting: str, text: str, said: str) -> None:
     (fault,) = read_exclusions({setting: text}).faults
     assert fault.startswith(f"argocd-cm: {setting}: ")
     assert said in fault
 
 
-def test_a_bad_setting_leaves_the_other_in_force() -> None:
+def test_invalid_setting_leaves_the_other_in_effect() -> None:
     rules = reading("- [", NETWORK)
     assert rules.excludes(CONFIG_MAP) and not rules.excludes(INGRESS)
 
 
 @settings(deadline=None)
 @given(st.text(max_size=80))
-def test_no_text_makes_it_raise(text: str) -> None:
+def test_any_setting_text_is_read_without_error(text: str) -> None:
     rules = reading(text, text)
     assert rules.excludes(GroupKind("", "Event"))
     rules.excludes(CONFIG_MAP)

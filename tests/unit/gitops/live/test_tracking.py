@@ -1,4 +1,4 @@
-"""Tracking: who owns a manifest is written and read as Argo CD writes and reads it."""
+"""Tests resource tracking: tracking metadata is written and read as in Argo CD."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tracked(text: str, **metadata: Any) -> Manifest:
     return config(annotations={TRACKING_ID: text}, **metadata)
 
 
-# -- written
+# -- writing
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def tracked(text: str, **metadata: Any) -> Manifest:
         (TrackingSettings("label", installation_id="east", control_namespace="argocd"), {}, {INSTANCE_LABEL: "shop"}),
     ],
 )
-def test_each_method_writes_what_is_its_own(
+def test_each_method_writes_its_own_metadata(
     tracking: TrackingSettings, annotations: dict[str, str], labels: dict[str, str]
 ) -> None:
     metadata = add_tracking(config(), APP, tracking)["metadata"]
     assert (metadata.get("annotations", {}), metadata.get("labels", {})) == (annotations, labels)
 
 
-def test_what_else_is_written_on_a_manifest_stays() -> None:
+def test_other_annotations_and_labels_are_kept() -> None:
     metadata = add_tracking(config(annotations={"a": "1"}, labels={"b": "2"}), APP, BOTH)["metadata"]
     assert metadata["annotations"]["a"] == "1"
     assert metadata["labels"] == {"b": "2", INSTANCE_LABEL: "shop"}
@@ -85,19 +85,19 @@ def test_what_else_is_written_on_a_manifest_stays() -> None:
             {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "system:web"}},
             "shop:rbac.authorization.k8s.io/ClusterRole:prod/system:web",
         ),
-        (  # the name is added when a sync generates it
+        (  # a sync generates the name and adds it to the ID
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "migrate-", "namespace": "prod"}},
             "shop:batch/Job:prod/",
         ),
     ],
 )
-def test_the_id_names_group_kind_namespace_and_name(manifest: Manifest, written: str) -> None:
+def test_tracking_id_contains_group_kind_namespace_and_name(manifest: Manifest, written: str) -> None:
     tracked_manifest = add_tracking(manifest, APP, ANNOTATION)
     assert tracked_manifest["metadata"]["annotations"][TRACKING_ID] == written
     assert read_instance_name(tracked_manifest, ANNOTATION) == "shop"
 
 
-def test_a_definition_is_given_no_tracking() -> None:
+def test_crd_gets_no_tracking() -> None:
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -106,7 +106,7 @@ def test_a_definition_is_given_no_tracking() -> None:
     assert add_tracking(definition, APP, BOTH) == definition
 
 
-def test_without_an_installation_id_that_of_another_installation_is_taken_off() -> None:
+def test_foreign_installation_id_is_removed_if_none_is_configured() -> None:
     tracked_manifest = add_tracking(config(annotations={INSTALLATION_ID: "west"}), APP, ANNOTATION)
     assert INSTALLATION_ID not in tracked_manifest["metadata"]["annotations"]
 
@@ -120,32 +120,32 @@ def test_without_an_installation_id_that_of_another_installation_is_taken_off() 
         ("a" * 62 + "-b", "a" * 62),
     ],
 )
-def test_beside_the_annotation_a_long_label_is_cut_where_a_label_may_end(name: str, label: str) -> None:
+def test_long_label_is_truncated_if_the_annotation_decides(name: str, label: str) -> None:
     app = Application(name=name, namespace="argocd")
     tracked_manifest = add_tracking(config(), app, BOTH)
     assert tracked_manifest["metadata"]["labels"][INSTANCE_LABEL] == label
     assert read_instance_name(tracked_manifest, BOTH) == name
 
 
-def test_a_label_that_decides_is_never_cut() -> None:
+def test_label_is_never_truncated_for_label_tracking() -> None:
     app = Application(name="a" * 80, namespace="argocd")
     assert add_tracking(config(), app, LABEL)["metadata"]["labels"][INSTANCE_LABEL] == "a" * 80
 
 
 @pytest.mark.parametrize(("namespace", "name"), [("argocd", "shop"), ("", "shop"), ("team", "team_shop")])
-def test_an_application_elsewhere_has_its_namespace_in_its_name(namespace: str, name: str) -> None:
+def test_application_in_another_namespace_has_namespace_in_its_name(namespace: str, name: str) -> None:
     app = Application(name="shop", namespace=namespace)
     assert build_instance_name(app, ANNOTATION) == name
     assert read_instance_name(add_tracking(config(), app, ANNOTATION), ANNOTATION) == name
 
 
 @pytest.mark.parametrize("part", ["annotations", "labels"])
-def test_metadata_that_is_no_map_is_named(part: str) -> None:
+def test_metadata_that_is_not_a_map_is_rejected(part: str) -> None:
     with pytest.raises(ManifestError, match=f"metadata.{part} must be a map"):
         add_tracking(config(**{part: "text"}), APP, BOTH)
 
 
-# -- read
+# -- reading
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_metadata_that_is_no_map_is_named(part: str) -> None:
     ["", "shop", "shop:", "shop:apps/Deployment", "shop:Deployment:prod/web", "shop:apps/v1/Deployment:prod/web",
      "shop:apps/Deployment:web", "shop:apps/Deployment:a/b/c", "::", "/:/"],
 )  # fmt: skip
-def test_what_is_no_tracking_id_belongs_to_nobody(text: str) -> None:
+def test_invalid_tracking_id_belongs_to_no_application(text: str) -> None:
     assert parse_tracking_id(text) is None
     assert read_instance_name(tracked(text), ANNOTATION) == ""
     assert is_self_referenced(tracked(text), ANNOTATION)
@@ -170,7 +170,7 @@ def test_what_is_no_tracking_id_belongs_to_nobody(text: str) -> None:
         {"metadata": {"annotations": {TRACKING_ID: 7}, "labels": {INSTANCE_LABEL: True}}},
     ],
 )
-def test_a_manifest_of_any_shape_can_be_asked_for_its_owner(manifest: Manifest) -> None:
+def test_instance_name_of_malformed_manifest_is_empty(manifest: Manifest) -> None:
     assert [read_instance_name(manifest, method) for method in (ANNOTATION, LABEL, BOTH)] == ["", "", ""]
 
 
@@ -178,7 +178,7 @@ def test_a_manifest_of_any_shape_can_be_asked_for_its_owner(manifest: Manifest) 
     ("tracking", "name"),
     [(ANNOTATION, "shop"), (BOTH, "shop"), (LABEL, "old"), (TrackingSettings("label", "other/key"), "")],
 )
-def test_the_annotation_decides_but_for_tracking_by_label(tracking: TrackingSettings, name: str) -> None:
+def test_annotation_decides_except_for_label_tracking(tracking: TrackingSettings, name: str) -> None:
     assert read_instance_name(tracked("shop:/ConfigMap:prod/web", labels={INSTANCE_LABEL: "old"}), tracking) == name
 
 
@@ -186,7 +186,7 @@ def test_the_annotation_decides_but_for_tracking_by_label(tracking: TrackingSett
     ("ours", "recorded_id", "name"),
     [("", "", "shop"), ("east", "east", "shop"), ("east", "west", ""), ("east", "", ""), ("", "west", "")],
 )
-def test_only_the_installation_that_wrote_it_reads_an_id(ours: str, recorded_id: str, name: str) -> None:
+def test_tracking_id_is_read_only_by_the_same_installation(ours: str, recorded_id: str, name: str) -> None:
     live = tracked("shop:/ConfigMap:prod/web")
     if recorded_id:
         live["metadata"]["annotations"][INSTALLATION_ID] = recorded_id
@@ -208,27 +208,27 @@ def test_only_the_installation_that_wrote_it_reads_an_id(ours: str, recorded_id:
         ("nonsense", "prod", True),
     ],
 )
-def test_a_copied_id_is_told_from_an_own_one(text: str, namespace: str, is_own: bool) -> None:
+def test_copied_tracking_id_is_not_self_referenced(text: str, namespace: str, is_own: bool) -> None:
     live = tracked(text, namespace=namespace)
     assert is_self_referenced(live, ANNOTATION) is is_own
     assert is_self_referenced(live, BOTH) is is_own
     assert is_self_referenced(live, LABEL)
 
 
-def test_what_is_desired_under_its_key_is_no_copy() -> None:
+def test_object_with_desired_key_is_not_a_copy() -> None:
     assert is_self_referenced(tracked("shop:/ConfigMap:prod/other"), ANNOTATION, config())
     assert not is_self_referenced(tracked("shop:/ConfigMap:prod/web"), ANNOTATION, config("another"))
 
 
-# -- from one method to another
+# -- changing the tracking method
 
 
-def test_a_labelled_manifest_is_no_drift_once_annotations_decide() -> None:
+def test_change_from_label_to_annotation_is_not_drift() -> None:
     desired, live = add_tracking(config(), APP, ANNOTATION), add_tracking(config(), APP, LABEL)
     assert normalize_tracking(desired, live, ANNOTATION) == desired
 
 
-def test_with_both_the_label_stays() -> None:
+def test_label_is_kept_with_annotation_and_label_tracking() -> None:
     desired, live = add_tracking(config(), APP, BOTH), add_tracking(config(), APP, LABEL)
     assert normalize_tracking(desired, live, BOTH) == desired
 
@@ -244,11 +244,11 @@ def test_with_both_the_label_stays() -> None:
           "metadata": {"name": "b", "labels": {INSTANCE_LABEL: "old"}}}, ANNOTATION),
     ],
 )  # fmt: skip
-def test_without_the_label_or_the_need_the_live_side_is_left_alone(live: Manifest, tracking: TrackingSettings) -> None:
+def test_live_manifest_without_own_label_is_not_normalized(live: Manifest, tracking: TrackingSettings) -> None:
     assert normalize_tracking(add_tracking(config(), APP, tracking), live, tracking) is live
 
 
-def test_other_labels_and_annotations_are_not_settled() -> None:
+def test_other_labels_and_annotations_are_not_normalized() -> None:
     live = config(labels={INSTANCE_LABEL: "shop", "b": "2"}, annotations={"a": "1"})
     metadata = normalize_tracking(add_tracking(config(), APP, ANNOTATION), live, ANNOTATION)["metadata"]
     assert metadata["labels"] == {"b": "2"}
@@ -270,11 +270,11 @@ def test_other_labels_and_annotations_are_not_settled() -> None:
         ({"application.resourceTrackingMethod": "labels"}, ANNOTATION),
     ],
 )
-def test_settings_say_how_is_tracked(data: dict[str, str], read: TrackingSettings) -> None:
+def test_tracking_settings_are_read_from_argocd_cm(data: dict[str, str], read: TrackingSettings) -> None:
     assert read_tracking(data, "argocd") == read
 
 
-def test_an_unknown_method_is_a_fault_that_names_the_known_ones() -> None:
+def test_unknown_tracking_method_is_a_fault_with_known_ones() -> None:
     assert read_tracking({"application.resourceTrackingMethod": "labels"}, "argocd").faults == (
         "argocd-cm: application.resourceTrackingMethod: unknown tracking method 'labels'; "
         "use one of annotation, label, annotation+label",
@@ -282,7 +282,7 @@ def test_an_unknown_method_is_a_fault_that_names_the_known_ones() -> None:
     assert read_tracking({}, "argocd").faults == ()
 
 
-# -- for every name
+# -- properties
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,80}[a-z0-9])?", fullmatch=True)
 KINDS = st.sampled_from([("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("sea.dev/v1beta1", "Boat")])
@@ -299,7 +299,7 @@ METHODS: st.SearchStrategy[TrackingMethod] = st.sampled_from(["annotation", "lab
         TrackingSettings, METHODS, installation_id=st.sampled_from(["", "east"]), control_namespace=NAMES
     ),
 )
-def test_what_is_tracked_is_found_again_and_the_given_manifest_is_untouched(
+def test_tracking_round_trips_and_does_not_change_the_input(
     app: Application, kind: tuple[str, str], name: str, namespace: str, tracking: TrackingSettings
 ) -> None:
     manifest = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name, "namespace": namespace}}
@@ -313,7 +313,7 @@ def test_what_is_tracked_is_found_again_and_the_given_manifest_is_untouched(
 
 @settings(max_examples=examples(), deadline=None)
 @given(METHODS, METHODS, NAMES)
-def test_no_change_of_the_method_is_drift_where_annotations_decide_now(
+def test_change_of_tracking_method_is_not_drift_if_annotation_decides(
     old: TrackingMethod, new: TrackingMethod, name: str
 ) -> None:
     app = Application(name=name, namespace="argocd")
@@ -329,6 +329,6 @@ def test_no_change_of_the_method_is_drift_where_annotations_decide_now(
 
 @settings(max_examples=examples(), deadline=None)
 @given(st.text(max_size=60))
-def test_any_text_as_an_id_is_read_or_ignored(text: str) -> None:
+def test_any_text_is_a_valid_tracking_id_or_ignored(text: str) -> None:
     tracking_id = parse_tracking_id(text)
     assert tracking_id is None or str(tracking_id) == text

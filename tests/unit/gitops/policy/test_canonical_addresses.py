@@ -1,4 +1,4 @@
-"""Policies give one verdict for all spellings of an address."""
+"""Policies decide equally for all spellings of a repository or cluster address."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def plain_address(scheme: str, host: str, segments: list[str]) -> str:
 
 
 @pytest.mark.tier("test", "prove")
-def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> None:
+def test_all_spellings_of_a_repository_url_get_the_same_decision() -> None:
     rng = random.Random(20)
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
     for scheme, host, segments in REPOSITORIES:
@@ -68,8 +68,8 @@ def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> No
             assert [permits_source(app_project, text) for app_project in projects] == expected, text
 
 
-def test_the_expected_verdicts_are_the_right_ones() -> None:
-    """So that the property above does not hold because everything is refused."""
+def test_plain_repository_urls_get_the_expected_decisions() -> None:
+    """The property test above would also pass if every URL were denied."""
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
     verdicts = [
         [permits_source(app_project, plain_address(*repository)) for app_project in projects]
@@ -85,8 +85,8 @@ def test_the_expected_verdicts_are_the_right_ones() -> None:
     ]
 
 
-def test_a_denied_repository_gets_no_credential_by_another_spelling() -> None:
-    """Whatever finds the credential of the denied repository is denied itself."""
+def test_denied_repository_is_denied_in_every_spelling_that_finds_its_credential() -> None:
+    """Every spelling that finds the credential of the denied repository is denied too."""
     rng = random.Random(21)
     secret = {
         "metadata": {"name": "infra", "labels": {"argocd.argoproj.io/secret-type": "repo-creds"}},
@@ -105,7 +105,7 @@ def test_a_denied_repository_gets_no_credential_by_another_spelling() -> None:
      "https://0x7f.0.0.1/x", "https://git/infra%2fx", "https://git/a/%2e%2e/infra/x", "https://git/infra/%00x",
      "https://gi\u0074\u200b/infra/x", "oci://git/infra/x", "git/infra/x", "https://git\\infra/x"],
 )  # fmt: skip
-def test_an_address_that_cannot_be_parsed_is_refused_where_something_is_denied(url: str) -> None:
+def test_unparseable_url_is_denied_if_the_project_denies_any_source(url: str) -> None:
     with pytest.raises(AddressRefused):
         parse_url(url)
     assert not permits_source(project(sourceRepos=["*", "!https://other/**"]), url)
@@ -115,19 +115,19 @@ def test_an_address_that_cannot_be_parsed_is_refused_where_something_is_denied(u
     assert "this URL cannot be parsed" in reasons[0]
 
 
-def test_an_address_of_ipv6_has_one_spelling() -> None:
+def test_ipv6_url_has_one_canonical_form() -> None:
     assert parse_url("https://[0:0::1]/x").canonical == parse_url("https://[::1]:443/x").canonical == "https://[::1]/x"
     assert parse_url("https://[::ffff:10.0.0.5]/x").identity == parse_url("https://10.0.0.5/x").identity
 
 
-def test_a_user_of_ssh_counts_where_a_pattern_allows_and_not_where_it_denies() -> None:
+def test_ssh_user_matters_in_allow_patterns_but_not_in_deny_patterns() -> None:
     allows = project(sourceRepos=["alice@git:team/*"])
     assert permits_source(allows, "ssh://alice@git/team/x") and not permits_source(allows, "bob@git:team/x")
     denies = project(sourceRepos=["*", "!alice@git:team/*"])
     assert not permits_source(denies, "ssh://bob@git/team/x")
 
 
-def test_a_pattern_that_decodes_to_a_star_is_no_wildcard() -> None:
+def test_percent_encoded_star_is_not_a_wildcard() -> None:
     rules = project(sourceRepos=["https://git/%2A"])
     assert not permits_source(rules, "https://git/x")
     denied = project(sourceRepos=["*", "!https://git/%2A"])
@@ -144,7 +144,7 @@ def application(server: str) -> Application:
 
 
 @pytest.mark.tier("test", "prove")
-def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
+def test_all_spellings_of_a_cluster_url_get_the_same_decision() -> None:
     rng = random.Random(22)
     entries = [[{"server": "*", "namespace": "*"}, {"server": f"!{HERE.upper()}:443/", "namespace": "*"}],
                [{"server": f"{HERE}/", "namespace": "prod"}], [{"server": "https://PROD.*/**", "namespace": "*"}],
@@ -182,7 +182,7 @@ def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
 @pytest.mark.parametrize(
     "text", ["https://u:p@prod.example/k8s/clusters/c-1", "https://PROD.example:0443/k8s/clusters/c-1//"]
 )
-def test_a_cluster_is_found_by_any_spelling(text: str) -> None:
+def test_destination_server_is_canonicalized(text: str) -> None:
     assert read_destination(text).server == "https://prod.example/k8s/clusters/c-1"
 
 
@@ -211,7 +211,7 @@ p, dan, repositories, .*, ^ml/git@git:infra/.*$, deny
 
 
 @pytest.mark.parametrize(("policy", "mode"), [(GLOBS, "glob"), (EXPRESSIONS, "regex")])
-def test_rules_of_people_judge_every_spelling_alike(policy: str, mode: str) -> None:
+def test_rbac_decides_equally_for_all_spellings_of_an_address(policy: str, mode: str) -> None:
     rng = random.Random(23)
     enforcer = RbacEnforcer(read_access_policy({"policy.csv": policy, "policy.matchMode": mode}), [project()])
     questions = [
@@ -251,7 +251,7 @@ def check_clusters(may: RbacPermissions, rng: random.Random) -> None:
         ("!ssh://deploy@git/**", "git@git:x/y"),
     ],
 )
-def test_a_denial_holds_however_it_is_written(denial: str, url: str) -> None:
+def test_source_denial_holds_for_every_spelling_of_its_pattern(denial: str, url: str) -> None:
     assert permits_source(project(sourceRepos=["*"]), url)
     assert not permits_source(project(sourceRepos=["*", denial]), url)
     assert permits_source(project(sourceRepos=["*", "!https://unrelated/**"]), url)
@@ -267,7 +267,7 @@ def test_a_denial_holds_however_it_is_written(denial: str, url: str) -> None:
         ("https://[", "https://anything/x"),
     ],
 )
-def test_a_pattern_allows_no_more_than_it_says(pattern: str, url: str) -> None:
+def test_source_pattern_does_not_permit_other_urls(pattern: str, url: str) -> None:
     assert not permits_source(project(sourceRepos=[pattern]), url)
 
 
@@ -276,7 +276,7 @@ def test_a_pattern_allows_no_more_than_it_says(pattern: str, url: str) -> None:
     ["!https://prod.azmk8s.io:*", "!{https://a.io:443,https://prod.azmk8s.io:443}", "!https://{a.io:443,prod.azmk8s.io:443}",
      "!https://prod*.io:44?", "!https://PROD.azmk8s.io/", "!https://["],
 )  # fmt: skip
-def test_a_denied_cluster_is_denied_with_and_without_its_port(denial: str) -> None:
+def test_denied_cluster_is_denied_with_and_without_its_port(denial: str) -> None:
     everything = {"server": "*", "namespace": "*"}
     rules = project(destinations=[everything, {"server": denial, "namespace": "*"}])
     for server in ("https://prod.azmk8s.io:443", "https://prod.azmk8s.io", "https://prod.azmk8s.io./"):
@@ -284,7 +284,7 @@ def test_a_denied_cluster_is_denied_with_and_without_its_port(denial: str) -> No
         assert not permits_destination(rules, read_destination(server, "", "x")), server
 
 
-def test_a_window_and_an_account_match_a_cluster_with_its_port() -> None:
+def test_sync_window_and_service_account_match_a_cluster_by_its_default_port() -> None:
     pattern, app = "https://*.azmk8s.io:*", application("https://prod.azmk8s.io")
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [pattern]}
     account = {"server": pattern, "namespace": "*", "defaultServiceAccount": "deployer"}
@@ -304,7 +304,7 @@ def test_a_window_and_an_account_match_a_cluster_with_its_port() -> None:
         ("glob", "p, ann, clusters, *, https://prod.io:*, deny", ("clusters", "https://prod.io")),
     ],
 )  # fmt: skip
-def test_a_rule_that_denies_an_address_holds_however_it_is_written(mode: str, rule: str, may: tuple[str, str]) -> None:
+def test_rbac_denial_holds_for_every_spelling_of_its_pattern(mode: str, rule: str, may: tuple[str, str]) -> None:
     star = ".*" if mode == "regex" else "*"
     allow = "\n".join(f"p, ann, {resource}, {star}, {star}, allow" for resource in ("clusters", "repositories"))
     for policy, expected in ((allow, True), (f"{allow}\n{rule}", False)):

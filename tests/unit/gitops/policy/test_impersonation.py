@@ -1,4 +1,4 @@
-"""Which service account a sync acts as."""
+"""Which service account a sync impersonates."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def application(namespace: str = "prod") -> Application:
         ([(HERE, "dev", "a"), (HERE, "p*", "b"), ("*", "*", "c")], "prod", "system:serviceaccount:prod:b"),
     ],
 )  # fmt: skip
-def test_the_first_entry_that_matches_names_the_account(
+def test_first_matching_entry_selects_the_service_account(
     entries: list[tuple[str, str, str]], namespace: str, user: str
 ) -> None:
     assert ON.find_user(project(*entries), application(namespace), HERE) == user
 
 
 @pytest.mark.parametrize("text", [None, "", "  ", "false", "False", " FALSE "])
-def test_nobody_is_impersonated_where_the_setting_is_missing_or_clearly_false(text: str | None) -> None:
+def test_no_user_is_impersonated_if_the_setting_is_missing_or_false(text: str | None) -> None:
     data = {} if text is None else {"application.sync.impersonation.enabled": text}
     assert find_impersonation_fault(data) == ""
     assert read_impersonation(data).find_user(project(), application(), HERE) == ""
 
 
 @pytest.mark.parametrize("text", ["True", " true", "TRUE\n", "yes", "1", "fasle", "on"])
-def test_a_value_that_is_neither_true_nor_clearly_false_enables_impersonation_and_is_a_fault(text: str) -> None:
+def test_invalid_value_enables_impersonation_and_is_reported(text: str) -> None:
     data = {"application.sync.impersonation.enabled": text}
     assert read_impersonation(data).is_enabled
     with pytest.raises(PolicyError, match="no matching service account found"):
@@ -63,12 +63,12 @@ def test_a_value_that_is_neither_true_nor_clearly_false_enables_impersonation_an
 
 
 @pytest.mark.parametrize(("text", "is_enforced"), [("", True), ("false", False), (" FALSE ", False), ("no", True)])
-def test_an_account_is_enforced_unless_the_setting_is_clearly_false(text: str, is_enforced: bool) -> None:
+def test_service_account_is_enforced_unless_the_setting_is_false(text: str, is_enforced: bool) -> None:
     data = {"application.sync.impersonation.enforced": text}
     assert read_impersonation(data).is_enforced is is_enforced
 
 
-def test_a_sync_that_no_account_matches_is_refused_unless_that_is_not_enforced() -> None:
+def test_sync_without_matching_service_account_is_refused_if_enforced() -> None:
     data = {"application.sync.impersonation.enabled": "true"}
     elsewhere = project(("https://other", "*", "deployer"), (HERE, "dev", "deployer"))
     with pytest.raises(PolicyError, match=f"no matching service account found for destination server {HERE} and "):
@@ -78,7 +78,7 @@ def test_a_sync_that_no_account_matches_is_refused_unless_that_is_not_enforced()
 
 
 @pytest.mark.parametrize("account", ["", " ", "dep*", "a/b", "{a,b}"])
-def test_an_account_that_is_no_name_is_refused_even_where_nothing_is_enforced(account: str) -> None:
+def test_invalid_service_account_name_is_refused_even_if_not_enforced(account: str) -> None:
     with pytest.raises(PolicyError, match="failed to derive service account to impersonate: default service account"):
         ImpersonationPolicy(is_enabled=True, is_enforced=False).find_user(
             project((HERE, "*", account)), application(), HERE
@@ -86,6 +86,6 @@ def test_an_account_that_is_no_name_is_refused_even_where_nothing_is_enforced(ac
 
 
 @pytest.mark.parametrize("entry", [("https://[", "*", "deployer"), (HERE, "[", "deployer")])
-def test_a_pattern_that_is_no_glob_is_refused_even_where_nothing_is_enforced(entry: tuple[str, str, str]) -> None:
+def test_invalid_glob_is_refused_even_if_not_enforced(entry: tuple[str, str, str]) -> None:
     with pytest.raises(PolicyError, match="failed to derive service account to impersonate"):
         ImpersonationPolicy(is_enabled=True, is_enforced=False).find_user(project(entry), application(), HERE)

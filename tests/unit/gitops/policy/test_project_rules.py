@@ -1,4 +1,4 @@
-"""What a project allows, and in which words it says no."""
+"""What a project permits, and the messages for what it denies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def project(**spec: Any) -> Project:
         (["!https://git.example/a/*"], "https://git.example/c/d", False),
     ],
 )
-def test_sources_fit_by_segment_and_a_denial_wins(patterns: list[str], url: str, expected: bool) -> None:
+def test_source_patterns_match_by_path_segment_and_deny_wins(patterns: list[str], url: str, expected: bool) -> None:
     assert permits_source(project(sourceRepos=patterns), url) is expected
 
 
@@ -60,7 +60,7 @@ HERE = "https://kubernetes.default.svc"
         ([{"name": "in-cluster", "namespace": "*"}], "prod", True),
     ],
 )
-def test_destinations_fit_by_place_and_namespace(entries: list[dict[str, str]], namespace: str, expected: bool) -> None:
+def test_destinations_match_server_and_namespace(entries: list[dict[str, str]], namespace: str, expected: bool) -> None:
     destination = Destination(HERE, "in-cluster", namespace)
     assert permits_destination(project(destinations=entries), destination) is expected
 
@@ -86,21 +86,21 @@ def test_destinations_fit_by_place_and_namespace(entries: list[dict[str, str]], 
         ({"clusterResourceWhitelist": [{"group": "apps", "kind": "Deployment", "name": "w*"}]}, False, True),
     ],
 )
-def test_kinds_in_namespaces_are_free_and_others_must_be_listed(
+def test_namespaced_kinds_are_permitted_by_default_and_cluster_kinds_are_not(
     spec: dict[str, Any], is_namespaced: bool, expected: bool
 ) -> None:
     kind = GroupKind("apps", "Deployment")
     assert permits_kind(project(**spec), kind, is_namespaced=is_namespaced, name="web") is expected
 
 
-def test_a_manifest_in_a_namespace_that_is_not_allowed_is_refused_by_name() -> None:
+def test_error_names_the_namespace_that_is_not_permitted() -> None:
     rules = project(destinations=[{"server": HERE, "namespace": "prod"}])
     key = ResourceKey("apps", "Deployment", "kube-system", "web")
     error = find_permission_error(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
     assert error == "namespace kube-system is not permitted in project 'ml': destinations does not list it"
 
 
-def test_every_rule_that_an_application_breaks_is_named() -> None:
+def test_all_violated_project_rules_are_listed() -> None:
     app = read_application(
         {
             "metadata": {"name": "models", "namespace": "elsewhere"},
@@ -132,7 +132,7 @@ def refusals(rules: Project, **spec: Any) -> list[str]:
     return list_violations(rules, app, control_namespace="argocd")
 
 
-def test_a_denial_is_named_by_what_is_written_there() -> None:
+def test_violation_quotes_the_deny_pattern() -> None:
     everywhere = {"server": "*", "namespace": "*"}
     by_repo = project(sourceRepos=["*", "!https://git.example/x"], destinations=[everywhere])
     assert refusals(by_repo)[0].endswith("sourceRepos denies it by '!https://git.example/x'")
@@ -142,7 +142,7 @@ def test_a_denial_is_named_by_what_is_written_there() -> None:
     assert refusals(by_place)[0].endswith(f"destinations denies it by '!{HERE}'")
 
 
-def test_a_project_may_ask_for_clusters_of_its_own() -> None:
+def test_project_scoped_clusters_restrict_destinations() -> None:
     rules = project(sourceRepos=["*"], destinations=[{"server": "*", "namespace": "*"}])
     app = read_application(
         {
@@ -177,7 +177,7 @@ def test_a_project_may_ask_for_clusters_of_its_own() -> None:
         ),
     ],
 )
-def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespaced: bool, rule: str) -> None:
+def test_error_names_the_list_that_forbids_a_kind(spec: dict[str, Any], is_namespaced: bool, rule: str) -> None:
     key = ResourceKey("", "Thing", "prod" if is_namespaced else "", "a")
     error = find_permission_error(
         project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod")
@@ -198,7 +198,7 @@ def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespac
         ([{"repos": [{"url": "*"}, {"url": "!https://GIT.example:443/a/*"}], "gpg": {"mode": "head"}}], False),
     ],
 )
-def test_source_integrity_is_not_verified_and_refuses_what_it_selects(policies: list[Any], is_refused: bool) -> None:
+def test_sources_selected_by_source_integrity_are_refused(policies: list[Any], is_refused: bool) -> None:
     rules = project(sourceRepos=["*"], sourceIntegrity={"git": {"policies": policies}})
     assert permits_source(rules, "https://git.example/a/b") is not is_refused
     app = read_application({"spec": {"project": "ml", "source": {"repoURL": "https://git.example/a/b"}}})

@@ -1,4 +1,4 @@
-"""The rules of people against a second evaluator, which is slow, short and shares nothing with the first."""
+"""RBAC decisions compared with a second, independent evaluator, which is slow and short."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ askers = st.builds(
 
 @given(policies, st.sampled_from(["", "role:readonly", "role:a"]), own_lines, own_lines, askers, st.randoms())
 @settings(max_examples=examples(60), deadline=None)
-def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
+def test_rbac_decisions_equal_the_reference_evaluator_in_any_order(
     policy: list[Line], usual: str, of_p: list[Line], of_q: list[Line], who: RbacRequester, rng: random.Random
 ) -> None:
     groups = {"p": ["team"], "q": ["crew", "ann"]}
@@ -62,7 +62,7 @@ def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
     assert answers[2] == answers[0]
 
 
-def test_answers_are_the_same_from_many_threads_at_once() -> None:
+def test_rbac_decisions_are_the_same_from_many_threads() -> None:
     lines = "p, role:a, applications, *, p/*, allow\ng, ann, role:a\ng, team, role:readonly"
     policy = read_access_policy({"policy.csv": lines})
     alone = RbacEnforcer(policy).get_permissions(RbacRequester("ann", ("team",)))
@@ -77,7 +77,7 @@ def test_answers_are_the_same_from_many_threads_at_once() -> None:
 
 @given(policies, own_lines, askers, askers)
 @settings(max_examples=examples(60), deadline=None)
-def test_permissions_that_cover_others_allow_all_that_those_allow(
+def test_covering_permissions_allow_everything_the_covered_ones_allow(
     policy: list[Line], of_p: list[Line], one: RbacRequester, other: RbacRequester
 ) -> None:
     projects = [as_project("p", project_lines("p", of_p, ["team"]), ["team"])]

@@ -1,4 +1,4 @@
-"""Argo CD's rules for people, each as a question with its answer."""
+"""Argo CD's RBAC rules: requests and their expected decisions."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def may(who: str, question: str, policy: str = POLICY, **settings: str) -> bool:
     ("who", "question", "expected"),
     [
         ("alice", "applications get ml/app", True),
-        ("alice", "applications get ml/team/app", True),  # a star crosses slashes
+        ("alice", "applications get ml/team/app", True),  # * matches slashes
         ("alice", "applications get mlx/app", False),
         ("alice", "applications update ml/app", False),
         ("alice", "applications sync dev/app", True),
-        ("alice", "applications sync ml/prod-a", False),  # a refusal wins over what is allowed
-        ("alice", "applications delete ml/app", False),  # no project speaks of others than its own roles
+        ("alice", "applications sync ml/prod-a", False),  # deny wins over allow
+        ("alice", "applications delete ml/app", False),  # policies of a project apply only to its own roles
         ("Alice", "applications get ml/app", False),
         ("bob", "applications override dev/a", True),
         ("bob", "applications action/apps/Deployment/restart dev/a", True),
         ("bob", "applications delete dev/kept", False),
-        ("bob", "applications delete/apps/ReplicaSet/x/y dev/kept", True),  # only the application itself is kept
+        ("bob", "applications delete/apps/ReplicaSet/x/y dev/kept", True),  # only the Application is denied
         ("bob", "exec create dev/a", True),
         ("bob", "extensions invoke httpbin", True),
         ("x+team", "applications delete//Pod/ns/p ml/a", True),
@@ -88,10 +88,10 @@ def may(who: str, question: str, policy: str = POLICY, **settings: str) -> bool:
         ("x+team", "applications action/apps/Deployment/pause ml/a", False),
         ("deep", "logs get ml/team/a", True),
         ("deep", "logs get ml/a", False),
-        ("x+direct-group", "projects update p", False),  # argo: a group needs a role
+        ("x+direct-group", "projects update p", False),  # argo: a group has permissions only through a role
         ("direct-group", "projects update p", True),
         ("denied", "applications get dev/a", False),
-        ("x+denied+team", "applications delete//Pod/ns/p ml/a", True),  # argo: groups are heard one by one
+        ("x+denied+team", "applications delete//Pod/ns/p ml/a", True),  # argo: groups are evaluated one by one
         ("x+clusterers", "clusters get https://a.example:6443", True),
         ("x+clusterers", "clusters get https://c.example:6443", False),
         ("loop", "applications get ml/a", False),
@@ -101,19 +101,19 @@ def may(who: str, question: str, policy: str = POLICY, **settings: str) -> bool:
         ("admin", "exec create ml/a", True),
         ("admin", "accounts update alice", True),
         ("admin", "accounts get alice", True),
-        ("admin", "extensions invoke httpbin", False),  # argo: not of the role
+        ("admin", "extensions invoke httpbin", False),  # argo: role:admin does not include it
         ("x", "applications get ml/a", False),
         ("", "applications get ml/a", False),
-        ("role:admin", "applications get ml/a", False),  # nobody is called like a role
+        ("role:admin", "applications get ml/a", False),  # a user named like a role does not get its permissions
         ("x+role:admin", "applications get ml/a", False),
         ("x+proj:ml:ops", "applications get ml/a", False),
-        # roles of projects
+        # project roles
         ("proj:ml:ci", "applications sync ml/a", True),
         ("proj:ml:ci", "applications get ml/a", False),
         ("proj:ml:ci", "applications sync other/a", False),
         ("proj:ml:ci", "projects get ml", True),
         ("proj:ml:ci", "projects get other", False),
-        ("proj:ml:ci", "clusters get https://c", True),  # policy.csv may speak of it too
+        ("proj:ml:ci", "clusters get https://c", True),  # policy.csv can grant to a project role, too
         ("proj:gone:ci", "applications sync ml/a", False),
         ("x+ops-group", "applications delete ml/a", True),
         ("x+ops-group", "logs get ml/a", True),
@@ -121,17 +121,17 @@ def may(who: str, question: str, policy: str = POLICY, **settings: str) -> bool:
         ("x+ops-group", "applications get dev/a", False),
         ("x+ops-group", "projects get ml", True),
         ("x+ops-group", "projects update ml", False),
-        ("ops-group", "applications delete ml/a", True),  # argo: a name may be in the list of groups
+        ("ops-group", "applications delete ml/a", True),  # argo: the groups of a role may contain user names
         ("x+wide-group", "applications get ml/a", True),
         ("x+wide-group", "applications get other/a", False),
         ("x+thieves", "applications delete ml/a", False),
         ("carol", "applications delete ml/a", False),
         ("x+climbers", "applications get ml/a", False),
         ("x+reachers", "projects update ml", False),
-        ("x+halves", "applications get ml/a", False),  # a line that cannot be read might have refused it
+        ("x+halves", "applications get ml/a", False),  # an unreadable line may be a denial
     ],
 )  # fmt: skip
-def test_a_question_has_argo_cds_answer(who: str, question: str, expected: bool) -> None:
+def test_rbac_decides_like_argocd(who: str, question: str, expected: bool) -> None:
     assert may(who, question) is expected
 
 
@@ -142,7 +142,7 @@ ALL = "p, a, applications, get, .*, allow"
     ("line", "who", "question", "expected"),
     [
         ("p, a, applications, get, ml/.*, allow", "a", "applications get ml/x", True),
-        ("p, a, applications, get, ml/.*, allow", "a", "applications get xml/x", True),  # argo: anywhere
+        ("p, a, applications, get, ml/.*, allow", "a", "applications get xml/x", True),  # argo: not anchored
         ("p, a, applications, get, ^ml/.*, allow", "a", "applications get xml/x", False),
         ("p, a, applications, (get|sync), ^ml/[a-c]+$, allow", "a", "applications sync ml/abc", True),
         ("p, a, applications, (get|sync), ^ml/[a-c]+$, allow", "a", "applications sync ml/abd", False),
@@ -154,7 +154,7 @@ ALL = "p, a, applications, get, .*, allow"
         ("g, a, role:readonly", "a", "applications get ml/x", True),
     ],
 )
-def test_expressions_fit_anywhere_and_one_that_cannot_be_read_denies(
+def test_regex_patterns_are_unanchored_and_an_invalid_one_denies(
     line: str, who: str, question: str, expected: bool
 ) -> None:
     assert may(who, question, line, policy_matchMode="regex") is expected
@@ -165,18 +165,18 @@ def test_expressions_fit_anywhere_and_one_that_cannot_be_read_denies(
     [
         ("p, a, applications, get, */*, allow", True),
         ("p, a, applications, get, */*, allow\np, a, applications", False),
-        ("p, b, applications\np, a, applications, get, */*, allow", False),  # argo: it is nobody's any more
+        ("p, b, applications\np, a, applications, get, */*, allow", False),  # argo: a malformed line affects all
         ("p, a, applications, get, */*, allow\nwhat", False),
         ("p, a, applications, get, */*, allow\np, a, applications, get, */*, maybe", True),
         ("p, a, applications, get, */*, allow\np, a, applications, get, [ml, deny", False),
         ("p, a, applications, get, [ml, allow", False),
     ],
 )
-def test_a_line_that_cannot_be_read_gives_nothing(policy: str, expected: bool) -> None:
+def test_malformed_policy_line_grants_nothing(policy: str, expected: bool) -> None:
     assert may("a", "applications get [ml/x", policy) is expected
 
 
-def test_the_usual_role_is_everybodys_and_no_refusal_takes_it_away() -> None:
+def test_default_role_applies_to_everyone_despite_denials() -> None:
     policy = "p, a, applications, get, */*, deny"
     assert may("a", "applications get ml/x", policy, policy_default="role:readonly")
     assert may("", "applications get ml/x", policy, policy_default="role:readonly")
@@ -184,7 +184,7 @@ def test_the_usual_role_is_everybodys_and_no_refusal_takes_it_away() -> None:
     assert not may("a", "applications sync ml/x", policy, policy_default="role:readonly")
 
 
-def test_roles_are_found_over_ten_memberships_and_no_more() -> None:
+def test_role_inheritance_is_followed_for_at_most_ten_memberships() -> None:
     chain = "\n".join(f"g, role:{step}, role:{step + 1}" for step in range(12))
     line = "\np, role:{}, applications, get, */*, allow"
     assert may("a", "applications get ml/x", f"g, a, role:0\n{chain}" + line.format(9))
@@ -197,7 +197,7 @@ def permissions(who: str, policy: str = POLICY, projects: tuple[Project, ...] = 
     return RbacEnforcer(read_access_policy({"policy.csv": policy}), projects).get_permissions(asking)
 
 
-def test_who_may_the_same_has_the_same_digest_and_others_have_not() -> None:
+def test_equal_permissions_have_equal_digests_and_others_differ() -> None:
     policy = f"{POLICY}\ng, ann, role:readonly\ng, eve, role:readonly\ng, viewers, role:readonly"
     same = {permissions(who, policy).digest for who in ("ann", "eve", "x+viewers")}
     assert len(same) == 1
@@ -205,13 +205,13 @@ def test_who_may_the_same_has_the_same_digest_and_others_have_not() -> None:
     assert len({permissions(who, policy).digest for who in others} | same) == len(others) + 1
 
 
-def test_a_change_of_a_project_changes_the_digest_only_of_whom_it_concerns() -> None:
+def test_project_change_alters_the_digest_of_affected_requesters_only() -> None:
     changed = Project(name="ml", roles=(ProjectRole("ops", (), ("ops-group",)),))
     assert permissions("x+ops-group").digest != permissions("x+ops-group", projects=(changed, OTHER)).digest
     assert permissions("bob").digest == permissions("bob", projects=(changed, OTHER)).digest
 
 
-def test_who_may_the_same_shares_what_was_answered() -> None:
+def test_requesters_with_equal_permissions_share_one_object() -> None:
     policy = read_access_policy({"policy.csv": "g, ann, role:readonly\ng, eve, role:readonly\ng, kim, role:admin"})
     enforcer = RbacEnforcer(policy, (ML, OTHER))
     ann, eve, kim = (enforcer.get_permissions(RbacRequester(name)) for name in ("ann", "eve", "kim"))
@@ -230,12 +230,12 @@ def test_who_may_the_same_shares_what_was_answered() -> None:
         ("team/*", "team/models", True),
         ("team/*", "team/*-prod", True),
         ("team/*", "*/*", False),
-        ("team/?", "team/*", False),  # the sign * is one character, what it stands for is not
+        ("team/?", "team/*", False),  # ? matches the character *, but not everything that * matches
         ("*b*", "[ab]c", False),
         ("team/models", "team/*", False),
-        ("{a,b}", "a", False),  # true, but not shown
+        ("{a,b}", "a", False),  # true, but not proven
     ],
 )
-def test_a_glob_covers_another_only_where_that_is_certain(wide: str, narrow: str, is_covered: bool) -> None:
+def test_glob_covers_another_only_if_that_is_proven(wide: str, narrow: str, is_covered: bool) -> None:
     assert PatternMatcher(is_regex=False).pattern_covers(wide, narrow) is is_covered
     assert not PatternMatcher(is_regex=True).pattern_covers("a.*", "ab")

@@ -1,4 +1,4 @@
-"""When a sync may begin, and when it may go on."""
+"""Sync windows: when a sync may start, and when it may continue."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def window(kind: str, schedule: str = NIGHT, duration: str = "8h", **more: Any) 
         ([window("maybe")], BY_DAY, False, False),
     ],
 )
-def test_windows_decide(windows: list[SyncWindow], now: datetime, is_manual: bool, expected: bool) -> None:
+def test_windows_allow_or_deny(windows: list[SyncWindow], now: datetime, is_manual: bool, expected: bool) -> None:
     assert evaluate_sync_windows(windows, APP, now, is_manual=is_manual).is_allowed is expected
 
 
-def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> None:
+def test_sync_started_before_a_deny_window_continues_only_with_sync_overrun() -> None:
     def goes_on(**more: Any) -> bool:
         return evaluate_sync_windows(
             [window("deny", **more)], APP, AT_NIGHT, is_manual=False, started=IN_THE_EVENING
@@ -76,11 +76,11 @@ def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> Non
         ({"applications": ()}, False),
     ],
 )
-def test_a_window_is_for_what_it_selects(fields: dict[str, Any], expected: bool) -> None:
+def test_window_selects_applications_by_name_namespace_and_cluster(fields: dict[str, Any], expected: bool) -> None:
     assert selects_application(window("deny", **fields), APP) is expected
 
 
-def test_a_refusal_names_the_window_and_its_end() -> None:
+def test_denial_reason_contains_end_and_description_of_the_window() -> None:
     decision = evaluate_sync_windows([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
     assert "a deny window is open until 2026-01-03 06:00 UTC" in decision.reason
     assert "nightly jobs" in decision.reason
@@ -118,7 +118,7 @@ def make_time(day: int, hour: int, minute: int = 0) -> datetime:
          "the first allow window", "an allow window that opened meanwhile", "always", "day after day",
          "an allow window within it", "an allow window that never opens"],
 )  # fmt: skip
-def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
+def test_allowed_again_at_is_the_first_moment_when_a_sync_may_start(
     windows: list[SyncWindow], is_manual: bool, ends: datetime | None
 ) -> None:
     decision = evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=is_manual)
@@ -128,7 +128,7 @@ def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
         assert not evaluate_sync_windows(windows, APP, ends - timedelta(seconds=1), is_manual=is_manual).is_allowed
 
 
-def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_it_is_open() -> None:
+def test_end_of_overlapping_openings_is_the_same_at_every_moment() -> None:
     windows = [window("deny", "*/10 20-23 * * *", "1h")]
     reasons = {
         evaluate_sync_windows(windows, APP, make_time(2, 21, minute), is_manual=True).reason for minute in range(60)
@@ -151,7 +151,7 @@ def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_
         ([window("allow", "0 0 30 2 *", "1h")], "no allow window is open: 0 0 30 2 * for 1h"),
     ],
 )  # fmt: skip
-def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reason: str) -> None:
+def test_denial_reason_names_the_deciding_window(windows: list[SyncWindow], reason: str) -> None:
     assert evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=True).reason == reason
 
 
@@ -167,13 +167,13 @@ def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reas
         [window("deny", "0 0 29 2 */7", "2500000h"), window("deny", "* * * * *", "876000h")],
     ],
 )
-def test_a_window_that_opens_again_for_ever_is_open_without_end_however_long_it_is(windows: list[SyncWindow]) -> None:
+def test_deny_window_that_always_reopens_is_open_without_end(windows: list[SyncWindow]) -> None:
     refusal = evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=True)
     assert not refusal.is_allowed and refusal.allowed_again_at is None
     assert refusal.reason.startswith("a deny window is open without end: ")
 
 
-def test_an_end_that_is_years_away_is_told_where_the_window_does_not_open_again_before() -> None:
+def test_end_years_away_is_reported_if_the_window_does_not_reopen_before() -> None:
     refusal = evaluate_sync_windows(
         [window("deny", "0 0 29 2 *", "30000h")], APP, datetime(2024, 3, 1, tzinfo=UTC), is_manual=True
     )
@@ -182,13 +182,13 @@ def test_an_end_that_is_years_away_is_told_where_the_window_does_not_open_again_
 
 @pytest.mark.parametrize("kind", ["allow", "deny"])
 @pytest.mark.parametrize("duration", ["2562048h", "99999999999999h", "9" * 400])
-def test_a_duration_that_go_cannot_hold_is_not_understood_and_forbids(kind: str, duration: str) -> None:
+def test_duration_that_overflows_in_go_is_invalid_and_denies(kind: str, duration: str) -> None:
     refusal = evaluate_sync_windows([window(kind, "* * * * *", duration)], APP, AT_NIGHT, is_manual=True)
     assert not refusal.is_allowed and "invalid duration of a sync window" in refusal.reason
 
 
-def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
-    """k8s: a duration is counted in hours that pass; on that night Berlin's clocks leave one out."""
+def test_window_keeps_its_duration_across_a_dst_change() -> None:
+    """k8s: a duration counts elapsed hours; clocks in Berlin skip one in that night."""
     windows = [window("deny", time_zone="Europe/Berlin")]
     before = datetime(2026, 3, 28, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
     decision = evaluate_sync_windows(windows, APP, before, is_manual=True)
@@ -200,7 +200,7 @@ def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
     assert evaluate_sync_windows(windows, APP, datetime(2026, 3, 29, 5, 0, tzinfo=UTC), is_manual=True).is_allowed
 
 
-def test_a_window_follows_its_own_time_zone() -> None:
-    at = datetime(2026, 7, 1, 20, 30, tzinfo=UTC)  # half past ten in the evening in Berlin
+def test_window_uses_its_own_time_zone() -> None:
+    at = datetime(2026, 7, 1, 20, 30, tzinfo=UTC)  # 22:30 in Berlin
     assert not evaluate_sync_windows([window("deny", time_zone="Europe/Berlin")], APP, at, is_manual=False).is_allowed
     assert evaluate_sync_windows([window("deny")], APP, at, is_manual=False).is_allowed

@@ -1,4 +1,4 @@
-"""Controllers are tried on the embedded cluster."""
+"""Fixtures of controller tests, which use the embedded cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A render that used up its worker is tried again later and later, until something changes or a user asks."""
+"""A render that exhausts its worker is retried with backoff, until something changes or a user requests it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOON = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
 class TimingOut:
-    """Stands in for the crew: every call uses up its worker."""
+    """Replaces the process pool: every call exhausts its worker."""
 
     def __init__(self, exhausted: str = TIMED_OUT) -> None:
         self.calls, self.exhausted = 0, exhausted
@@ -39,7 +39,7 @@ class World:
         self.renders = RenderCache(crew, lambda: self.time, lambda: NOON)
 
     async def render(self, revision: str = "1" * 40, *, afresh: bool = False, **spec: Any) -> str:
-        """The error's text."""
+        """Return the error message."""
         with pytest.raises(LimitError) as error_info:
             await self.renders.render(build_render_request(revision, **spec), 0, nothing_remote, ignores_cache=afresh)
         return str(error_info.value)
@@ -61,7 +61,7 @@ def build_render_request(revision: str, **source: Any) -> RenderRequest:
     )
 
 
-async def test_each_time_out_in_a_row_doubles_the_wait_up_to_ten_minutes() -> None:
+async def test_each_consecutive_timeout_doubles_the_wait_up_to_ten_minutes() -> None:
     world, waits = World(TimingOut()), []
     for times in range(1, 10):
         await world.render()
@@ -77,7 +77,7 @@ async def test_each_time_out_in_a_row_doubles_the_wait_up_to_ten_minutes() -> No
     assert waits[-1] == MAX_RETRY_SECONDS == 600.0
 
 
-async def test_the_error_says_how_often_it_timed_out_and_when_the_next_try_is() -> None:
+async def test_error_contains_the_timeout_count_and_the_next_retry() -> None:
     world = World(TimingOut())
     assert "; render timed out (1st time); next try 12:00:10 UTC; retry now: " in await world.render()
     world.time += 10
@@ -87,13 +87,13 @@ async def test_the_error_says_how_often_it_timed_out_and_when_the_next_try_is() 
     assert first.endswith(
         "render timed out (3rd time); next try 12:00:40 UTC; retry now: argosy app get models --hard-refresh"
     )
-    assert await world.render() == first  # as it was told, so that a status is not written for it
+    assert await world.render() == first  # the same text, so that no status is written for it
 
 
 @pytest.mark.parametrize(
     "change", [{"revision": "2" * 40}, {"afresh": True}, {"helm": {"parameters": [{"name": "a", "value": "b"}]}}]
 )
-async def test_a_new_revision_a_changed_spec_or_a_hard_refresh_tries_at_once_and_begins_anew(
+async def test_new_revision_spec_change_or_hard_refresh_retries_at_once_and_resets_backoff(
     change: dict[str, Any],
 ) -> None:
     world = World(TimingOut())
@@ -104,13 +104,13 @@ async def test_a_new_revision_a_changed_spec_or_a_hard_refresh_tries_at_once_and
     assert world.crew.calls == 3 and world.renders.seconds_until_retry(app()) == FIRST_RETRY_SECONDS
 
 
-async def test_a_limit_that_cost_no_worker_is_not_put_off() -> None:
+async def test_limit_error_that_exhausted_no_worker_is_not_delayed() -> None:
     world = World(TimingOut(""))
     assert await world.render() == await world.render() == "it takes longer than 60 s"
     assert world.crew.calls == 2 and world.renders.seconds_until_retry(app()) is None
 
 
-async def test_what_is_forgotten_is_tried_at_once() -> None:
+async def test_forgotten_application_is_retried_at_once() -> None:
     world = World(TimingOut("ran out of memory"))
     assert "render ran out of memory (1st time)" in await world.render()
     world.renders.forget(app().key)
@@ -119,7 +119,7 @@ async def test_what_is_forgotten_is_tried_at_once() -> None:
     assert world.crew.calls == 2
 
 
-async def test_a_retry_that_is_due_wakes_its_application_once_even_if_the_pass_fails_before_it_renders() -> None:
+async def test_due_retry_is_not_scheduled_again_before_the_next_render() -> None:
     world = World(TimingOut())
     await world.render()
     world.time += FIRST_RETRY_SECONDS
@@ -130,7 +130,7 @@ async def test_a_retry_that_is_due_wakes_its_application_once_even_if_the_pass_f
     assert world.renders.seconds_until_retry(app()) == 2 * FIRST_RETRY_SECONDS, "the wait began anew"
 
 
-async def test_the_command_of_an_application_outside_the_control_namespace_names_its_namespace() -> None:
+async def test_retry_command_names_a_namespace_other_than_the_control_namespace() -> None:
     renders = RenderCache(TimingOut(), lambda: 0.0, lambda: NOON)
     renders.control_namespace = "argocd"
     source = {"repoURL": "https://git.example/x", "path": "dev"}

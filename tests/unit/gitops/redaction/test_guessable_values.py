@@ -1,4 +1,4 @@
-"""Whether a credential can be guessed is decided by its value, however a text spells it."""
+"""Whether a credential is guessable depends on its value, whatever its encoding."""
 
 from __future__ import annotations
 
@@ -37,38 +37,38 @@ def masked(text: str, *secrets: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("length", [20, 21, 22])
 @pytest.mark.parametrize("user", ["", "u", "us", "bot", "octo-bot"])
-def test_a_random_token_is_masked_in_the_header_of_basic_authentication(user: str, length: int) -> None:
+def test_random_token_is_masked_in_a_basic_auth_header(user: str, length: int) -> None:
     token = TOKEN[:length]
     encoded = base64.b64encode(f"{user}:{token}".encode()).decode()
     assert MARK in masked(f"Authorization: Basic {encoded}", secret(token))
 
 
 @pytest.mark.parametrize("length", [20, 21, 22, 24])
-def test_each_form_of_a_random_token_is_masked(length: int) -> None:
+def test_every_form_of_a_random_token_is_masked(length: int) -> None:
     token = TOKEN.ljust(length, "7")[:length]
     forms = [form.decode() for form in iter_forms(token)]
     assert [form for form in forms if masked(f"x {form} y", secret(token)) != f"x {MARK} y"] == []
 
 
 @pytest.mark.parametrize("value", ["hunter22x", "correct horse battery staple", "hunter22x~~??>>", "a1" * 20])
-def test_no_form_of_a_value_that_can_be_guessed_is_masked(value: str) -> None:
+def test_no_form_of_a_guessable_value_is_masked(value: str) -> None:
     forms = [form.decode() for form in iter_forms(value)]
     assert [form for form in forms if MARK in masked(f"x {form} y", secret(value))] == []
 
 
-def test_a_credential_that_a_secret_holds_as_base64_counts_as_what_it_encodes() -> None:
+def test_credential_in_base64_is_judged_by_its_decoded_value() -> None:
     short = base64.b64encode(b"bot:hunter22x-ab").decode()
     for spelling in (short, short.rstrip("=")):
         assert masked(f"x {spelling} y", secret(spelling)) == f"x {spelling} y"
     assert masked(f"x {TOKEN} y", secret(TOKEN), secret(short, "other")) == f"x {MARK} y"
 
 
-def test_the_forms_that_can_be_guessed_are_not_printed() -> None:
+def test_guessable_forms_are_not_in_the_repr() -> None:
     forms = find_guessable_forms(secret("hunter22x"))
     assert b"hunter22x" in forms and "hunter" not in repr(forms)
 
 
-def test_the_header_of_a_long_private_key_is_not_masked_and_its_body_is() -> None:
+def test_private_key_body_is_masked_but_not_its_header() -> None:
     line = base64.b64encode(bytes((number * 71 + 13) % 251 for number in range(1500))).decode()
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{line}\n-----END RSA PRIVATE KEY-----\n"
     assert masked("-----BEGIN RSA PRIVATE KEY-----\nother", secret(key)) == "-----BEGIN RSA PRIVATE KEY-----\nother"

@@ -1,4 +1,4 @@
-"""No value of a Secret leaves, whatever shape it has and wherever it is written."""
+"""Secret values are masked, whatever the shape of the Secret and wherever the values appear."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_a_secret_is_hidden_by_its_structure_alone(document: Any) -> None:
+def test_secret_is_masked_by_its_structure_alone(document: Any) -> None:
     assert is_clean(serialize_masked(document))
 
 
-def test_what_is_no_secret_stays_the_same_value() -> None:
+def test_document_without_secrets_is_returned_as_is() -> None:
     document = {"items": [{"kind": "ConfigMap", "data": {"a": "b"}}], "n": 1.5, "t": ("x", None)}
     assert without_secrets(document) is document
 
 
-def test_equal_values_of_two_sides_have_marks_and_no_values() -> None:
+def test_secret_values_are_replaced_by_the_mask() -> None:
     assert b'"password":"++++++++"' in serialize_masked(secret())
 
 
-def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
+def test_configured_annotations_are_masked_on_secrets() -> None:
     noted = secret(metadata={"name": "s", "annotations": {"mine": CANARY, "yours": "seen"}})
     masked = serialize_masked(noted, ["mine"])
     assert is_clean(masked)
@@ -96,14 +96,14 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("shown", SHOWN)
-def test_a_known_value_is_hidden_in_whatever_leaves(shown: str) -> None:
+def test_known_value_is_masked_in_any_text(shown: str) -> None:
     masked = mask(secret()).mask_text_bytes(shown.encode())
     assert b"++++++++" in masked
     assert CANARY[:9].encode() not in masked
 
 
 @given(st.binary(max_size=64), st.binary(max_size=64))
-def test_a_known_value_is_found_at_every_place(before: bytes, after: bytes) -> None:
+def test_known_value_is_masked_at_every_position(before: bytes, after: bytes) -> None:
     assert CANARY.encode() not in mask(secret()).mask_text_bytes(before + CANARY.encode() + after)
 
 
@@ -111,7 +111,7 @@ ODD = ['with "quotes" & <tags>', "läßt \\ sich\tnicht", "line one of it 1\nlin
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_a_value_is_found_as_json_and_as_html(value: str) -> None:
+def test_value_is_masked_in_json_html_and_indented_text(value: str) -> None:
     import html
 
     hidden = mask(secret(value))
@@ -123,7 +123,7 @@ def test_a_value_is_found_as_json_and_as_html(value: str) -> None:
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join(f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmU{n:03}" for n in range(9))
 
 
-def test_each_line_of_a_key_is_hidden_however_it_is_indented() -> None:
+def test_every_line_of_a_private_key_is_masked_if_indented() -> None:
     masked = mask(secret(KEY)).mask_text_bytes(KEY.replace("\n", "\n      ").encode())
     assert b"b3Blbn" not in masked
     assert b"-----BEGIN" in masked
@@ -135,7 +135,7 @@ def declared(kind: str, **fields: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "d", "labels": labels}, "data": data}
 
 
-def test_addresses_of_declared_repositories_and_clusters_stay_readable() -> None:
+def test_urls_and_names_of_repositories_and_clusters_stay_readable() -> None:
     repository = declared("repository", url="https://git.example.com/a", username="deploy-bot", password=CANARY)
     config = json.dumps({"bearerToken": CANARY + "-2", "tlsClientConfig": {"serverName": "kube.example.com"}})
     cluster = declared("cluster", server="https://kube.example.com", name="production", config=config)
@@ -144,24 +144,24 @@ def test_addresses_of_declared_repositories_and_clusters_stay_readable() -> None
     assert masked == "https://git.example.com/a deploy-bot ++++++++ https://kube.example.com production ++++++++"
 
 
-def test_short_and_public_words_are_no_secrets() -> None:
+def test_short_and_public_words_are_not_masked() -> None:
     hidden = mask(secret("short"), secret("staging-east"), public=frozenset(["staging-east"]))
     assert hidden.mask_text("short staging-east") == "short staging-east"
 
 
 @pytest.mark.parametrize("word", ["OutOfSync", "Progressing", "resourceVersion", "applications"])
-def test_nobody_hides_words_of_the_page_by_a_secret_of_theirs(word: str) -> None:
+def test_secret_value_that_is_a_word_of_the_ui_is_not_masked(word: str) -> None:
     assert mask(secret(word)).mask_text(f"it is {word}") == f"it is {word}"
 
 
-def test_names_of_objects_are_no_secrets() -> None:
+def test_object_names_are_not_masked() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "postgres-primary", "namespace": "bases"}}
     host = secret("postgres-primary", metadata={"name": "host", "namespace": "bases"})
     hidden = build_mask(StillLookout([service, host, secret("a-password-of-it")]))
     assert hidden.mask_text("postgres-primary a-password-of-it") == "postgres-primary ++++++++"
 
 
-def test_a_secret_that_comes_later_is_known_from_then_on_and_one_that_goes_no_more() -> None:
+def test_mask_follows_added_and_replaced_secrets() -> None:
     lookout = StillLookout()
     hidden = build_mask(lookout)
     assert hidden.mask_text(CANARY) == CANARY
@@ -171,14 +171,14 @@ def test_a_secret_that_comes_later_is_known_from_then_on_and_one_that_goes_no_mo
     assert hidden.mask_text(f"{CANARY} another-value-of-it") == f"{CANARY} ++++++++"
 
 
-def test_a_page_of_sixty_kilobytes_takes_no_time_worth_speaking_of() -> None:
+def test_masking_a_page_searches_for_all_secrets_at_once() -> None:
     hidden = mask(*(secret(f"value-{number:04}-of-many-secrets") for number in range(200)))
     page = b"<tr><td>an ordinary line of a page</td></tr>\n" * 1400
     hidden.mask_text_bytes(page)
-    assert calls_of(hidden.mask_text_bytes, page) < 100  # one look for all secrets at once, not one for each
+    assert calls_of(hidden.mask_text_bytes, page) < 100  # one search for all secrets, not one for each
 
 
-def test_no_line_of_a_log_has_a_known_value() -> None:
+def test_log_lines_contain_no_known_value() -> None:
     out = io.StringIO()
     channel = logging.StreamHandler(out)
     channel.addFilter(LogMaskFilter(mask(secret())))

@@ -1,4 +1,4 @@
-"""What is masked is built again when that on which it depends changes, and not before."""
+"""Scopes and masked objects are rebuilt when their inputs change, and not before."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def masks_of(lookout: StillLookout) -> ApplicationMasks:
     return ApplicationMasks(build_mask(lookout, CONTROL), lookout.cache, CONTROL)
 
 
-def test_a_scope_is_built_once_for_each_version_of_an_application_and_its_project(built: list[str]) -> None:
+def test_scope_is_built_once_per_version_of_application_and_project(built: list[str]) -> None:
     lookout = StillLookout([project("web"), app()])
     masks = masks_of(lookout)
     for _ in range(100):
@@ -64,7 +64,7 @@ def test_a_scope_is_built_once_for_each_version_of_an_application_and_its_projec
     assert built == ["shop"] * 3
 
 
-def test_an_application_that_moves_to_another_project_gets_another_scope() -> None:
+def test_application_that_changes_its_project_gets_another_scope() -> None:
     lookout = StillLookout([project("web"), app()])
     masks = masks_of(lookout)
     assert masks.get_scope(CONTROL, "shop").project == "ml"
@@ -72,7 +72,7 @@ def test_an_application_that_moves_to_another_project_gets_another_scope() -> No
     assert masks.get_scope(CONTROL, "shop").project == "other"
 
 
-def test_a_project_that_is_deleted_no_longer_counts() -> None:
+def test_deleted_project_no_longer_affects_the_scope() -> None:
     lookout = StillLookout([project("web"), app()])
     masks = masks_of(lookout)
     before = masks.get_scope(CONTROL, "shop")
@@ -81,7 +81,7 @@ def test_a_project_that_is_deleted_no_longer_counts() -> None:
     assert after is not before and after == application_secret_scope.build_scope(app(), None)
 
 
-def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(built: list[str]) -> None:
+def test_scope_that_depends_on_live_objects_expires(built: list[str]) -> None:
     now, namespaces = 0.0, set[str]()
     cache, application, rules = ScopeCache(clock=lambda: now), app(namespace="foreign"), project("web")
     assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == frozenset()
@@ -92,9 +92,7 @@ def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(bu
     assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == {"foreign"}
 
 
-def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
-    monkeypatch: pytest.MonkeyPatch, built: list[str]
-) -> None:
+def test_scope_cache_evicts_the_least_recently_used_scope(monkeypatch: pytest.MonkeyPatch, built: list[str]) -> None:
     monkeypatch.setattr(scope_cache, "MAX_SCOPES", 3)
     cache, applications = ScopeCache(), {name: app(name) for name in "abcd"}
     for name in "abcad":
@@ -105,7 +103,7 @@ def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
     assert built == ["a", "b", "c", "d", "b"]
 
 
-def test_lines_of_a_log_about_one_application_share_a_scope(built: list[str]) -> None:
+def test_log_lines_about_one_application_share_a_scope(built: list[str]) -> None:
     lookout = StillLookout([project("web"), app(), secret("web", "of-web-0f5d4c")])
     mask = build_mask(lookout, CONTROL)
     mask.find_line_scope = ApplicationMasks(mask, lookout.cache, CONTROL).find_log_scope
@@ -122,7 +120,7 @@ def test_lines_of_a_log_about_one_application_share_a_scope(built: list[str]) ->
 
 
 def count_scans(masks: ApplicationMasks, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Texts that were looked through for secret values."""
+    """Texts that were searched for secret values."""
     scanned: list[bytes] = []
     near = masks._mask.search.find_needles
 
@@ -134,7 +132,7 @@ def count_scans(masks: ApplicationMasks, monkeypatch: pytest.MonkeyPatch) -> lis
     return scanned
 
 
-def test_an_object_is_looked_through_once_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_object_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     owner, job = app(), run("with of-web-0f5d4c")
     lookout = StillLookout([project("web"), owner, secret("web", "of-web-0f5d4c"), job])
     masks = masks_of(lookout)
@@ -146,7 +144,7 @@ def test_an_object_is_looked_through_once_while_nothing_changes(monkeypatch: pyt
     assert masks.mask_object(run("told"), owner)["status"]["message"] == "told"
 
 
-def test_a_secret_that_changes_is_looked_for_where_it_may_be_quoted_and_nowhere_else(
+def test_changed_secret_is_searched_only_where_it_may_be_quoted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     web, jobs = app("a", "web", "said of-web-0f5d4c"), app("b", "jobs", "said of-web-0f5d4c")
@@ -168,7 +166,7 @@ def test_a_secret_that_changes_is_looked_for_where_it_may_be_quoted_and_nowhere_
     assert scanned == [], "no Secret that they may quote has changed"
 
 
-def test_a_project_that_permits_more_masks_more_in_lists() -> None:
+def test_project_that_permits_more_namespaces_masks_more_in_lists() -> None:
     owner, job = app(message="said of-web-0f5d4c"), run("said of-web-0f5d4c", "jobs")
     lookout = StillLookout([project("jobs"), owner, secret("web", "of-web-0f5d4c"), job])
     masks = masks_of(lookout)
@@ -179,7 +177,7 @@ def test_a_project_that_permits_more_masks_more_in_lists() -> None:
     assert str(after).count("++++++++") == 2
 
 
-def test_a_secret_of_the_installation_that_changes_is_looked_for_everywhere() -> None:
+def test_changed_installation_secret_is_masked_in_every_application() -> None:
     value = "ghp-Zx81kQpLm03vBn7RtYw"
     lookout = StillLookout([project("web"), app(message=f"said {value}")])
     masks = masks_of(lookout)
@@ -191,7 +189,7 @@ def test_a_secret_of_the_installation_that_changes_is_looked_for_everywhere() ->
     assert value in str(masks.mask_application(shop))
 
 
-def test_the_number_of_masked_objects_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_masked_objects_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(per_application_redaction, "MAX_CACHED_OBJECTS", 3)
     masks = masks_of(StillLookout())
     for number in range(10):

@@ -1,4 +1,4 @@
-"""A value that thousands of Secrets share costs as much for each as a value of its own."""
+"""A value that thousands of Secrets share costs as much per Secret as a unique value."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CountedOrigin(SecretOrigin):
 
 
 class CountedName(str):
-    """The name of a namespace, which counts the same: it is all that tells most origins apart."""
+    """A namespace name that counts the same operations: most origins differ only in it."""
 
     __slots__ = ()
 
@@ -68,12 +68,12 @@ class CountedName(str):
 
 @pytest.fixture(params=["", "team"])
 def project(request: pytest.FixtureRequest) -> str:
-    """Without a project, and with one of each namespace's own."""
+    """Without a project, and with a separate project for each namespace."""
     return str(request.param)
 
 
 def count_operations(number: int, project: str) -> int:
-    """Add that many Secrets with one value, and drop them in the order in which they came."""
+    """Return the operations to add that many Secrets with one value, and to remove them in the same order."""
     CountedOrigin.operations = 0
     secrets = [secret(f"n{index}") for index in range(number)]
     needles = SecretSearch(
@@ -87,14 +87,14 @@ def count_operations(number: int, project: str) -> int:
     return CountedOrigin.operations
 
 
-def test_the_work_for_a_shared_value_grows_with_the_number_of_its_secrets_and_no_faster(project: str) -> None:
+def test_work_for_a_shared_value_grows_linearly_with_its_secrets(project: str) -> None:
     few, many = count_operations(100, project), count_operations(400, project)
     assert many <= 4.2 * few
     assert few >= 100, "nothing is counted"
 
 
-def test_the_count_finds_owners_that_are_copied_for_each_secret(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same count of a structure that is quadratic on purpose."""
+def test_operation_count_detects_quadratic_copying(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same count for a structure that is quadratic on purpose."""
     add = _OriginCounts.add
 
     def copying(self: _OriginCounts, origin: Any) -> None:
@@ -106,7 +106,7 @@ def test_the_count_finds_owners_that_are_copied_for_each_secret(project: str, mo
     assert many > 4.2 * few
 
 
-def test_another_secret_with_a_known_value_is_added_in_place() -> None:
+def test_secret_with_a_known_value_is_added_in_place() -> None:
     secrets = [secret("n1"), secret("n2")]
     needles = SecretSearch(lambda: secrets, lambda key: SecretOrigin(key.namespace))
     needles.update_index()
@@ -122,9 +122,7 @@ def shared_by(number: int) -> SecretMask:
 
 
 @pytest.mark.parametrize(("namespace", "is_hidden"), [("n7", True), ("elsewhere", False)])
-def test_a_text_that_quotes_a_shared_value_is_masked_with_the_same_work_however_many_share_it(
-    namespace: str, is_hidden: bool
-) -> None:
+def test_masking_a_shared_value_costs_the_same_for_any_number_of_secrets(namespace: str, is_hidden: bool) -> None:
     counts = set()
     for number in (10, 400):
         mask = shared_by(number).for_scope(SecretScope("team", frozenset({namespace})))
@@ -134,14 +132,14 @@ def test_a_text_that_quotes_a_shared_value_is_masked_with_the_same_work_however_
     assert len(counts) == 1, "work by number of Secrets"
 
 
-def test_one_shared_value_of_the_installations_repositories_is_looked_up_by_project() -> None:
+def test_shared_value_of_repositories_has_one_origin_per_project() -> None:
     repositories = [secret("argocd", f"repo-{number}", project=f"p{number % 3}") for number in range(90)]
     mask = build_mask(StillLookout(repositories), "argocd")
     origins = mask.search.list_origins(VALUE.encode(), [])
     assert sorted(origin.project for origin in origins if origin) == ["p0", "p1", "p2"]
 
 
-def test_a_value_stays_hidden_until_the_last_secret_of_a_namespace_that_holds_it_is_gone() -> None:
+def test_value_is_masked_until_its_last_secret_in_the_namespace_is_gone() -> None:
     lookout = StillLookout([secret("web"), secret("web", "copy"), secret("other")])
     mask = build_mask(lookout, "argocd")
     web = mask.for_scope(SecretScope("team", frozenset({"web"})))
@@ -151,7 +149,7 @@ def test_a_value_stays_hidden_until_the_last_secret_of_a_namespace_that_holds_it
     assert VALUE not in mask.for_scope(SecretScope("team", frozenset({"other"}))).mask_text(VALUE)
 
 
-def test_a_password_in_the_address_of_an_application_moves_with_its_project() -> None:
+def test_password_in_an_application_url_moves_with_its_project() -> None:
     def application(project: str) -> dict[str, Any]:
         source = {"repoURL": f"https://bot:{VALUE}@git.example.com/r"}
         metadata = {"name": "shop", "namespace": "argocd"}
@@ -172,7 +170,7 @@ def tokens(number: int) -> Iterator[dict[str, Any]]:
     return (secret("web", f"t{index}", f"eyJhbGciOiJSUzI1NiJ9.{index:06}") for index in range(number))
 
 
-def test_nothing_is_kept_of_tokens_that_begin_alike_when_they_are_gone() -> None:
+def test_index_is_empty_after_all_tokens_with_a_common_prefix_are_gone() -> None:
     needles = SecretSearch(lambda: tokens(50))
     needles.update_index()
     for index in range(50):

@@ -1,4 +1,4 @@
-"""A stand-in has the same forms as what was sent, and each form comes back as the same form of what was sent."""
+"""A stand-in has the same encoded forms as the sent text, and each form is restored as the same form of it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize(("text", "sent"), [("-_.-_.-_.-", "~~~~~~~~~~"), ("~~~~~~~~~~", "-_.-_.-_.-")])
-def test_a_form_is_replaced_by_the_same_form_of_what_was_sent(encoder: str, text: str, sent: str) -> None:
-    """Only one of both has a base64 form with other signs in addresses."""
+def test_form_is_replaced_by_the_same_form_of_the_sent_text(encoder: str, text: str, sent: str) -> None:
+    """Only one of the two texts has another base64 form in URLs."""
     substitutions, encode = Substitutions([TextReplacement(text, sent)]), ENCODERS[encoder]
     data = f"- {encode(text)} -".encode()
     assert substitutions.apply(data, list_words(data)).decode() == f"- {encode(sent)} -"
 
 
 def restore(sent: str, encode: Callable[[str], str]) -> tuple[str, str]:
-    """Return the stand-in for a secret that was sent, and the answer that quotes it in a form."""
+    """Return the stand-in for a sent secret, and the restored response that quotes it in a form."""
     request = RequestContext("GET", "/apps", {}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
     concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": sent}}]).find_values)
     assert echo, "it is a secret"
@@ -61,14 +61,14 @@ SIGNS_ONLY += ["密码很长的句子啊", "пароль Вот Он", "äöüß
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("sent", SIGNS_ONLY)
-def test_a_secret_without_ascii_letters_and_digits_is_echoed_as_it_was_sent(sent: str, encoder: str) -> None:
+def test_secret_without_ascii_letters_and_digits_is_echoed_as_sent(sent: str, encoder: str) -> None:
     stand_in, restored = restore(sent, ENCODERS[encoder])
     assert stand_in != sent
     assert restored == ENCODERS[encoder](sent)
 
 
 @pytest.mark.parametrize("sent", SIGNS_ONLY)
-def test_a_stand_in_has_the_forms_of_what_it_stands_for(sent: str) -> None:
+def test_stand_in_has_the_same_forms_as_the_sent_text(sent: str) -> None:
     stand_in, _ = restore(sent, str)
     escaped = [
         [name for name, _ in iter_named_forms(text) if not name.startswith("base64")] for text in (sent, stand_in)
@@ -82,7 +82,7 @@ WIDE = st.text(alphabet=f"{SIGNS}äÄßЖж密€\U0001f600", min_size=8, max_si
 
 @given(WIDE.filter(lambda text: len(set(text)) >= 4), st.sampled_from(sorted(ENCODERS)))
 @settings(max_examples=examples(200), deadline=None)
-def test_any_secret_of_signs_is_echoed_as_it_was_sent(sent: str, encoder: str) -> None:
+def test_any_secret_of_signs_is_echoed_as_sent(sent: str, encoder: str) -> None:
     stand_in, restored = restore(sent, ENCODERS[encoder])
     assert stand_in != sent
     assert restored == ENCODERS[encoder](sent)
@@ -90,7 +90,7 @@ def test_any_secret_of_signs_is_echoed_as_it_was_sent(sent: str, encoder: str) -
 
 @given(st.text(max_size=30))
 @settings(max_examples=examples(200), deadline=None)
-def test_forms_have_names_that_are_told_apart(text: str) -> None:
+def test_encoded_forms_have_unique_names(text: str) -> None:
     named = list(iter_named_forms(text))
     assert len({name for name, _ in named}) == len(named)
     assert {form for _, form in named} == set(iter_forms(text))

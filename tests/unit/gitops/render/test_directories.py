@@ -1,4 +1,4 @@
-"""Directories of plain files: which are read, and what becomes of those that are no manifests."""
+"""Directory sources: which files are read, and how files that are not manifests are handled."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def tree_of(*paths: str) -> TextTree:
     return TextTree({f"app/{path}": config_map(path) for path in paths} | {"other/x.yaml": config_map("other")})
 
 
-def test_manifest_files_are_read_in_the_order_of_their_names() -> None:
+def test_manifest_files_are_read_in_name_order() -> None:
     tree = tree_of("b.yml", "a.yaml", "README.md", "sub/c.yaml", "B.yaml", "z.yaml.bak")
     assert names(tree) == ["B.yaml", "a.yaml", "b.yml"]
 
 
-def test_recursion_goes_into_folders_where_their_names_stand() -> None:
+def test_recursion_sorts_folders_among_files_by_name() -> None:
     tree = tree_of("b.yaml", "a/z.yaml", "a/b/y.yaml", "c/x.yaml")
     assert names(tree, recurse=True) == ["a/b/y.yaml", "a/z.yaml", "b.yaml", "c/x.yaml"]
 
 
-def test_include_and_exclude_see_paths_below_the_source_and_exclude_wins() -> None:
+def test_include_and_exclude_match_relative_paths_and_exclude_wins() -> None:
     tree = tree_of("a.yaml", "b.yaml", "env/a.yaml", "env/c.yml")
     assert names(tree, recurse=True, include="*.yml") == ["env/c.yml"]
     assert names(tree, recurse=True, include="{a,b}.yaml") == ["a.yaml", "b.yaml"]
@@ -54,16 +54,16 @@ def test_include_and_exclude_see_paths_below_the_source_and_exclude_wins() -> No
     assert names(tree, recurse=True, include="app/*") == []
 
 
-def test_the_filter_of_extensions_can_be_turned_off() -> None:
+def test_extension_filter_can_be_disabled() -> None:
     assert names(tree_of("a.yaml", "b.manifest"), disable_extension_filter=True) == ["a.yaml", "b.manifest"]
 
 
-def test_a_file_with_the_marker_is_skipped() -> None:
+def test_file_with_the_skip_marker_is_skipped() -> None:
     tree = TextTree({"app/a.yaml": "# +argocd:skip-file-rendering\n" + config_map("a"), "app/b.yaml": config_map("b")})
     assert names(tree) == ["b"]
 
 
-def test_links_are_followed_within_the_repository_only() -> None:
+def test_symlinks_are_followed_within_the_repository_only() -> None:
     tree = TextTree(
         {"shared/real.yaml": config_map("real"), "app/z.txt": ""},
         {"app/a.yaml": "../shared/real.yaml", "app/gone.yaml": "nowhere.yaml", "app/folder.yaml": "../shared"},
@@ -74,12 +74,12 @@ def test_links_are_followed_within_the_repository_only() -> None:
             read(TextTree({"app/z.txt": ""}, {"app/a.yaml": target}))
 
 
-def test_a_file_holds_many_documents_and_empty_ones_are_nothing() -> None:
+def test_file_may_have_many_documents_and_empty_ones_are_ignored() -> None:
     text = "---\n" + config_map("a") + "---\n# nothing\n---\n" + config_map("b") + "---\n"
     assert names(TextTree({"app/a.yaml": text})) == ["a", "b"]
 
 
-def test_yaml_is_read_as_kubernetes_reads_it() -> None:
+def test_yaml_is_parsed_like_kubernetes() -> None:
     text = config_map("a") + "data: {x: yes}\n"
     assert read(TextTree({"app/a.yaml": text}))[0]["data"] == {"x": True}
 
@@ -87,7 +87,7 @@ def test_yaml_is_read_as_kubernetes_reads_it() -> None:
 @pytest.mark.parametrize(
     "text", ["a: [", "replicas: 3\nimage: x\n", "- a\n- b\n", "text", "", "metadata: {}\n", "kind: 3\n"]
 )
-def test_a_file_that_does_not_look_like_manifests_is_somebody_elses(text: str) -> None:
+def test_file_that_does_not_look_like_manifests_is_ignored(text: str) -> None:
     assert read(TextTree({"app/values.yaml": text})) == []
 
 
@@ -109,13 +109,13 @@ def test_a_file_that_does_not_look_like_manifests_is_somebody_elses(text: str) -
         ("kind: 3\napiVersion: v1\nmetadata: {name: a}\n", "has no kind"),
     ],
 )
-def test_a_file_that_looks_like_manifests_must_be_right(text: str, said: str) -> None:
+def test_file_that_looks_like_manifests_must_be_valid(text: str, said: str) -> None:
     with pytest.raises(RenderError, match=said) as caught:
         read(TextTree({"app/a.yaml": text}))
     assert caught.value.where == "app/a.yaml"
 
 
-def test_a_json_file_holds_one_object() -> None:
+def test_json_file_has_one_object() -> None:
     one = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
     assert names(TextTree({"app/a.json": one})) == ["a"]
     assert names(TextTree({"app/a.json": b"\xef\xbb\xbf" + one.encode()})) == ["a"]
@@ -130,7 +130,7 @@ def test_a_json_file_holds_one_object() -> None:
             read(TextTree({"app/a.json": text}))
 
 
-def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
+def test_jsonnet_files_are_passed_to_the_evaluator() -> None:
     tree = TextTree({"app/a.jsonnet": "{}", "app/b.yaml": config_map("b"), "app/c.jsonnet": "{}"})
 
     def evaluate(paths: Sequence[str]) -> dict[str, list[Manifest]]:
@@ -147,13 +147,13 @@ def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
 
 
 @pytest.mark.parametrize("manifest", [{"kind": "Pod"}, {"apiVersion": "v1", "kind": "List", "items": [{}]}])
-def test_what_jsonnet_gives_must_be_manifests(manifest: Manifest) -> None:
+def test_jsonnet_output_must_be_manifests(manifest: Manifest) -> None:
     tree = TextTree({"app/a.jsonnet": "{}"})
     with pytest.raises(RenderError, match=r"^app/a\.jsonnet: "):
         read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {path: [manifest] for path in paths})
 
 
-def test_too_much_is_an_error_before_it_is_parsed() -> None:
+def test_directory_over_a_limit_is_refused() -> None:
     with pytest.raises(LimitError, match="exceed 100 bytes in total"):
         read(tree_of("a.yaml", "b.yaml", "c.yaml"), manifest_bytes=100)
     with pytest.raises(LimitError, match="more than 2 files"):
@@ -163,7 +163,7 @@ def test_too_much_is_an_error_before_it_is_parsed() -> None:
         read(deep, options=DirectoryOptions(recurse=True))
 
 
-def test_a_bomb_is_an_error() -> None:
+def test_yaml_bomb_is_refused() -> None:
     bomb = "kind: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"b{i}: &b{i} [{','.join(['*a'] * 9)}]\n" for i in range(9))
     bomb += "".join(f"c{i}: [{','.join(['*b0'] * 999)}]\n" for i in range(99))
     with pytest.raises((LimitError, RenderError), match=r"app/a\.yaml"):

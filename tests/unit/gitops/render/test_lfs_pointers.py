@@ -1,4 +1,4 @@
-"""A file that Git LFS keeps elsewhere is told as such: Git itself holds only a pointer to it."""
+"""A Git LFS pointer is reported as such, because Git has only the pointer and not the file."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def rendered(files: dict[str, str], source: Source | None = None) -> list[dict[s
 
 
 @pytest.mark.parametrize("name", ["model.yaml", "model.yml", "model.json", "model.jsonnet"])
-def test_a_manifest_in_git_lfs_is_an_error_and_not_a_file_without_manifests(name: str) -> None:
+def test_manifest_in_git_lfs_is_an_error(name: str) -> None:
     files = {"app/config.yaml": CONFIG, f"app/{name}": POINTER}
     with pytest.raises(RenderError, match=rf"app/{name}: {SAID}"):
         rendered(files)
 
 
-def test_files_that_hold_no_manifests_may_be_in_git_lfs() -> None:
+def test_files_without_manifests_may_be_in_git_lfs() -> None:
     files = {"app/config.yaml": CONFIG, "app/model.onnx": POINTER, "app/skipped.yaml": POINTER}
     source = Source(path="app", directory=DirectoryOptions(exclude="skipped.yaml"))
     assert [manifest["metadata"]["name"] for manifest in rendered(files, source)] == ["a"]
@@ -46,14 +46,14 @@ def test_files_that_hold_no_manifests_may_be_in_git_lfs() -> None:
         "resources: [base]",
     ],
 )
-def test_a_file_that_a_kustomization_reads_must_be_there(kustomization: str) -> None:
+def test_lfs_pointer_that_a_kustomization_reads_is_an_error(kustomization: str) -> None:
     files = {"app/kustomization.yaml": kustomization, "app/big.yaml": POINTER, "app/base/kustomization.yaml": POINTER}
     with pytest.raises(RenderError, match=SAID):
         rendered(files)
 
 
 @pytest.mark.parametrize("file", ["Chart.yaml", "prod.yaml"])
-def test_files_of_a_chart_must_be_there(file: str) -> None:
+def test_lfs_pointer_in_a_chart_is_an_error(file: str) -> None:
     files = {"app/Chart.yaml": "apiVersion: v2\nname: a\nversion: 1.0.0\n", "app/prod.yaml": "a: 1\n"}
     source = read_source({"path": "app", "helm": {"valueFiles": ["prod.yaml"]}})
     with pytest.raises(RenderError, match=rf"app/{file}: {SAID}"):
@@ -61,7 +61,7 @@ def test_files_of_a_chart_must_be_there(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["app/templates/a.yaml", "app/charts/redis-1.0.0.tgz", "app/templates/_helpers.tpl"])
-def test_what_helm_reads_is_not_exported_as_a_pointer(file: str) -> None:
+def test_lfs_pointer_that_helm_reads_is_not_exported(file: str) -> None:
     with pytest.raises(RenderError, match=f"{file}: {SAID}"), export_tree(TextTree({file: POINTER}), ["app"]):
         raise AssertionError("nothing must be exported")
     with export_tree(TextTree({"app/logo.png": POINTER}), ["app"]) as folder:
@@ -80,5 +80,5 @@ def test_what_helm_reads_is_not_exported_as_a_pointer(file: str) -> None:
         ("", False),
     ],
 )
-def test_a_pointer_is_known_by_its_first_lines_and_its_size(text: str, is_one: bool) -> None:
+def test_lfs_pointer_is_recognized_by_its_first_lines_and_size(text: str, is_one: bool) -> None:
     assert is_lfs_pointer(text.encode()) is is_one

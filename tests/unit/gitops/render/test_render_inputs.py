@@ -1,4 +1,4 @@
-"""What a render has read decides whether the next commit must be rendered."""
+"""Recorded inputs of a render decide whether the next commit must be rendered."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SOURCES = {
 
 
 class CommitTree(TextTree):
-    """A tree that knows the ids of its folders, and counts what it is asked."""
+    """A tree with ids of folders, which counts lookups."""
 
     id = "commit"
     lookup_count = 0
@@ -46,11 +46,11 @@ class CommitTree(TextTree):
 
 
 def is_current(source: Source, after: dict[str, str | None], app: Application = SHOP) -> bool:
-    """Is what was rendered of FILES still right when some of them have changed, come, or gone?"""
+    """Return whether a render of FILES is still current after files were changed, added or removed."""
     files = {path: text for path, text in {**FILES, **after}.items() if text is not None}
     environment = build_environment(app, source, "2" * 40, BuildSettings())
     answers = set()
-    # Where ids of folders are not known, the annotation spares nothing.
+    # Without ids of folders, the annotation saves nothing.
     for kind in (CommitTree,) if app.annotations else (TextTree, CommitTree):
         inputs = render(Checkout(kind(FILES), "1" * 40), app, source).inputs
         answers.add(are_inputs_unchanged(inputs, {"": kind(files)}, environment))
@@ -63,7 +63,7 @@ def is_current(source: Source, after: dict[str, str | None], app: Application = 
     "after",
     [{}, {"README.md": "new"}, {"other/kustomization.yaml": "x"}, {"other/new.yaml": "x"}, {"base2/a.yaml": MAP}],
 )
-def test_a_commit_that_touches_something_else_keeps_it(name: str, after: dict[str, str | None]) -> None:
+def test_commit_that_changes_other_files_keeps_the_render(name: str, after: dict[str, str | None]) -> None:
     assert is_current(SOURCES[name], after)
 
 
@@ -86,21 +86,21 @@ def test_a_commit_that_touches_something_else_keeps_it(name: str, after: dict[st
         ("recursive", {"plain/sub/new/c.yaml": MAP}),
     ],
 )
-def test_a_commit_that_touches_what_was_read_or_looked_for_does_not(name: str, after: dict[str, str | None]) -> None:
+def test_commit_that_changes_read_or_looked_up_files_needs_a_render(name: str, after: dict[str, str | None]) -> None:
     assert not is_current(SOURCES[name], after)
 
 
-def test_files_that_nobody_read_may_change() -> None:
+def test_files_that_were_not_read_may_change() -> None:
     assert is_current(SOURCES["kustomize"], {"over/README.md": "new", "base/README.md": "new"})
     assert is_current(SOURCES["directory"], {"plain/notes.txt": "changed", "plain/sub/b.yaml": "changed"})
 
 
-def test_a_file_that_becomes_a_link_of_the_same_bytes_is_another() -> None:
+def test_file_replaced_by_a_symlink_with_the_same_content_is_a_change() -> None:
     inputs = render(Checkout(TextTree({"p/a.yaml": ""}), ""), Application(), Source(path="p")).inputs
     assert not are_inputs_unchanged(inputs, {"": TextTree({"p/x": ""}, {"p/a.yaml": ""})}, {})
 
 
-def test_only_variables_that_were_asked_for_are_inputs() -> None:
+def test_only_variables_that_were_read_are_inputs() -> None:
     record: dict[RenderInput, str] = {}
     environment = RecordingEnvironment({"A": "1", "B": "2"}, record)
     assert (environment.get("A"), environment.get("C")) == ("1", None)
@@ -112,11 +112,11 @@ def test_only_variables_that_were_asked_for_are_inputs() -> None:
     assert RenderInput("env", "B") in record
 
 
-def test_an_input_of_a_place_that_cannot_be_looked_at_counts_as_changed() -> None:
+def test_input_of_an_unavailable_tree_counts_as_changed() -> None:
     assert not are_inputs_unchanged({RenderInput("https://git.example/base@main", "a"): "x"}, {"": TextTree({})}, {})
 
 
-def test_folders_that_are_the_same_are_not_looked_into() -> None:
+def test_unchanged_folders_are_not_searched() -> None:
     inputs = render(Checkout(CommitTree(FILES), ""), SHOP, SOURCES["kustomize"]).inputs
     assert {path for _, path in inputs if path.endswith("//")} == {"over//", "base//"}
     tree = CommitTree({**FILES, "README.md": "new"})
@@ -144,11 +144,11 @@ PATHS = "argocd.argoproj.io/manifest-generate-paths"
         ("/other", {"README.md": "x"}, True),
     ],
 )
-def test_the_annotation_says_which_paths_count(annotation: str, after: dict[str, str | None], current: bool) -> None:
+def test_manifest_generate_paths_are_honored(annotation: str, after: dict[str, str | None], current: bool) -> None:
     app = Application("shop", annotations={PATHS: annotation})
     assert is_current(SOURCES["kustomize"], after, app) is current
 
 
-def test_what_was_not_touched_stays_although_the_annotated_paths_were() -> None:
+def test_unchanged_inputs_stay_current_if_annotated_paths_change() -> None:
     app = Application("shop", annotations={PATHS: "/"})
     assert is_current(SOURCES["kustomize"], {"README.md": "x"}, app)

@@ -1,4 +1,4 @@
-"""Lists, build variables, overrides in Git, and settings of the installation."""
+"""List flattening, build variables, source overrides in Git, and build settings."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from support.file_trees import TextTree
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 
 
-def test_lists_are_taken_apart_wherever_they_stand() -> None:
+def test_nested_lists_are_flattened() -> None:
     inner = {"apiVersion": "v1", "kind": "List", "items": [POD]}
     outer = {"apiVersion": "v1", "kind": "List", "items": [inner, POD]}
     assert list(flatten_lists([POD, outer])) == [POD, POD, POD]
 
 
-def test_an_item_takes_the_kind_of_its_list() -> None:
+def test_list_item_inherits_the_kind_of_its_list() -> None:
     listing = {"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {"name": "d"}}]}
     assert list(flatten_lists([listing])) == [
         {"metadata": {"name": "d"}, "apiVersion": "apps/v1", "kind": "Deployment"}
     ]
 
 
-def test_a_list_of_nothing_is_dropped_and_an_object_with_a_spec_is_not() -> None:
+def test_empty_list_is_dropped_and_an_object_with_a_spec_is_not() -> None:
     menu = {"apiVersion": "x/v1", "kind": "Menu", "items": None, "spec": {}}
     assert list(flatten_lists([{"apiVersion": "v1", "kind": "ConfigMapList", "items": None}, menu])) == [menu]
     assert list(flatten_lists([{"apiVersion": "v1", "kind": "List", "items": []}])) == []
 
 
-def test_an_item_that_is_no_object_is_an_error() -> None:
+def test_list_item_that_is_not_an_object_is_an_error() -> None:
     with pytest.raises(RenderError, match=r"contains a List whose items\[0\] is not a Kubernetes object"):
         list(flatten_lists([{"apiVersion": "v1", "kind": "List", "items": ["x"]}]))
 
 
-def test_the_build_environment_tells_of_application_source_and_cluster() -> None:
+def test_build_environment_describes_application_source_and_cluster() -> None:
     app = Application("shop", project="sales", destination=Destination(namespace="prod"))
     source = Source("https://git.example/shop.git", "deploy", "main")
     environment = build_environment(app, source, "0123456789abcdef", BuildSettings("1.31.2", ("v1", "apps/v1")))
@@ -78,7 +78,7 @@ def test_the_build_environment_tells_of_application_source_and_cluster() -> None
         ("$1x", "x"),
     ],
 )
-def test_variables_are_put_in_as_a_shell_would(text: str, expected: str) -> None:
+def test_variables_are_substituted_like_in_a_shell(text: str, expected: str) -> None:
     assert substitute(text, {"A": "1", "B_2": "2"}) == expected
 
 
@@ -86,7 +86,7 @@ def source_with(files: dict[str, str], wire: dict[str, Any], app: str = "shop") 
     return apply_source_overrides(TextTree(files), "app", read_source({"path": "app", "repoURL": "r", **wire}), app)
 
 
-def test_an_override_in_git_is_merged_into_the_source() -> None:
+def test_override_in_git_is_merged_into_the_source() -> None:
     wire = {"helm": {"releaseName": "r", "valueFiles": ["a.yaml"], "valuesObject": {"x": {"y": 1}, "z": 1}}}
     files = {"app/.argocd-source.yaml": "helm:\n  valueFiles: [b.yaml]\n  valuesObject: {x: {w: 2}, z: null}\n"}
     assert source_with(files, wire).helm == HelmOptions(
@@ -94,7 +94,7 @@ def test_an_override_in_git_is_merged_into_the_source() -> None:
     )
 
 
-def test_the_application_s_own_override_comes_last() -> None:
+def test_override_of_the_application_is_applied_last() -> None:
     files = {
         "app/.argocd-source.yaml": "kustomize: {namePrefix: a-, nameSuffix: -a}",
         "app/.argocd-source-shop.yaml": "kustomize: {namePrefix: b-}",
@@ -104,7 +104,7 @@ def test_the_application_s_own_override_comes_last() -> None:
     assert kustomize is not None and (kustomize.name_prefix, kustomize.name_suffix) == ("b-", "-a")
 
 
-def test_an_override_cannot_name_another_repository_or_path() -> None:
+def test_override_cannot_change_repository_path_or_revision() -> None:
     text = "repoURL: evil\npath: ../x\ntargetRevision: evil\nchart: evil\nref: evil\nhelm: {releaseName: x}\n"
     source = source_with({"app/.argocd-source.yaml": text}, {"targetRevision": "main"})
     assert (source.repo_url, source.path, source.ref, source.chart, source.alias) == ("r", "app", "main", "", "")
@@ -112,16 +112,16 @@ def test_an_override_cannot_name_another_repository_or_path() -> None:
 
 
 @pytest.mark.parametrize("text", ["helm: 3", "helm: {valueFiles: x}", "- a", "helm: ["])
-def test_an_override_that_cannot_be_read_names_its_file(text: str) -> None:
+def test_invalid_override_error_names_its_file(text: str) -> None:
     with pytest.raises(RenderError, match=r"^app/\.argocd-source\.yaml"):
         source_with({"app/.argocd-source.yaml": text}, {})
 
 
-def test_an_override_may_be_empty_or_a_folder() -> None:
+def test_override_may_be_empty_or_a_folder() -> None:
     assert source_with({"app/.argocd-source.yaml": "# later\n", "app/.argocd-source-shop.yaml/x": ""}, {}).helm is None
 
 
-def test_settings_are_read_from_both_config_maps() -> None:
+def test_build_settings_are_read_from_both_config_maps() -> None:
     argocd = {
         "helm.enable": "false",
         "kustomize.enable": "true",
@@ -148,13 +148,13 @@ def test_settings_are_read_from_both_config_maps() -> None:
     settings.check_kustomize_options()
 
 
-def test_nothing_said_is_the_default() -> None:
+def test_empty_config_maps_give_the_default_settings() -> None:
     assert read_build_settings({}, {}) == BuildSettings()
     assert not BuildSettings().is_helm_enabled and not BuildSettings().can_read_outside_folder
 
 
 @pytest.mark.parametrize("options", ["--enable-alpha-plugins", "--enable-exec", "--network", "--load-restrictor none"])
-def test_an_option_of_kustomize_that_is_not_known_is_refused_by_name(options: str) -> None:
+def test_unknown_kustomize_option_is_refused_by_name(options: str) -> None:
     with pytest.raises(RenderError, match=f"^kustomize.buildOptions: '{options.split()[0]}"):
         read_build_settings({"kustomize.buildOptions": options}).check_kustomize_options()
 
@@ -172,6 +172,6 @@ def test_an_option_of_kustomize_that_is_not_known_is_refused_by_name(options: st
         ("render.plugin.x", "a: ["),
     ],
 )
-def test_a_setting_that_is_wrong_names_its_key(key: str, text: str) -> None:
+def test_invalid_setting_error_names_its_key(key: str, text: str) -> None:
     with pytest.raises(RenderError, match=f"^argosy-cm: {key}"):
         read_build_settings({}, {key: text})

@@ -1,4 +1,4 @@
-"""Which tool a source is for."""
+"""Which tool renders a source, and which folder it reads."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ PLAIN = BuildSettings()
         (["Chart.yaml/x", "kustomization.yaml/x"], "Directory"),
     ],
 )
-def test_files_choose_the_tool(files: list[str], tool: str) -> None:
+def test_files_determine_the_tool(files: list[str], tool: str) -> None:
     tree = TextTree({f"app/{name}": "" for name in files})
     assert detect_tool(tree, "app", Source(path="app"), PLAIN) == tool
     assert detect_tool(TextTree(dict.fromkeys(files, "")), "", Source(path="."), PLAIN) == tool
 
 
-def test_a_link_to_a_chart_file_counts() -> None:
+def test_symlink_to_a_chart_file_counts() -> None:
     tree = TextTree({"shared/Chart.yaml": ""}, {"app/Chart.yaml": "../shared/Chart.yaml"})
     assert detect_tool(tree, "app", Source(path="app"), PLAIN) == "Helm"
 
 
-def test_a_block_of_the_source_wins_over_files() -> None:
+def test_tool_block_of_the_source_wins_over_files() -> None:
     tree = TextTree({"kustomization.yaml": "", "Chart.yaml": ""})
     assert detect_tool(tree, "", Source(directory=DirectoryOptions()), PLAIN) == "Directory"
     assert detect_tool(tree, "", Source(helm=HelmOptions()), PLAIN) == "Helm"
@@ -51,7 +51,7 @@ def test_blocks_of_two_tools_are_refused() -> None:
         detect_tool(TextTree({}), "app", source, PLAIN)
 
 
-def test_a_tool_that_is_turned_off_is_an_error_and_not_a_directory() -> None:
+def test_disabled_tool_is_an_error_and_not_a_directory() -> None:
     tree = TextTree({"app/kustomization.yaml": ""})
     settings = BuildSettings(disabled_tools=frozenset({"Kustomize"}))
     with pytest.raises(RenderError, match=r"app: this needs Kustomize, which kustomize\.enable disables"):
@@ -59,7 +59,7 @@ def test_a_tool_that_is_turned_off_is_an_error_and_not_a_directory() -> None:
     assert detect_tool(tree, "app", Source(path="app", directory=DirectoryOptions()), settings) == "Directory"
 
 
-def test_a_plug_in_finds_its_sources_by_file_names() -> None:
+def test_plugin_is_detected_by_its_file_globs() -> None:
     settings = BuildSettings(plugins={"cue": PluginCommand(("cue", "export"), file_globs=("*.cue",))})
     assert detect_tool(TextTree({"app/a.cue": ""}), "app", Source(), settings) == "Plugin"
     assert detect_tool(TextTree({"app/a.yaml": ""}), "app", Source(), settings) == "Directory"
@@ -78,7 +78,7 @@ def test_a_plug_in_finds_its_sources_by_file_names() -> None:
         ("loop", "too many links"),
     ],
 )
-def test_a_path_that_is_no_folder_of_the_repository_is_refused(path: str, said: str) -> None:
+def test_path_that_is_not_a_folder_of_the_repository_is_refused(path: str, said: str) -> None:
     tree = TextTree({"app/a.yaml": ""}, {"out": "../etc", "rooted": "/etc", "loop": "loop"})
     with pytest.raises(RenderError, match=said) as caught:
         resolve_source_folder(tree, path)
@@ -89,7 +89,7 @@ def test_a_path_that_is_no_folder_of_the_repository_is_refused(path: str, said: 
     ("path", "folder"),
     [("", ""), (".", ""), ("./app/", "app"), ("app/../app", "app"), ("in", "app"), ("in/sub", "app/sub")],
 )
-def test_a_path_is_read_as_people_write_it(path: str, folder: str) -> None:
+def test_source_path_is_normalized(path: str, folder: str) -> None:
     assert resolve_source_folder(TextTree({"app/sub/a.yaml": ""}, {"in": "app"}), path) == folder
 
 
@@ -97,14 +97,14 @@ MODULES = '[submodule "lib"]\n\tpath = vendor/lib\n\turl = https://example.com/l
 
 
 @pytest.mark.parametrize("path", ["vendor/lib", "vendor/lib/deploy"])
-def test_a_path_in_a_submodule_says_that_submodules_are_not_supported(path: str) -> None:
+def test_path_in_a_submodule_is_refused_as_unsupported(path: str) -> None:
     """Git lists a submodule as a folder; its files are in another repository."""
     tree = TextTree({".gitmodules": MODULES, "vendor/other.yaml": ""})
     with pytest.raises(RenderError, match="vendor/lib is a Git submodule, and submodules are not supported"):
         resolve_source_folder(tree, path)
 
 
-def test_a_folder_whose_files_are_there_is_no_submodule_whatever_is_declared() -> None:
+def test_folder_with_files_is_not_treated_as_a_submodule() -> None:
     tree = TextTree({".gitmodules": MODULES, "vendor/lib/a.yaml": "", "vendor/library/a.yaml": ""})
     assert resolve_source_folder(tree, "vendor/lib") == "vendor/lib"
     assert resolve_source_folder(tree, "vendor/library") == "vendor/library"
@@ -113,7 +113,7 @@ def test_a_folder_whose_files_are_there_is_no_submodule_whatever_is_declared() -
 
 
 @pytest.mark.parametrize("field", ["resources", "components", "configurations"])
-def test_a_kustomization_that_names_a_submodule_says_so(field: str) -> None:
+def test_kustomization_that_refers_to_a_submodule_is_an_error(field: str) -> None:
     tree = TextTree({".gitmodules": MODULES, "app/kustomization.yaml": f"{field}: [../vendor/lib/deploy]\n"})
     with pytest.raises(RenderError, match=r"app/kustomization\.yaml.*: vendor/lib is a Git submodule"):
         build(tree, "app")

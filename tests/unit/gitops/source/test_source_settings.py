@@ -1,4 +1,4 @@
-"""The settings of sources: what cannot be read is named."""
+"""Source settings: invalid ones are named, and limits are read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from argosy.gitops.source.settings import SourceLimits, read_source_settings
         ({"source.limit.file.bytes": "1e9"}, "source.limit.file.bytes"),
     ],
 )
-def test_a_setting_that_cannot_be_read_is_named(data: dict[str, str], where: str) -> None:
+def test_invalid_source_setting_is_named(data: dict[str, str], where: str) -> None:
     with pytest.raises(SourceRefused) as caught:
         read_source_settings(data)
     assert caught.value.where == where
 
 
-def test_limits_are_settings() -> None:
+def test_limits_are_read_from_settings() -> None:
     data = {"source.limit.fetch.seconds": "600", "source.limit.fetch.bytes": " 5000000000\n"}
     data |= {"source.limit.list.seconds": "30", "source.limit.file.bytes": "1000"}
     limits = read_source_settings(data).limits

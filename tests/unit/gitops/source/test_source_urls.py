@@ -1,4 +1,4 @@
-"""Addresses of repositories, and which of them a prefix covers."""
+"""Repository URLs, and which of them a prefix matches."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "expected"), UNDERSTOOD)
-def test_an_address_is_understood_and_told_to_git(text: str, expected: str) -> None:
+def test_valid_url_is_parsed_and_formatted_for_git(text: str, expected: str) -> None:
     assert str(parse_url(text)) == expected
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_an_address_that_could_do_harm_is_refused(text: str) -> None:
+def test_dangerous_or_invalid_url_is_refused(text: str) -> None:
     with pytest.raises(SourceRefused, match="the repository URL"):
         parse_url(text)
 
 
-def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+def test_password_in_a_url_is_refused_and_not_repeated() -> None:
     with pytest.raises(SourceRefused, match="Secret") as caught:
         parse_url("https://user:hunter22@github.com/org/repo")
     assert "hunter22" not in str(caught.value)
@@ -97,5 +97,5 @@ PREFIXES = [
 
 
 @pytest.mark.parametrize(("prefix", "url", "rest"), PREFIXES)
-def test_a_prefix_is_one_by_whole_parts(prefix: str, url: str, rest: tuple[str, ...] | None) -> None:
+def test_url_prefix_matches_by_whole_segments(prefix: str, url: str, rest: tuple[str, ...] | None) -> None:
     assert parse_url(url).segments_after(parse_url(prefix)) == rest

@@ -1,4 +1,4 @@
-"""Webhooks: who may say that something was pushed, what they say, and whom it concerns."""
+"""Webhooks: verification of the sender, parsing of pushes, and which sources a push affects."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def github_old(body: bytes, event: str = "push") -> dict[str, str]:
 
 
 def gitea(body: bytes, event: str = "push") -> dict[str, str]:
-    """Gitea speaks as its forebears do, as well."""
+    """Gitea sends the event headers of Gogs and GitHub, too."""
     return {"X-Gitea-Event": event, "X-Gitea-Signature": signed(body), "X-Gogs-Event": event, "X-GitHub-Event": event}
 
 
@@ -124,13 +124,13 @@ EVERY_HOST = pytest.mark.parametrize(("head", "payload", "pushes"), HOSTS.values
 
 
 @EVERY_HOST
-def test_a_push_is_understood(head: Any, payload: dict[str, Any], pushes: tuple[Push, ...]) -> None:
+def test_push_is_parsed(head: Any, payload: dict[str, Any], pushes: tuple[Push, ...]) -> None:
     body = json.dumps(payload).encode()
     assert read_pushes(head(body), body, ALL) == pushes
 
 
 @EVERY_HOST
-def test_a_wrong_secret_is_refused(head: Any, payload: dict[str, Any], pushes: tuple[Push, ...]) -> None:
+def test_wrong_secret_is_refused(head: Any, payload: dict[str, Any], pushes: tuple[Push, ...]) -> None:
     body = json.dumps(payload).encode()
     others = WebhookSecrets(dict.fromkeys(ALL.values, "another"))
     with pytest.raises(SourceRefused, match="missing or wrong") as refused:
@@ -139,7 +139,7 @@ def test_a_wrong_secret_is_refused(head: Any, payload: dict[str, Any], pushes: t
 
 
 @EVERY_HOST
-def test_a_missing_signature_is_refused(head: Any, payload: dict[str, Any], pushes: tuple[Push, ...]) -> None:
+def test_missing_signature_is_refused(head: Any, payload: dict[str, Any], pushes: tuple[Push, ...]) -> None:
     body = json.dumps(payload).encode()
     bare = {name: text for name, text in head(body).items() if name.endswith(("Event", "Event-Key"))}
     with pytest.raises(SourceRefused, match="missing or wrong"):
@@ -147,24 +147,24 @@ def test_a_missing_signature_is_refused(head: Any, payload: dict[str, Any], push
 
 
 @pytest.mark.parametrize("head", [github, github_old, gitea, gogs, server])
-def test_a_body_that_was_changed_on_the_way_is_refused(head: Any) -> None:
+def test_modified_body_is_refused(head: Any) -> None:
     with pytest.raises(SourceRefused):
         read_pushes(head(b"{}"), b'{"a":1}', ALL)
 
 
-def test_a_weak_signature_does_not_stand_in_for_a_wrong_strong_one() -> None:
+def test_sha1_signature_does_not_replace_a_wrong_sha256_signature() -> None:
     body = json.dumps(GITHUB).encode()
     with pytest.raises(SourceRefused):
         read_pushes({**github_old(body), "X-Hub-Signature-256": "sha256=00"}, body, ALL)
 
 
 @EVERY_HOST
-def test_where_no_secret_is_set_everybody_is_heard(head: Any, payload: dict[str, Any], pushes: Any) -> None:
+def test_every_sender_is_accepted_if_no_secret_is_set(head: Any, payload: dict[str, Any], pushes: Any) -> None:
     body = json.dumps(payload).encode()
     assert read_pushes(head(body), body, WebhookSecrets()) == pushes
 
 
-def test_a_host_without_secret_is_no_way_around_the_secret_of_another() -> None:
+def test_host_without_a_secret_is_refused_if_another_host_has_one() -> None:
     body = json.dumps(GITHUB).encode()
     only = read_webhook_secrets({"webhook.github.secret": f"{KEY}\n", "webhook.gitlab.secret": " ", "other": "x"})
     assert read_pushes(github(body), body, only) == (MOVED,)
@@ -172,11 +172,11 @@ def test_a_host_without_secret_is_no_way_around_the_secret_of_another() -> None:
         read_pushes(gogs(body), body, only)
 
 
-def test_secrets_are_not_shown() -> None:
+def test_webhook_secrets_are_not_in_the_repr() -> None:
     assert KEY not in repr(ALL)
 
 
-def test_somebody_else_is_refused() -> None:
+def test_unknown_sender_is_refused() -> None:
     with pytest.raises(SourceRefused, match=r"unknown sender; supported are webhooks of Gitea, .*Azure DevOps"):
         read_pushes({"Content-Type": "application/json"}, b"{}", ALL)
 
@@ -186,11 +186,11 @@ def test_somebody_else_is_refused() -> None:
     [(github, "ping"), (gitea, "issues"), (gitlab, "Issue Hook"), (bitbucket, "issue:created"),
      (server, "diagnostics:ping")],
 )  # fmt: skip
-def test_other_events_say_nothing(head: Any, event: str) -> None:
+def test_other_events_contain_no_push(head: Any, event: str) -> None:
     assert read_pushes(head(b"{}", event), b"{}", ALL) == ()
 
 
-def test_a_system_hook_of_gitlab_may_be_about_something_else() -> None:
+def test_gitlab_system_hook_may_contain_no_push() -> None:
     pushed, created = json.dumps(GITLAB).encode(), b'{"event_name":"project_create"}'
     assert read_pushes(gitlab(pushed, "System Hook"), pushed, ALL) == (MOVED,)
     assert read_pushes(gitlab(created, "System Hook"), created, ALL) == ()
@@ -203,9 +203,7 @@ def test_a_system_hook_of_gitlab_may_be_about_something_else() -> None:
         ("delete", {"ref": "refs/heads/old", "ref_type": "branch"}, ("refs/heads/old", "")),
     ],
 )
-def test_gitea_tells_of_new_and_deleted_refs_by_other_events(
-    event: str, payload: dict[str, Any], push: tuple[str, str]
-) -> None:
+def test_gitea_create_and_delete_events_are_pushes(event: str, payload: dict[str, Any], push: tuple[str, str]) -> None:
     body = json.dumps({**payload, "repository": REPOSITORY}).encode()
     assert [(push_event.ref, push_event.after) for push_event in read_pushes(gitea(body, event), body, ALL)] == [push]
 
@@ -224,12 +222,12 @@ def test_gitea_tells_of_new_and_deleted_refs_by_other_events(
         (gitlab, {**GITLAB, "after": NONE}),
     ],
 )
-def test_files_are_unknown_where_the_list_may_be_cut_short(head: Any, payload: dict[str, Any]) -> None:
+def test_changed_files_are_unknown_if_the_list_may_be_truncated(head: Any, payload: dict[str, Any]) -> None:
     body = json.dumps(payload).encode()
     assert [push.changed_files for push in read_pushes(head(body), body, ALL)] == [None]
 
 
-def test_a_payload_may_come_as_a_form() -> None:
+def test_payload_may_be_form_encoded() -> None:
     body = urlencode({"payload": json.dumps(GITHUB)}).encode()
     form = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
     assert read_pushes({**github(body), **form}, body, ALL) == (MOVED,)
@@ -250,24 +248,24 @@ def test_a_payload_may_come_as_a_form() -> None:
         (b"null", ManifestError),
     ],
 )
-def test_a_body_that_is_no_payload_is_an_error_of_its_sender(body: bytes, error: type[UserError]) -> None:
+def test_invalid_payload_is_an_error(body: bytes, error: type[UserError]) -> None:
     with pytest.raises(error):
         read_pushes(github(body), body, ALL, max_bytes=128 if len(body) != 101 else 100)
 
 
-def test_a_deep_payload_is_refused() -> None:
+def test_deeply_nested_payload_is_refused() -> None:
     body = b'{"a":' * 150 + b"1" + b"}" * 150
     with pytest.raises(LimitError):
         read_pushes(github(body), body, ALL)
 
 
-def test_an_unsigned_body_is_not_even_opened() -> None:
+def test_unsigned_body_is_not_parsed() -> None:
     with pytest.raises(SourceRefused):
         read_pushes({"X-GitHub-Event": "push"}, b"{", ALL)
 
 
 @given(st.binary(max_size=200), st.sampled_from([github, gitea, gogs, gitlab, bitbucket, server]))
-def test_nothing_that_a_sender_says_is_more_than_an_error(body: bytes, head: Any) -> None:
+def test_arbitrary_body_raises_only_user_errors(body: bytes, head: Any) -> None:
     try:
         assert isinstance(read_pushes(head(body), body, ALL), tuple)
     except UserError:
@@ -275,7 +273,7 @@ def test_nothing_that_a_sender_says_is_more_than_an_error(body: bytes, head: Any
 
 
 @given(st.text(max_size=20))
-def test_no_text_is_taken_for_a_signature(text: str) -> None:
+def test_arbitrary_text_is_not_a_valid_signature(text: str) -> None:
     names = ("X-Hub-Signature-256", "X-Hub-Signature", "X-Gitea-Signature", "X-Gogs-Signature", "X-Gitlab-Token")
     for event in ("X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event", "X-Event-Key"):
         with pytest.raises(SourceRefused):
@@ -327,11 +325,11 @@ MINE = "https://git.example/ml/models"
         (Push(("nonsense", ""), "refs/heads/main"), "nonsense", "main", False),
     ],
 )
-def test_a_push_concerns_sources_of_its_repository_and_ref(push: Push, url: str, ref: str, is_concerned: bool) -> None:
+def test_push_affects_sources_of_its_repository_and_ref(push: Push, url: str, ref: str, is_concerned: bool) -> None:
     assert affects_source(push, url, ref) is is_concerned
 
 
-def test_a_prefix_of_tags_is_minded() -> None:
+def test_tag_prefix_limits_the_affected_sources() -> None:
     tagged = Push(URLS, "refs/tags/models/1.4.0")
     assert affects_source(tagged, MINE, "1.x", tag_prefix="models/")
     assert not affects_source(tagged, MINE, "1.x", tag_prefix="data/")

@@ -1,4 +1,4 @@
-"""Retries and self-healing go on after the clock was set."""
+"""Sync retries and self-heal continue after the system clock jumps."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def resting(retries: int) -> OperationState:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(1, 5), JUMPS)
-def test_an_operation_rests_no_longer_than_its_backoff_however_the_clock_is_set(retries: int, jump: float) -> None:
+def test_retry_wait_never_exceeds_its_backoff_after_a_clock_jump(retries: int, jump: float) -> None:
     state = resting(retries)
     longest = state.request.retry.delay_seconds(retries - 1)
     assert 0 <= seconds_until_retry(state, NOW + timedelta(seconds=jump)) <= longest
 
 
-def test_an_operation_that_rests_tries_again_at_once_when_the_clock_was_set_back_by_a_day() -> None:
+def test_operation_retries_at_once_after_the_clock_is_set_back_by_a_day() -> None:
     assert seconds_until_retry(replace(resting(2)), NOW - timedelta(days=1)) == 0
 
 
 @pytest.mark.parametrize("days", [-30, -1, 1, 30])
-def test_drift_is_healed_at_once_after_a_jump(days: int) -> None:
+def test_drift_is_healed_at_once_after_a_clock_jump(days: int) -> None:
     source = {"repoURL": "https://git.example/x", "path": "p"}
     state: dict[str, Any] = {
         "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": 3}},

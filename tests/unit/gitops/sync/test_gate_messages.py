@@ -1,4 +1,4 @@
-"""Where a gate fails a sync, the sync's message is the gate's own sentence."""
+"""If a health gate or a notebook hold fails a sync, the operation message is the gate's message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def widget(name: str, **more: Any) -> Manifest:
     return manifest("Widget", name, api="example.com/v1", **more)
 
 
-async def test_a_gate_that_takes_too_long_says_so_itself(cluster: Cluster) -> None:
+async def test_gate_timeout_is_the_operation_message(cluster: Cluster) -> None:
     gate_annotations = {**BLOCK, "argosy.dev/gate-timeout": "1m"}
     stage = Stage(cluster, [deployment("web", annotations=gate_annotations)], world=nothing_happens)
     await stage.step()
@@ -47,25 +47,25 @@ async def test_a_gate_that_takes_too_long_says_so_itself(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize("annotations", [BLOCK, {"argosy.dev/gate-timeout": "1m"}, {"mlops.dev/block-wave": "2"}])
-async def test_a_gate_whose_object_is_degraded_says_why(cluster: Cluster, annotations: dict[str, str]) -> None:
+async def test_degraded_gated_object_gives_its_health_message(cluster: Cluster, annotations: dict[str, str]) -> None:
     sick = widget("w", health="Degraded", message="no memory left", annotations=annotations)
     stage = Stage(cluster, [definition(), sick, config("after", wave=1)])
     assert ends(await stage.finish()) == (OperationPhase.FAILED, "example.com/Widget/w: no memory left")
 
 
-async def test_several_gates_say_each_its_sentence(cluster: Cluster) -> None:
+async def test_messages_of_several_failed_gates_are_joined(cluster: Cluster) -> None:
     sick = [widget(name, health="Degraded", message=f"{name} is ill", annotations=BLOCK) for name in "ab"]
     state = await Stage(cluster, [definition(), *sick]).finish()
     assert state.message == "example.com/Widget/a: a is ill; example.com/Widget/b: b is ill"
 
 
-async def test_a_failure_without_a_gate_keeps_argo_cds_words(cluster: Cluster) -> None:
+async def test_failure_without_a_gate_keeps_the_argo_cd_message(cluster: Cluster) -> None:
     sick = widget("w", health="Degraded", message="no memory left")
     stage = Stage(cluster, [definition(), sick, config("after", wave=1)])
     assert ends(await stage.finish()) == (OperationPhase.FAILED, UNSUCCESSFUL)
 
 
-async def test_what_failed_beside_a_gate_is_not_hidden(cluster: Cluster) -> None:
+async def test_failure_of_another_object_keeps_the_argo_cd_message_with_reason(cluster: Cluster) -> None:
     sick = widget("w", health="Degraded", message="no memory left", annotations=BLOCK)
     other = widget("v", health="Degraded", message="on fire")
     state = await Stage(cluster, [definition(), sick, other, config("after", wave=1)]).finish()
@@ -73,7 +73,7 @@ async def test_what_failed_beside_a_gate_is_not_hidden(cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize("has_hook", [False, True])
-async def test_a_notebook_that_blocks_a_wave_and_failed_is_the_message(cluster: Cluster, has_hook: bool) -> None:
+async def test_failed_notebook_that_holds_a_wave_is_the_operation_message(cluster: Cluster, has_hook: bool) -> None:
     def holds(wave: int) -> WaveHold | None:
         return WaveHold(FAILED, has_failed=True) if wave >= 4 else None
 

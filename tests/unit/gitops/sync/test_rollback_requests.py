@@ -1,4 +1,4 @@
-"""Back to what was synced before: the request names it in words that are read again as they are meant."""
+"""Rollback requests: the operation built from a history entry is read back unchanged."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MANY = {"id": 4, "revisions": ["a", "b"], "sources": [SOURCE, SOURCE], "source":
 
 
 @pytest.mark.parametrize("entry", [ONE, MANY], ids=["one source", "many"])
-def test_a_rollback_is_read_again_as_it_was_meant(entry: dict[str, Any]) -> None:
+def test_rollback_request_survives_a_round_trip_and_runs_no_hooks(entry: dict[str, Any]) -> None:
     request = build_rollback_request(entry, username="ann", prune=True, options=("Replace=true",))
     assert read_request(FieldReader(request.wire, "")) == request
     assert not request.sync.runs_hooks
 
 
-def test_many_sources_leave_out_the_empty_one() -> None:
+def test_rollback_to_multiple_sources_has_no_single_source() -> None:
     assert "source" not in build_rollback_request(MANY).wire["sync"]
 
 
-def test_an_entry_without_sources_cannot_be_gone_back_to() -> None:
+def test_history_entry_without_a_source_cannot_be_rolled_back_to() -> None:
     with pytest.raises(ManifestError, match="history entry 5: it has no source"):
         build_rollback_request({"id": 5, "revision": "abc"})

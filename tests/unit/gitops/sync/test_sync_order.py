@@ -1,4 +1,4 @@
-"""Who comes first in a sync."""
+"""Task order of a sync: phases, waves, kinds and names; prune waves; hooks; namespace creation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def names(tasks: list[PlannedTask]) -> list[str]:
     return [f"{item.key.kind}/{item.key.name}" for item in tasks]
 
 
-def test_phase_then_wave_then_kind_then_name() -> None:
+def test_tasks_are_sorted_by_phase_wave_kind_and_name() -> None:
     tasks = [
         task("Pod", phase=SyncPhase.POST_SYNC, wave=-9),
         task("Deployment", "b", api="apps/v1"),
@@ -58,13 +58,13 @@ def test_phase_then_wave_then_kind_then_name() -> None:
     ]  # fmt: skip
 
 
-def test_a_namespace_comes_before_the_first_that_is_in_it() -> None:
+def test_namespace_is_created_before_its_first_object() -> None:
     ordered = sort_tasks([task("Namespace", "ml", wave=5), task("ConfigMap", namespace="ml", wave=-2), task("Secret")])
     assert names(ordered) == ["Namespace/ml", "ConfigMap/x", "Secret/x"]
     assert ordered[0].wave == -2
 
 
-def test_a_namespace_is_there_before_a_hook_of_an_earlier_phase() -> None:
+def test_namespace_is_created_before_a_presync_hook_in_it() -> None:
     ordered = sort_tasks(
         [task("Namespace", "ml"), task("Job", api="batch/v1", namespace="ml", phase=SyncPhase.PRE_SYNC)]
     )
@@ -72,7 +72,7 @@ def test_a_namespace_is_there_before_a_hook_of_an_earlier_phase() -> None:
     assert ordered[0].phase is SyncPhase.PRE_SYNC
 
 
-def test_a_definition_comes_before_what_it_defines() -> None:
+def test_crd_is_applied_before_its_custom_resources() -> None:
     spec = {"group": "example.com", "names": {"kind": "Widget"}}
     definition = task("CustomResourceDefinition", "w", api="apiextensions.k8s.io/v1", wave=3, spec=spec)
     ordered = sort_tasks(
@@ -81,7 +81,7 @@ def test_a_definition_comes_before_what_it_defines() -> None:
     assert names(ordered) == ["Gadget/x", "CustomResourceDefinition/w", "Widget/x"]
 
 
-def test_a_namespace_that_is_pruned_stays_where_it_is() -> None:
+def test_pruned_namespace_keeps_its_wave() -> None:
     ordered = sort_tasks([task("Namespace", "ml", prune=True, wave=2), task("ConfigMap", namespace="ml", wave=1)])
     assert names(ordered) == ["ConfigMap/x", "Namespace/ml"]
 
@@ -103,7 +103,7 @@ TASKS = st.lists(
 
 @settings(max_examples=examples())
 @given(TASKS, st.randoms())
-def test_no_task_is_lost_and_the_order_is_always_the_same(tasks: list[PlannedTask], chance: random.Random) -> None:
+def test_sorting_keeps_all_tasks_and_ignores_input_order(tasks: list[PlannedTask], chance: random.Random) -> None:
     ordered = sort_tasks(tasks)
     assert sorted(map(str, (item.key for item in ordered))) == sorted(map(str, (item.key for item in tasks)))
     shuffled = list(tasks)
@@ -137,12 +137,12 @@ def planned(
         ([1, 2], {1: 2, 2: 1}),
     ],
 )
-def test_waves_of_prunes_are_mirrored(waves: list[int], expected: dict[int, int]) -> None:
+def test_prune_waves_are_mirrored(waves: list[int], expected: dict[int, int]) -> None:
     tasks = planned(AppComparison([extra(f"w{wave}", wave) for wave in waves]))
     assert {int(item.key.name[1:]): item.wave for item in tasks} == expected
 
 
-def test_prunes_that_wait_come_after_every_wave() -> None:
+def test_prune_last_runs_after_every_wave() -> None:
     late = manifest("ConfigMap", "late", "ml", wave=0)
     late["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = "PruneLast=true"
     desired = manifest("ConfigMap", "wanted", "ml", wave=4)
@@ -160,7 +160,7 @@ def hook(**annotations: str) -> Manifest:
     }
 
 
-def test_a_hook_has_a_task_in_each_of_its_phases_under_a_name_of_its_own() -> None:
+def test_hook_has_one_task_with_its_own_name_in_each_phase() -> None:
     tasks = planned(AppComparison(hooks=[hook(**{"argocd.argoproj.io/hook": "PreSync,PostSync"})]))
     assert [(item.phase, item.key.name) for item in tasks] == [
         (SyncPhase.PRE_SYNC, "migrate-0123456-presync-1767225600"),
@@ -169,7 +169,7 @@ def test_a_hook_has_a_task_in_each_of_its_phases_under_a_name_of_its_own() -> No
     assert all("argocd.argoproj.io/hook-finalizer" in (item.desired or {})["metadata"]["finalizers"] for item in tasks)
 
 
-def test_hooks_stay_out_of_a_sync_of_some_resources_and_of_one_that_only_applies() -> None:
+def test_partial_sync_and_apply_strategy_run_no_hooks() -> None:
     given_hook = hook(**{"argocd.argoproj.io/hook": "Sync"})
     desired = manifest("ConfigMap", "c", "ml")
     comparison = AppComparison([Pair(key_of(desired), desired, None, True)], hooks=[given_hook])
@@ -180,7 +180,7 @@ def test_hooks_stay_out_of_a_sync_of_some_resources_and_of_one_that_only_applies
     assert planned(comparison, resources=(ResourceKey("", "ConfigMap", "other", "c"),)) == []
 
 
-def test_the_same_operation_gives_the_same_hooks_and_another_one_others() -> None:
+def test_hook_names_are_stable_within_an_operation() -> None:
     given_hook = hook(**{"argocd.argoproj.io/hook": "Sync"})
     app = Application(name="models", uid="u", destination=Destination(namespace="ml"))
     first, again, later = (
@@ -192,7 +192,7 @@ def test_the_same_operation_gives_the_same_hooks_and_another_one_others() -> Non
     assert first == again != later
 
 
-def test_a_namespace_is_made_first_where_it_is_asked_for_and_missing() -> None:
+def test_create_namespace_option_creates_a_missing_namespace_first() -> None:
     desired = manifest("ConfigMap", "c", "ml", wave=-5)
     comparison = AppComparison([Pair(key_of(desired), desired, None, True)])
     assert names(planned(comparison, options=("CreateNamespace=true",))) == ["Namespace/ml", "ConfigMap/c"]
@@ -201,7 +201,7 @@ def test_a_namespace_is_made_first_where_it_is_asked_for_and_missing() -> None:
     assert names(planned(comparison)) == ["ConfigMap/c"]
 
 
-def test_metadata_of_the_namespace_is_kept_up_by_server_side_apply() -> None:
+def test_managed_namespace_metadata_uses_server_side_apply() -> None:
     policy = {
         "syncPolicy": {"managedNamespaceMetadata": {"labels": {"team": "ml"}}},
         "destination": {"namespace": "ml"},

@@ -1,4 +1,4 @@
-"""Argo CD's order of a sync as tables: kinds, phases, waves, mirrored prunes, names, and who moves up."""
+"""Argo CD's sync order as tables: kinds, phases, waves, hook names, mirrored prune waves, namespaces and CRDs."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def shuffled(tasks: list[PlannedTask]) -> list[PlannedTask]:
 
 
 @pytest.mark.parametrize("prune", [False, True], ids=["applied", "pruned"])
-def test_kinds_come_in_argo_cds_order_and_all_others_after_them(prune: bool) -> None:
+def test_kinds_are_in_argo_cd_order_and_unlisted_kinds_come_last(prune: bool) -> None:
     tasks = [task(kind, "z", prune=prune) for kind in KINDS] + [task("Widget", "b", prune=prune, api="example.com/v1")]
     assert [planned_task.key.kind for planned_task in sort_tasks(shuffled(tasks))] == [*KINDS, "Widget"]
 
 
-def test_kinds_that_are_in_no_list_are_equals_and_come_by_name() -> None:
+def test_unlisted_kinds_are_sorted_by_name() -> None:
     tasks = [task(kind, name, api=f"{group}.com/v1") for kind, name, group in ("Wca", "Abz", "Gam")]
     assert [planned_task.key.name for planned_task in sort_tasks(tasks)] == ["a", "b", "c"]
 
 
-def test_the_group_of_a_kind_does_not_count() -> None:
+def test_kind_order_ignores_the_api_group() -> None:
     tasks = [task("Service", "b", api="serving.knative.dev/v1"), task("Service", "a"), task("Pod"), task("Widget", "0")]
     assert [(planned_task.key.group, planned_task.key.kind) for planned_task in sort_tasks(shuffled(tasks))] == [
         ("", "Service"), ("serving.knative.dev", "Service"), ("", "Pod"), ("", "Widget"),
@@ -88,7 +88,7 @@ IN_ORDER = [
 ]
 
 
-def test_phases_before_waves_before_kinds_before_names() -> None:
+def test_tasks_are_sorted_by_phase_wave_kind_and_name() -> None:
     assert sort_tasks(shuffled(IN_ORDER)) == IN_ORDER
 
 
@@ -105,7 +105,7 @@ def test_phases_before_waves_before_kinds_before_names() -> None:
         ("1.2.30.4", "check-1.2.30-presync-1767225600"),
     ],
 )
-def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: str, name: str) -> None:
+def test_hook_with_generate_name_is_named_by_revision_phase_and_time(revision: str, name: str) -> None:
     hook = manifest("Job", "", api="batch/v1", hook="PreSync")
     hook["metadata"] |= {"generateName": "check-", "name": ""}
     occasion = OperationContext(Application(name="demo"), revision, STARTED)
@@ -114,7 +114,7 @@ def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: s
     assert planned_task.desired and "generateName" not in planned_task.desired["metadata"]
 
 
-def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself() -> None:
+def test_tracking_id_of_a_generated_hook_has_the_generated_name() -> None:
     hook = manifest("Job", "", api="batch/v1", hook="PreSync")
     hook["metadata"] |= {"generateName": "check-", "name": ""}
     hook["metadata"]["annotations"] |= {TRACKING_ID: "demo:batch/Job:ml/"}
@@ -124,7 +124,7 @@ def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself()
     assert tracked == f"demo:batch/Job:ml/{planned_task.key.name}"
 
 
-def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own() -> None:
+def test_hooks_with_the_same_generate_name_get_different_keys() -> None:
     first, second, third = (manifest("Job", "", api="batch/v1", hook="PreSync") for _ in range(3))
     for hook in (first, second, third):
         hook["metadata"] |= {"generateName": "check-", "name": ""}
@@ -136,7 +136,7 @@ def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own()
     assert len({task.key for task in tasks}) == 3
 
 
-# -- who moves up ----------------------------------------------------------------------------------------------------
+# -- tasks that move to an earlier step ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own()
     ],
     ids=["in it", "later anyway", "hook in it", "elsewhere", "pruned", "of the whole cluster", "another namespace"],
 )
-def test_a_namespace_takes_the_step_of_the_first_that_needs_it(
+def test_namespace_moves_to_the_step_of_the_first_task_that_needs_it(
     others: list[PlannedTask], step: tuple[SyncPhase, int]
 ) -> None:
     tasks = sort_tasks([task("Namespace", "ml", wave=5), *others], "ml")
@@ -180,9 +180,7 @@ def definition(group: str, kind: str, wave: int) -> PlannedTask:
     ],
     ids=["earlier", "earlier phase", "later", "another group", "pruned"],
 )
-def test_a_definition_takes_the_step_of_the_first_that_it_defines(
-    other: PlannedTask, step: tuple[SyncPhase, int]
-) -> None:
+def test_crd_moves_to_the_step_of_its_first_custom_resource(other: PlannedTask, step: tuple[SyncPhase, int]) -> None:
     tasks = sort_tasks([definition("example.com", "Widget", 3), other])
     (definition_task,) = [planned_task for planned_task in tasks if planned_task.key.kind == "CustomResourceDefinition"]
     assert (definition_task.phase, definition_task.wave) == step
@@ -215,12 +213,12 @@ def planned(pairs: list[Pair], *options: str, app: Application | None = None, **
         ([0, 1, 2], [], {0: 2, 1: 1, 2: 0}),
         ([1, 2, 8, 9], [], {1: 9, 2: 8, 8: 2, 9: 1}),
         ([-3, 0, 5], [], {-3: 5, 0: 0, 5: -3}),
-        ([0, 10], [5], {0: 10, 10: 0}),  # waves of what stays do not count
+        ([0, 10], [5], {0: 10, 10: 0}),  # waves of kept resources do not count
         ([2], [0, 1, 3], {2: 2}),
         ([-2, -1], [0], {-2: -1, -1: -2}),
     ],
 )
-def test_prunes_take_the_mirrored_waves_of_prunes(gone: list[int], kept: list[int], expected: dict[int, int]) -> None:
+def test_prune_waves_are_mirrored_among_prunes_only(gone: list[int], kept: list[int], expected: dict[int, int]) -> None:
     pairs = [pair(f"gone{wave}", wave) for wave in gone] + [pair(f"kept{wave}", wave, gone=False) for wave in kept]
     waves = {planned_task.key.name: planned_task.wave for planned_task in planned(pairs)}
     assert {wave: waves[f"gone{wave}"] for wave in gone} == expected
@@ -239,7 +237,7 @@ def test_prunes_take_the_mirrored_waves_of_prunes(gone: list[int], kept: list[in
     ],
     ids=["all", "its own", "never below 1", "prunes count", "own though all say no", "what stays"],
 )
-def test_prunes_that_come_last_have_the_wave_after_the_last(
+def test_prune_last_tasks_have_the_wave_after_the_last_wave(
     pairs: list[Pair], options: tuple[str, ...], expected: dict[str, int]
 ) -> None:
     assert {planned_task.key.name: planned_task.wave for planned_task in planned(pairs, *options)} == expected
@@ -264,7 +262,7 @@ SPACE = ResourceKey("", "Namespace", "", "ml")
     ],
     ids=["missing", "missing for some", "in the manifests", "in the manifests though not chosen"],
 )
-def test_a_namespace_is_made_by_itself_unless_a_manifest_asks_for_it(
+def test_namespace_is_created_unless_a_manifest_defines_it(
     manifests: list[Manifest], chosen: tuple[ResourceKey, ...], is_created: bool
 ) -> None:
     pairs = [Pair(key_of(desired), desired, None, differs=True) for desired in manifests]
@@ -277,7 +275,7 @@ def test_a_namespace_is_made_by_itself_unless_a_manifest_asks_for_it(
     )
 
 
-def test_managed_metadata_is_for_a_namespace_that_argo_cd_may_make() -> None:
+def test_managed_namespace_metadata_requires_create_namespace() -> None:
     spec = {"destination": {"namespace": "ml"}, "syncPolicy": {"managedNamespaceMetadata": {"labels": {"a": "b"}}}}
     app = read_application({"metadata": {"name": "demo"}, "spec": spec})
     assert planned([], app=app) == []
@@ -319,7 +317,7 @@ HOOK, HELM = "argocd.argoproj.io/hook", "helm.sh/hook"
         ({HOOK: "PreSync", HELM: "crd-install"}, True, False, ["PreSync"]),
     ],
 )
-def test_what_is_a_hook_and_when_it_runs(
+def test_hook_annotations_give_the_hook_phases(
     annotations: dict[str, str], hook: bool, skipped: bool, expected: list[str]
 ) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}}

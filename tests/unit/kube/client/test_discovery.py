@@ -1,4 +1,4 @@
-"""All forms of discovery tell the same catalogue."""
+"""API discovery: aggregated and legacy documents give the same catalog; refresh, errors and unavailable APIs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Documents:
 
 
 @pytest.mark.parametrize("documents", [AGGREGATED, LEGACY], ids=["aggregated", "legacy"])
-async def test_each_form_tells_versions_in_order_of_preference_and_subresources(documents: dict[str, Any]) -> None:
+async def test_discovery_reads_preferred_versions_and_subresources(documents: dict[str, Any]) -> None:
     catalog, subresources, _ = await fetch_discovery(Documents(documents).fetch)
     assert set(catalog) == {GroupKind("", "Pod"), GroupKind("autoscaling", "HorizontalPodAutoscaler")}
     pods = catalog[GroupKind("", "Pod")]
@@ -108,7 +108,7 @@ async def test_each_form_tells_versions_in_order_of_preference_and_subresources(
     assert subresources[GroupKind("", "Pod"), GroupKind("policy", "Eviction")] == "eviction"
 
 
-async def test_a_server_without_groups_still_has_its_core_kinds() -> None:
+async def test_server_without_api_groups_has_its_core_kinds() -> None:
     async def fetch(path: str, accept: str) -> Any:
         if path == "/apis":
             raise ClusterError("404 page not found", code=404)
@@ -117,7 +117,7 @@ async def test_a_server_without_groups_still_has_its_core_kinds() -> None:
     assert set((await fetch_discovery(fetch)).catalog) == {GroupKind("", "Pod")}
 
 
-async def test_a_known_kind_asks_nothing_and_an_unknown_one_asks_again() -> None:
+async def test_only_an_unknown_kind_triggers_a_new_discovery() -> None:
     documents = Documents({**AGGREGATED, "/apis": {"kind": "APIGroupDiscoveryList", "items": []}})
     discovery = DiscoveryCache(documents.fetch)
     for _ in range(3):
@@ -128,12 +128,12 @@ async def test_a_known_kind_asks_nothing_and_an_unknown_one_asks_again() -> None
     assert documents.asked == 4
 
 
-async def test_many_who_ask_at_once_share_one_answer() -> None:
+async def test_concurrent_lookups_share_discovery_requests() -> None:
     documents = Documents(AGGREGATED)
     discovery = DiscoveryCache(documents.fetch)
     await discovery.refresh()
     await asyncio.gather(*(discovery.find_kind(GroupKind("none", "None")) for _ in range(20)))
-    assert documents.asked <= 6  # the first to come, and one more for those who came while it asked
+    assert documents.asked <= 6  # one discovery, and one more for the lookups that started meanwhile
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ async def test_many_who_ask_at_once_share_one_answer() -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-async def test_json_that_is_no_discovery_is_told_with_its_address(path: str, answer: Any) -> None:
+async def test_invalid_discovery_document_is_an_error_with_its_url(path: str, answer: Any) -> None:
     with pytest.raises(ApiServerUnavailable, match=f"far.example:6443{path}: the answer is not a discovery document"):
         await fetch_discovery(Documents({**AGGREGATED, path: answer}).fetch, "far.example:6443")
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"groupVersion": "metrics.k8s.io/v1beta1", "resources": [{}]}])
-async def test_an_extension_server_that_answers_nonsense_hides_its_own_kinds_alone(answer: Any) -> None:
+async def test_invalid_document_of_an_extension_api_hides_only_its_own_kinds(answer: Any) -> None:
     without = await fetch_discovery(Documents(LEGACY).fetch)
     assert await fetch_discovery(Documents({**LEGACY, "/apis/metrics.k8s.io/v1beta1": answer}).fetch) == without
     with pytest.raises(ApiServerUnavailable, match="/api/v1: the answer"):
@@ -191,7 +191,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("whole", "hidden", "gone"), FORMS)
-async def test_kinds_whose_server_is_away_stay_known_until_they_are_really_gone(
+async def test_kinds_of_an_unavailable_api_stay_known_until_they_are_removed(
     whole: dict[str, Any], hidden: dict[str, Any], gone: list[dict[str, Any]]
 ) -> None:
     kind = GroupKind("metrics.k8s.io", "NodeMetrics")
@@ -208,7 +208,7 @@ async def test_kinds_whose_server_is_away_stay_known_until_they_are_really_gone(
 
 
 @pytest.mark.parametrize("hidden", [LEGACY, aggregated(metrics(freshness="Stale"))], ids=["legacy", "aggregated"])
-async def test_a_server_that_is_away_from_the_first_is_heard_of_as_soon_as_it_comes(hidden: dict[str, Any]) -> None:
+async def test_api_unavailable_at_start_is_found_once_it_is_available(hidden: dict[str, Any]) -> None:
     kind, documents = GroupKind("metrics.k8s.io", "NodeMetrics"), Documents(hidden)
     discovery = DiscoveryCache(documents.fetch)
     assert (await discovery.find_kind(kind))[1] is None

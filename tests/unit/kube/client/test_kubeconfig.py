@@ -1,4 +1,4 @@
-"""Kubeconfig files become one connection, as kubectl reads them."""
+"""Kubeconfig files: merged into one connection as by kubectl, and their errors."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def test_the_first_file_wins_the_current_context_and_every_entry_it_names(files: list[Path]) -> None:
+def test_first_file_wins_current_context_and_entries(files: list[Path]) -> None:
     connection = load_kubeconfig(files)
     assert (connection.name, connection.namespace, connection.server) == ("dev", "ml", "https://dev.example:6443")
     assert connection.token == "from-one"
     assert list_contexts(files) == (["dev", "lost", "prod"], "dev")
 
 
-def test_relative_paths_belong_to_the_file_that_holds_them(files: list[Path]) -> None:
+def test_relative_paths_are_resolved_from_their_kubeconfig_file(files: list[Path]) -> None:
     connection = load_kubeconfig(files)
     assert connection.ca_file == str(files[0].parent / "pki/ca.crt")
     assert (connection.cert_file, connection.key_file) == (str(files[0].parent / "jane.crt"), "/abs/jane.key")
     assert load_kubeconfig(files, "prod").token_file == str(files[1].parent / "token")
 
 
-def test_a_context_is_chosen_by_name_with_all_that_its_cluster_and_user_say(files: list[Path]) -> None:
+def test_context_by_name_sets_tls_proxy_and_impersonation(files: list[Path]) -> None:
     connection = load_kubeconfig(files, "prod")
     assert connection.insecure and not connection.compressed
     assert (connection.tls_server_name, connection.proxy_url) == ("api.prod", "http://proxy.example:3128")
@@ -78,13 +78,13 @@ def test_a_context_is_chosen_by_name_with_all_that_its_cluster_and_user_say(file
         ("lost", 'context "lost" names cluster "nowhere", which does not exist'),
     ],
 )
-def test_what_is_missing_is_named(files: list[Path], context: str, says: str) -> None:
+def test_missing_context_or_cluster_is_an_error_that_names_it(files: list[Path], context: str, says: str) -> None:
     with pytest.raises(UserError, match="kubeconfig") as caught:
         load_kubeconfig(files, context)
     assert caught.value.message == says
 
 
-def test_the_environment_names_several_files_and_some_may_be_missing(
+def test_kubeconfig_variable_lists_files_and_some_may_be_missing(
     files: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{files[1]}:{files[0]}")
@@ -94,7 +94,7 @@ def test_the_environment_names_several_files_and_some_may_be_missing(
         load_kubeconfig()
 
 
-def test_a_file_that_was_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+def test_explicit_kubeconfig_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         load_kubeconfig([tmp_path / "none"])
 
@@ -108,7 +108,7 @@ def one_user(tmp_path: Path, user: str, cluster: str = 'server: "https://a.examp
     return path
 
 
-def test_data_is_decoded_and_never_shown(tmp_path: Path) -> None:
+def test_inline_data_is_decoded_and_not_in_the_repr(tmp_path: Path) -> None:
     data = base64.b64encode(b"PEM").decode()
     user = f"client-certificate-data: {data}, client-key-data: {data}, token: s3cret, password: p4ss"
     path = one_user(tmp_path, user)
@@ -141,12 +141,12 @@ def test_credentials_are_not_sent_without_tls(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_setting_that_cannot_work_is_refused_at_once(tmp_path: Path, user: str, cluster: str, says: str) -> None:
+def test_unsupported_or_contradictory_setting_is_an_error(tmp_path: Path, user: str, cluster: str, says: str) -> None:
     with pytest.raises(UserError, match=says.replace("(", r"\(")):
         load_kubeconfig([one_user(tmp_path, user, cluster)])
 
 
-def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_kubeconfig_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "config"
     for text in ("- a list", "{broken", "contexts: [{context: {}}]"):
         path.write_text(text)
@@ -194,9 +194,7 @@ def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
         ("users: [{name: u, user: {exec: {env: [{value: foo}]}}}]", 'users "u": exec env has an entry without a name'),
     ],
 )
-def test_a_value_of_another_type_is_an_error_that_names_the_file_and_the_section(
-    tmp_path: Path, text: str, says: str
-) -> None:
+def test_value_of_a_wrong_type_is_an_error_with_file_and_section(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
@@ -204,8 +202,8 @@ def test_a_value_of_another_type_is_an_error_that_names_the_file_and_the_section
     assert (caught.value.where, caught.value.message) == (str(path), says)
 
 
-def test_a_field_that_is_empty_is_as_good_as_missing(tmp_path: Path) -> None:
-    """As kubectl and other tools write it."""
+def test_null_field_is_treated_as_missing(tmp_path: Path) -> None:
+    """kubectl and other tools write such fields."""
     user = "token: t, exec: null, as-groups: null, as-user-extra: null, client-key: null"
     cluster = 'server: "https://a.example", extensions: null, insecure-skip-tls-verify: null'
     assert load_kubeconfig([one_user(tmp_path, user, cluster)]).token == "t"
@@ -214,7 +212,7 @@ def test_a_field_that_is_empty_is_as_good_as_missing(tmp_path: Path) -> None:
     assert list_contexts([path]) == ([], "")
 
 
-def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_cluster_connection_uses_the_service_account_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_settings, "SERVICE_ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
@@ -227,10 +225,8 @@ def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monke
     assert (connection.token_file, connection.ca_file) == (str(tmp_path / "token"), str(tmp_path / "ca.crt"))
 
 
-def test_a_file_that_cannot_be_looked_at_is_an_error_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as one in a folder that is closed to this user; here, no file system takes its name."""
+def test_unreadable_kubeconfig_is_an_error_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a file in a folder without access; here, the file name is too long for any file system."""
     unusable = tmp_path / ("x" * 300)
     monkeypatch.setenv("KUBECONFIG", str(unusable))
     with pytest.raises(UserError, match="cannot be read") as raised:

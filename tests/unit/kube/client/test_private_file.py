@@ -1,4 +1,4 @@
-"""Files with keys and tokens: who else may read or replace them is refused, with the command that helps."""
+"""Files with keys and tokens: refused if other users can read or replace them, with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refusal(file: Path) -> str:
     return str(caught.value)
 
 
-def test_a_file_of_ones_own_and_one_that_is_not_there_are_fine(key: Path) -> None:
+def test_own_private_file_and_missing_file_are_accepted(key: Path) -> None:
     check_private_file(key)
     check_private_file(key.with_name("later"))
     key.chmod(0o400)
@@ -42,7 +42,7 @@ def test_a_file_of_ones_own_and_one_that_is_not_there_are_fine(key: Path) -> Non
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o660, 0o666, 0o777, 0o601, 0o610])
-def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode: int) -> None:
+def test_file_accessible_to_others_is_refused_with_a_chmod_command(key: Path, mode: int) -> None:
     key.chmod(mode)
     message = refusal(key)
     assert (
@@ -53,16 +53,14 @@ def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode
 
 
 @pytest.mark.parametrize("mode", [0o702, 0o703, 0o707, 0o777])
-def test_a_folder_where_others_may_replace_the_file_is_refused(key: Path, mode: int) -> None:
+def test_file_in_a_world_writable_folder_is_refused_unless_sticky(key: Path, mode: int) -> None:
     key.parent.chmod(mode)
     assert refusal(key).endswith(f"run: chmod go-w {key.parent}")
     key.parent.chmod(mode | 0o1000)  # sticky, as /tmp is
     check_private_file(key)
 
 
-def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(
-    key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_of_another_user_or_folder_of_another_group_is_refused(key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("to give a file away takes root")
     key.parent.chmod(0o770)
@@ -78,7 +76,7 @@ def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(
     assert "who can replace the keys in it" in refusal(key)
 
 
-def test_a_link_to_another_folder_is_refused_and_one_in_the_same_folder_is_not(key: Path, tmp_path: Path) -> None:
+def test_symlink_is_accepted_only_within_the_same_folder(key: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     write_private(elsewhere / "secret.key", b"x" * 32)
@@ -97,7 +95,7 @@ def test_a_link_to_another_folder_is_refused_and_one_in_the_same_folder_is_not(k
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o440, 0o400])
-def test_a_file_of_a_mounted_secret_has_the_mode_of_its_volume(tmp_path: Path, mode: int) -> None:
+def test_mounted_secret_file_is_accepted_with_the_mode_of_its_volume(tmp_path: Path, mode: int) -> None:
     """k8s: the kubelet's layout: tls.key -> ..data/tls.key, ..data -> ..2026_01_01."""
     volume = tmp_path / "tls"
     (volume / "..2026_01_01").mkdir(parents=True)
@@ -111,7 +109,7 @@ def test_a_file_of_a_mounted_secret_has_the_mode_of_its_volume(tmp_path: Path, m
     assert "chmod go-w" in refusal(volume / "tls.key")
 
 
-def test_a_key_of_roots_may_be_readable_by_a_group_for_another_user(key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_readable_key_of_root_is_accepted_for_another_user(key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("a key of root's takes root")
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
@@ -122,7 +120,7 @@ def test_a_key_of_roots_may_be_readable_by_a_group_for_another_user(key: Path, m
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o277, 0o777])
-def test_keys_are_made_for_their_owner_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_write_private_sets_mode_0600_with_any_umask(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
         write_private(tmp_path / "secret.key", b"x")
@@ -133,7 +131,7 @@ def test_keys_are_made_for_their_owner_whatever_the_umask(tmp_path: Path, mask: 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["secret.key", "token.key", "argosy.db"])
-async def test_a_plane_does_not_start_with_a_file_that_others_may_read(tmp_path: Path, name: str) -> None:
+async def test_control_plane_does_not_start_with_a_file_others_can_read(tmp_path: Path, name: str) -> None:
     folder = ControlPlaneFiles(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "token.key")
     async with ControlPlane.open(folder) as plane:
         await plane.tokens.ensure_key()
@@ -146,7 +144,7 @@ async def test_a_plane_does_not_start_with_a_file_that_others_may_read(tmp_path:
         pass
 
 
-def test_the_administrators_token_and_the_keys_of_certificates_are_checked(tmp_path: Path) -> None:
+def test_admin_token_and_tls_key_modes_are_checked(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
     token = _load_or_create_admin_token(folder)
     folder.admin_token.chmod(0o644)
@@ -162,7 +160,7 @@ def test_the_administrators_token_and_the_keys_of_certificates_are_checked(tmp_p
         ensure_certificates(folder.tls)
 
 
-def test_the_keys_of_the_page_are_checked(tmp_path: Path) -> None:
+def test_web_server_tls_key_and_login_code_key_modes_are_checked(tmp_path: Path) -> None:
     options = WebServerOptions(folder=tmp_path / "page", listen="0.0.0.0")
     certificate = _load_or_create_certificate(options)
     assert certificate is not None
@@ -179,7 +177,7 @@ def test_the_keys_of_the_page_are_checked(tmp_path: Path) -> None:
     assert codes.redeem(code)
 
 
-def test_a_folder_of_the_page_is_made_for_its_owner_whatever_the_umask(tmp_path: Path) -> None:
+def test_web_server_folder_is_created_with_mode_0700(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
         with _write_audit_file(tmp_path / "state" / "page"):
@@ -189,7 +187,7 @@ def test_a_folder_of_the_page_is_made_for_its_owner_whatever_the_umask(tmp_path:
     assert (tmp_path / "state" / "page").stat().st_mode & 0o777 == 0o700
 
 
-def test_no_login_code_is_made_in_a_folder_where_it_would_be_refused(
+def test_no_login_code_is_created_in_a_folder_others_can_write(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "page"

@@ -1,4 +1,4 @@
-"""Runtime tests run on the embedded cluster; only clocks and faults are of our own making."""
+"""Fixtures of the controller tests: they run on the embedded cluster with manual clocks and injected faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def namespace(cluster: Cluster) -> str:
 
 
 class ManualClock:
-    """Stands still until a test moves it."""
+    """Clock that advances only when a test moves it."""
 
     def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
         self._start, self._time = start, 0.0
@@ -46,11 +46,11 @@ class ManualClock:
         self._time = until
 
     def set_by(self, seconds: float) -> None:
-        """The time of day alone; durations and timers do not notice."""
+        """Change the time of day only; monotonic time and timers are not affected."""
         self._start += timedelta(seconds=seconds)
 
     def waits(self) -> list[float]:
-        """How long each timer that is still to come has to go."""
+        """Return the remaining seconds of each pending timer, sorted."""
         return sorted(due - self._time for due, _, timer in self._timers if not timer.cancelled)
 
 

@@ -1,4 +1,4 @@
-"""Add-ons: found by name, prepared before they run, and told when one fails."""
+"""Add-ons: loaded by name, prepared before their controllers run, and failures reported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIRST: dict[str, Any] = {"apiVersion": "example.io/v1", "kind": "Thing", "metada
 
 
 class Marker:
-    """Marks every Thing as seen."""
+    """Controller that marks every Thing as seen."""
 
     name = "marker"
     watches = (Watch(GroupKind("example.io", "Thing"), itself),)
@@ -71,11 +71,11 @@ def _missing() -> Any:
 
 
 @pytest.mark.parametrize("chosen", ["", " ", ","])
-async def test_nothing_chosen_is_nothing_loaded(chosen: str) -> None:
+async def test_no_add_on_is_loaded_without_a_name(chosen: str) -> None:
     assert load_addons(chosen) == []
 
 
-async def test_a_variant_stands_after_the_name() -> None:
+async def test_add_on_variant_follows_the_name() -> None:
     assert [addon.name for addon in load_addons("things=plain")] == ["things plain"]
 
 
@@ -89,19 +89,19 @@ async def test_a_variant_stands_after_the_name() -> None:
         ("broken", "add-on broken cannot be loaded"),
     ],
 )
-async def test_a_wrong_name_is_told_with_what_to_do(chosen: str, said: str) -> None:
+async def test_wrong_add_on_name_is_an_error_with_a_hint(chosen: str, said: str) -> None:
     with pytest.raises(UserError, match=said.replace("?", r"\?")):
         load_addons(chosen)
 
 
-async def test_kinds_and_first_objects_are_there_before_the_controllers_run() -> None:
+async def test_crds_and_initial_objects_exist_before_controllers_run() -> None:
     async with EmbeddedCluster.open() as cluster, run_addons(load_addons("things"), cluster, on_failure=lambda: None):
         async with asyncio.timeout(HANG_SECONDS):
             while "seen" not in (await cluster.get(key_of(FIRST)) or {}):
                 await asyncio.sleep(0.01)
 
 
-async def test_a_second_start_leaves_first_objects_as_they_are() -> None:
+async def test_second_start_keeps_existing_initial_objects() -> None:
     async with EmbeddedCluster.open() as cluster:
         for _ in range(2):
             async with run_addons(load_addons("things"), cluster, on_failure=lambda: None):
@@ -111,7 +111,7 @@ async def test_a_second_start_leaves_first_objects_as_they_are() -> None:
         assert (await cluster.get(key_of(FIRST)) or {}).get("mine") is True
 
 
-async def test_controllers_that_end_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_controllers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("the machine stopped")
 

@@ -1,4 +1,4 @@
-"""The cache answers by key, kind, namespace, owner and index, and forgets what is gone."""
+"""Informer cache: lookups by key, kind, namespace, labels, owner and custom index; updates and removal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def config(name: str, namespace: str = "n", *, owners: tuple[str, ...] = (), **l
     }
 
 
-def test_a_manifest_is_found_by_key_kind_namespace_labels_and_owner() -> None:
+def test_object_is_found_by_key_kind_namespace_labels_and_owner() -> None:
     cache = InformerCache()
     a, b, c = config("a", owners=("u1", "u2")), config("b", colour="red"), config("a", "m", owners=("u1",))
     for manifest in (a, b, c):
@@ -38,7 +38,7 @@ def test_a_manifest_is_found_by_key_kind_namespace_labels_and_owner() -> None:
     assert (cache.list_owned("u1"), cache.list_owned("u2"), cache.list_owned("u3")) == ([a, c], [a], [])
 
 
-def test_a_change_moves_a_manifest_from_index_to_index_and_a_drop_removes_it() -> None:
+def test_update_moves_an_object_between_indexes_and_drop_removes_it() -> None:
     cache = InformerCache()
     cache.put(config("a", owners=("u1",)))
     adopted = config("a", owners=("u2",))
@@ -49,7 +49,7 @@ def test_a_change_moves_a_manifest_from_index_to_index_and_a_drop_removes_it() -
     assert cache.list_owned("u2") == cache.list(KIND, namespace="n") == []
 
 
-def test_an_index_of_ones_own_covers_what_was_there_before() -> None:
+def test_new_index_covers_existing_objects() -> None:
     cache = InformerCache()
     red = config("a", colour="red")
     cache.put(red)

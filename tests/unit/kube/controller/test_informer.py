@@ -1,4 +1,4 @@
-"""Informers: the cache becomes what the cluster has, and every change is told once, whatever the network does."""
+"""Informer: the cache converges to the cluster state, and each change is reported once despite network faults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def config(namespace: str, name: str, value: str = "0") -> Manifest:
 
 
 class Told:
-    """What a listener was told: (name, version before, version after)."""
+    """Listener that records (name, version before, version after) of each change."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[str, str, str]] = []
@@ -81,7 +81,7 @@ async def agrees(cluster: Cluster, cache: InformerCache, namespace: str) -> bool
     return sorted(map(_version, listing.items)) == sorted(map(_version, cache.list(KIND)))
 
 
-async def test_what_is_there_and_what_comes_is_told_once_each(
+async def test_existing_objects_and_changes_are_reported_once(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     await cluster.create(config(namespace, "a"))
@@ -100,7 +100,7 @@ async def test_what_is_there_and_what_comes_is_told_once_each(
         assert await agrees(cluster, cache, namespace)
 
 
-async def test_a_watch_that_ends_goes_on_from_the_last_event_without_listing(
+async def test_ended_watch_resumes_from_the_last_event_without_a_list(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     lists = 0
@@ -119,7 +119,7 @@ async def test_a_watch_that_ends_goes_on_from_the_last_event_without_listing(
         assert lists == 1
 
 
-async def test_a_deletion_while_the_history_was_lost_is_still_told(
+async def test_deletion_during_a_lost_watch_history_is_reported(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     remaining, lost = [await cluster.create(config(namespace, name)) for name in ("kept", "lost")]
@@ -146,7 +146,7 @@ async def test_a_deletion_while_the_history_was_lost_is_still_told(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_nothing_is_lost_or_doubled_under_random_faults(
+async def test_no_change_is_lost_or_duplicated_under_random_faults(
     cluster: Cluster, namespace: str, eventually: Any, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -172,13 +172,13 @@ async def test_nothing_is_lost_or_doubled_under_random_faults(
         final = sorted(map(_version, (await cluster.list(KIND, namespace=namespace)).items))
         await eventually(lambda: sorted(map(_version, cache.list(KIND))) == final)
     state: dict[str, str] = {}
-    for name, before, after in listener.changes:  # an unbroken chain: each change begins where the last one ended
+    for name, before, after in listener.changes:  # each change starts at the version where the last one ended
         assert state.get(name, "") == before != after
         state[name] = after
     assert sorted(version for version in state.values() if version) == final
 
 
-async def test_a_kind_that_comes_later_is_found_and_one_that_goes_is_emptied(
+async def test_new_kind_is_found_and_removed_kind_is_emptied(
     cluster: Cluster, namespace: str, eventually: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     kind = GroupKind("late.example", "Late")
@@ -218,7 +218,7 @@ async def eventually_created(cluster: Cluster, manifest: Manifest) -> None:
     await wait_until_async(is_created, "the new kind is served")
 
 
-async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Cluster, namespace: str) -> None:
+async def test_forbidden_kind_is_never_synced(cluster: Cluster, namespace: str) -> None:
     refusals = 0
 
     def refuse(verb: str) -> Exception | None:
@@ -235,7 +235,7 @@ async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Clust
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_metadata_alone_is_kept_under_the_same_key(cluster: Cluster, namespace: str, eventually: Any) -> None:
+async def test_metadata_only_informer_uses_the_same_key(cluster: Cluster, namespace: str, eventually: Any) -> None:
     config_map = await cluster.create(config(namespace, "a"))
     async with informing(cluster, namespace, metadata_only=True) as (_, cache, _told):
         assert cache.get(key_of(config_map)) == {
@@ -247,7 +247,7 @@ async def test_metadata_alone_is_kept_under_the_same_key(cluster: Cluster, names
         await eventually(lambda: cache.list(KIND) == [])
 
 
-async def test_waits_grow_while_a_server_is_away(
+async def test_reconnect_backoff_grows_while_the_server_is_unavailable(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RECONNECT_BACKOFF", Backoff(1, 8, jitter=0))
@@ -265,7 +265,7 @@ async def test_waits_grow_while_a_server_is_away(
 
 
 class FalseDeletions(Faulty):
-    """A cluster whose watch reports each change as a deletion, and then ends."""
+    """Cluster whose watch reports each change as a deletion and then ends."""
 
     async def watch(self, kind: Any, *, since: str, **named: Any) -> AsyncIterator[WatchEvent]:
         self.watched_since.append(since)
@@ -274,7 +274,7 @@ class FalseDeletions(Faulty):
             return
 
 
-async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_next_list(
+async def test_object_falsely_reported_as_deleted_returns_with_the_next_list(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
     lists: list[str] = []
@@ -295,7 +295,7 @@ async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_ne
 
 
 @pytest.mark.parametrize("error", [ClusterError("starting", code=503), TransientError("dropped"), Gone("expired")])
-async def test_a_kind_stays_known_and_watched_if_its_hourly_list_fails(
+async def test_kind_stays_known_and_watched_if_its_hourly_list_fails(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any, error: Exception
 ) -> None:
     lists: list[Exception | None] = []
@@ -323,7 +323,7 @@ async def test_a_kind_stays_known_and_watched_if_its_hourly_list_fails(
         assert await agrees(cluster, cache, namespace)
 
 
-async def test_a_kind_is_listed_again_after_an_hour_if_each_watch_is_cut(
+async def test_kind_is_relisted_after_an_hour_if_each_watch_is_cut(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
     lists: list[str] = []
@@ -344,7 +344,7 @@ async def test_a_kind_is_listed_again_after_an_hour_if_each_watch_is_cut(
 
 
 @pytest.mark.parametrize("code", [401, 403, 405])
-async def test_an_hourly_list_that_is_refused_is_reported(
+async def test_refused_hourly_list_is_reported(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any, code: int
 ) -> None:
     liar, reports = FalseDeletions(cluster), list[Exception | None]()

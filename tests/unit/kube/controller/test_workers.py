@@ -1,4 +1,4 @@
-"""Controllers at work: woken by changes, one step at a time, and a clean end."""
+"""Controller workers: reconciles triggered by changes, retries, one reconcile per key at a time, clean shutdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def config(namespace: str, name: str, **metadata: Any) -> Manifest:
 
 
 class Doing:
-    """A controller that does one given thing, and remembers which keys it was woken for."""
+    """Controller that runs a given function and records the names of its reconciled keys."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ async def nothing(key: ResourceKey, context: ControllerContext) -> Requeue | Non
     return None
 
 
-async def test_a_controller_makes_the_cluster_what_its_input_asks_for(
+async def test_controller_creates_and_restores_its_owned_objects(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     cache = InformerCache()
@@ -87,7 +87,7 @@ def names(cache: InformerCache) -> set[str]:
     return {manifest["metadata"]["name"] for manifest in cache.list(KIND)}
 
 
-async def test_a_users_error_waits_for_the_input_to_change(
+async def test_user_error_is_not_retried_until_the_input_changes(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
     async def refuse(key: ResourceKey, context: ControllerContext) -> Requeue | None:
@@ -104,7 +104,7 @@ async def test_a_users_error_waits_for_the_input_to_change(
         await eventually(lambda: controller.woken == ["a", "a"])
 
 
-async def test_any_other_error_is_tried_again_later_and_later(
+async def test_other_errors_are_retried_with_growing_backoff(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
     errors: list[Exception] = [Conflict("stale"), RuntimeError("a bug"), KeyError("another")]
@@ -128,7 +128,7 @@ async def test_any_other_error_is_tried_again_later_and_later(
         assert clock.waits() == []
 
 
-async def test_what_it_waits_for_may_be_cancelled_and_the_worker_goes_on(
+async def test_cancelled_future_in_reconcile_does_not_end_the_worker(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     async def wait_for_what_others_end(key: ResourceKey, context: ControllerContext) -> Requeue | None:
@@ -147,9 +147,7 @@ async def test_what_it_waits_for_may_be_cancelled_and_the_worker_goes_on(
         assert not task.done()
 
 
-async def test_a_requeue_comes_when_it_was_asked_for(
-    cluster: Cluster, namespace: str, eventually: Any, clock: Any
-) -> None:
+async def test_requeue_runs_after_its_delay(cluster: Cluster, namespace: str, eventually: Any, clock: Any) -> None:
     async def again(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         return Requeue(after=30)
 
@@ -164,7 +162,7 @@ async def test_a_requeue_comes_when_it_was_asked_for(
             clock.advance(1)
 
 
-async def test_one_key_is_never_reconciled_twice_at_once(cluster: Cluster, namespace: str, eventually: Any) -> None:
+async def test_one_key_is_never_reconciled_concurrently(cluster: Cluster, namespace: str, eventually: Any) -> None:
     busy: set[str] = set()
     most = 0
     last: dict[str, str] = {}
@@ -190,9 +188,7 @@ async def test_one_key_is_never_reconciled_twice_at_once(cluster: Cluster, names
         assert most == 2 and not task.done()
 
 
-async def test_a_manifest_that_a_mapper_cannot_read_stops_nobody(
-    cluster: Cluster, namespace: str, eventually: Any
-) -> None:
+async def test_failing_watch_mapper_stops_no_other_watch(cluster: Cluster, namespace: str, eventually: Any) -> None:
     def broken(manifest: Manifest) -> list[ResourceKey]:
         return [manifest["metadata"]["annotations"]["wakes"]]
 
@@ -202,7 +198,7 @@ async def test_a_manifest_that_a_mapper_cannot_read_stops_nobody(
         await eventually(lambda: controller.woken == ["a"])
 
 
-async def test_controllers_share_one_informer_a_kind_and_wait_only_for_their_own(
+async def test_controller_with_an_unserved_kind_does_not_block_reconciles(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     one = Doing(nothing, name="one")
@@ -212,7 +208,7 @@ async def test_controllers_share_one_informer_a_kind_and_wait_only_for_their_own
         await eventually(lambda: one.woken == ["a"] and two.woken == ["a"])
 
 
-async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
+async def test_shutdown_waits_for_running_reconciles_and_starts_no_new_one(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     ended, may_end = list[str](), asyncio.Event()
@@ -234,7 +230,7 @@ async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
     assert ended == controller.woken and len(ended) == 1
 
 
-async def test_the_end_does_not_wait_for_ever(cluster: Cluster, namespace: str, eventually: Any) -> None:
+async def test_shutdown_cancels_reconciles_after_a_timeout(cluster: Cluster, namespace: str, eventually: Any) -> None:
     cancelled: list[str] = []
 
     async def hang(key: ResourceKey, context: ControllerContext) -> Requeue | None:

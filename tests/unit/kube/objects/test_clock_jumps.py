@@ -1,4 +1,4 @@
-"""Delays that began at a stored time, while the clock is set forward and back."""
+"""Delays counted from a stored time stay within their bounds when the clock jumps."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ JUMPS = st.one_of(st.floats(-DAYS, DAYS), st.floats(-15, 15), st.sampled_from([-
 
 @settings(max_examples=examples(500), deadline=None)
 @given(DELAYS, st.floats(0, 1), JUMPS)
-def test_no_jump_makes_a_delay_longer_than_it_is_and_it_is_over_after_that_wait(
-    delay: float, share: float, jump: float
-) -> None:
+def test_clock_jump_never_extends_a_delay(delay: float, share: float, jump: float) -> None:
     now = BEGAN + timedelta(seconds=delay * share + jump)
     wait = remaining_delay(BEGAN, delay, now)
     assert 0 <= wait <= delay
@@ -31,12 +29,12 @@ def test_no_jump_makes_a_delay_longer_than_it_is_and_it_is_over_after_that_wait(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(DELAYS, st.floats(0, 7200))
-def test_a_clock_that_nobody_sets_leaves_what_is_left(delay: float, passed: float) -> None:
+def test_remaining_delay_without_a_jump_is_the_delay_minus_elapsed_time(delay: float, passed: float) -> None:
     wait = remaining_delay(BEGAN, delay, BEGAN + timedelta(seconds=passed))
     assert abs(wait - max(delay - passed, 0)) < 1e-3
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(-(10**400), 10**400) | st.integers(-9, 10**6), st.integers(0, 10**6), st.floats(0, 1e300))
-def test_no_factor_of_a_retry_makes_its_delay_negative_or_too_long(factor: int, attempts: int, first: float) -> None:
+def test_retry_delay_is_between_zero_and_its_maximum_for_any_factor(factor: int, attempts: int, first: float) -> None:
     assert 0 <= RetryStrategy(limit=-1, duration=first, factor=factor).delay_seconds(attempts) <= 180

@@ -1,4 +1,4 @@
-"""HTTP bodies: Go's words for bad JSON, repeated keys, and depth."""
+"""JSON bodies: Go's error messages for invalid JSON, duplicate keys, and the depth limit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BAD: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("data", "said"), BAD)
-def test_bad_json_is_told_in_the_words_of_go(data: bytes, said: str) -> None:
+def test_invalid_json_gives_the_error_message_of_go(data: bytes, said: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_json(data)
     assert caught.value.message == said
@@ -60,11 +60,11 @@ def test_bad_json_is_told_in_the_words_of_go(data: bytes, said: str) -> None:
         (b'"\xff"', "\ufffd"),
     ],
 )
-def test_what_go_reads_with_a_replacement_character_is_read_so(data: bytes, value: Any) -> None:
+def test_invalid_unicode_becomes_the_replacement_character_as_in_go(data: bytes, value: Any) -> None:
     assert read_json(data).value == value
 
 
-def test_repeated_keys_are_listed_by_path_and_the_last_value_is_kept() -> None:
+def test_duplicate_keys_are_listed_by_path_and_the_last_value_wins() -> None:
     data = b'{"data":{"a":1,"a":2,"a":3},"spec":{"containers":[{"name":"x","name":"y"}]},"data":{"b":1}}'
     read = read_json(data, strict=True)
     assert read.value == {"data": {"b": 1}, "spec": {"containers": [{"name": "y"}]}}
@@ -73,7 +73,7 @@ def test_repeated_keys_are_listed_by_path_and_the_last_value_is_kept() -> None:
 
 
 @pytest.mark.parametrize("opener", [b"[", b'{"a":', b'[{"a":'])
-def test_a_depth_bomb_is_refused(opener: bytes) -> None:
+def test_json_nested_deeper_than_the_limit_is_refused(opener: bytes) -> None:
     for data in (opener * 100_000, opener * 120 + b"1"):
         with pytest.raises((LimitError, ManifestError)):
             read_json(data)
@@ -83,7 +83,7 @@ def test_a_depth_bomb_is_refused(opener: bytes) -> None:
     assert read_json(b"[" * 100 + b"]" * 100).duplicates == ()
 
 
-def test_a_large_bad_text_is_refused_without_a_slow_look() -> None:
+def test_large_invalid_json_is_refused_without_a_detailed_message() -> None:
     with pytest.raises(ManifestError, match="correct the JSON"):
         read_json(b"[" + b'"a",' * 700_000)
 
@@ -96,7 +96,7 @@ value = st.recursive(
 
 @settings(max_examples=examples())
 @given(value, st.booleans())
-def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compact: bool) -> None:
+def test_valid_json_is_read_as_by_the_standard_library(original: Any, compact: bool) -> None:
     data = json.dumps(original, indent=None if compact else 2).encode()
     read = read_json(data, strict=True)
     assert read.value == original
@@ -105,7 +105,7 @@ def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compa
 
 @settings(max_examples=examples())
 @given(value, st.integers(0, 200), st.binary(max_size=2))
-def test_any_damage_is_a_manifest_error_or_still_json(original: Any, at: int, damage: bytes) -> None:
+def test_damaged_json_is_read_or_is_a_manifest_error(original: Any, at: int, damage: bytes) -> None:
     data = json.dumps(original).encode()
     try:
         read_json(data[:at] + damage + data[at + 1 :], strict=True)

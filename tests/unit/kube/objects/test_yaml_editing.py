@@ -1,4 +1,4 @@
-"""Edits of YAML text: only the touched lines change, and the result says what was asked for."""
+"""Edits of YAML text: only the affected lines change, and the result has the requested values."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def changed_lines(before: str, after: str) -> tuple[list[str], list[str]]:
          ["      - PruneLast=true", "    retry:", "      limit: 3"]),
     ],
 )  # fmt: skip
-def test_only_the_touched_lines_change(path: tuple[str | int, ...], value: Any, old: list[str], new: list[str]) -> None:
+def test_only_the_edited_lines_change(path: tuple[str | int, ...], value: Any, old: list[str], new: list[str]) -> None:
     after = one(APP, path, value)
     if path == ("metadata", "name") and value is REMOVED:
         assert after == APP.replace("metadata:\n  name: 'shop'   # a name\n", "metadata: {}\n")
@@ -119,13 +119,13 @@ def test_only_the_touched_lines_change(path: tuple[str | int, ...], value: Any, 
         ("a: 1\n", ("b",), "2020-01-01", 'a: 1\nb: "2020-01-01"\n'),
     ],
 )  # fmt: skip
-def test_new_nodes_are_written_in_the_files_own_manner(
+def test_new_nodes_follow_the_style_of_the_file(
     text: str, path: tuple[str | int, ...], value: Any, result: str
 ) -> None:
     assert one(text, path, value) == result
 
 
-def test_other_documents_stay_and_empty_ones_do_not_count() -> None:
+def test_other_documents_are_kept_and_empty_ones_are_not_counted() -> None:
     text = "---\n# nothing\n---\na: 1 # x\n---\na: 2\n...\n"
     assert one(text, ("a",), 3, document=1) == text.replace("a: 2", "a: 3")
     assert one(text, ("a",), 3) == text.replace("a: 1", "a: 3")
@@ -133,12 +133,12 @@ def test_other_documents_stay_and_empty_ones_do_not_count() -> None:
         one(text, ("a",), 3, document=2)
 
 
-def test_what_says_it_already_stays_byte_for_byte() -> None:
+def test_edit_without_effect_keeps_every_byte() -> None:
     text = "a:   'x'   \nb: [ ]\n"
     assert edited(text, [YamlEdit(("a",), "x"), YamlEdit(("b",), []), YamlEdit(("c", "d"))]) == text
 
 
-def test_edits_follow_each_other() -> None:
+def test_edits_are_applied_in_order() -> None:
     text = "a:\n  - x\n"
     after = edited(
         text, [YamlEdit(("a", 1), "y"), YamlEdit(("a", 2), "z"), YamlEdit(("a", 0)), YamlEdit(("b", "c"), True)]
@@ -163,17 +163,17 @@ def test_edits_follow_each_other() -> None:
         ("a: b: c\n", ("a",), "app.yaml:1: "),
     ],
 )
-def test_what_cannot_be_edited_safely_is_left_to_a_human(text: str, path: tuple[str | int, ...], why: str) -> None:
+def test_unsafe_edit_is_an_error_that_asks_for_a_manual_edit(text: str, path: tuple[str | int, ...], why: str) -> None:
     with pytest.raises(ManifestError, match=why) as caught:
         one(text, path, "new")
     assert str(caught.value).startswith("app.yaml:")
 
 
-def test_an_alias_itself_can_be_replaced() -> None:
+def test_alias_can_be_replaced_by_a_value() -> None:
     assert one("a: &x 1\nb: *x # c\n", ("b",), 2) == "a: &x 1\nb: 2 # c\n"
 
 
-def test_one_is_not_true_and_not_one_point_five() -> None:
+def test_edit_distinguishes_1_from_true_and_1_5() -> None:
     assert read_yaml_documents(one("a: 1\n", ("a",), True)) == [{"a": True}]
     assert one("a: 1\n", ("a",), 1.0) == "a: 1\n"
     assert one("a: 1\n", ("a",), 1.5) == "a: 1.5\n"
@@ -207,7 +207,7 @@ more: 1
         (4, "  # the last\n  - e: 5\n"),
     ],
 )
-def test_the_comment_above_an_item_goes_with_it_unless_it_heads_others_too(at: int, gone: str) -> None:
+def test_comment_of_a_removed_item_goes_unless_it_heads_others(at: int, gone: str) -> None:
     assert edited(RULES, [YamlEdit(("rules", at))]) == RULES.replace(gone, "")
     windows = RULES.replace("\n", "\r\n")
     assert edited(windows, [YamlEdit(("rules", at))]) == windows.replace(gone.replace("\n", "\r\n"), "")

@@ -1,4 +1,4 @@
-"""What YAML text means, by profile, and how bad text is refused."""
+"""YAML values by dialect (Kubernetes, Kustomize), and the errors of invalid or oversized text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PLAIN: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "kubernetes", "kustomize"), PLAIN)
-def test_a_scalar_means_what_go_programs_take_it_for(text: str, kubernetes: Any, kustomize: Any) -> None:
+def test_scalar_is_parsed_as_by_go_programs(text: str, kubernetes: Any, kustomize: Any) -> None:
     for profile, expected in ((KUBERNETES, kubernetes), (KUSTOMIZE, kustomize)):
         value = read_yaml(f"a: {text}\n", dialect=profile)["a"]
         assert value == expected
@@ -74,23 +74,23 @@ def test_a_scalar_means_what_go_programs_take_it_for(text: str, kubernetes: Any,
     ("key", "expected"),
     [("1", "1"), ("true", "true"), ("1000000.0", "1e+06"), ("0.1", "0.1"), ("0x10", "16"), (".inf", ".inf")],
 )
-def test_a_typed_key_becomes_a_string_for_kubernetes_and_is_refused_for_kustomize(key: str, expected: str) -> None:
+def test_typed_key_is_a_string_for_kubernetes_and_an_error_for_kustomize(key: str, expected: str) -> None:
     assert read_yaml(f"a: {{{key}: 2}}") == {"a": {expected: 2}}
     with pytest.raises(ManifestError, match="not a string: put it in quotes"):
         read_yaml(f"a: {{{key}: 2}}", dialect=KUSTOMIZE)
 
 
-def test_the_key_y_is_true_for_kubernetes_and_y_for_kustomize() -> None:
+def test_key_y_is_true_for_kubernetes_and_y_for_kustomize() -> None:
     assert read_yaml("y: 2") == {"true": 2}
     assert read_yaml("y: 2", dialect=KUSTOMIZE) == {"y": 2}
 
 
-def test_kustomize_takes_the_outermost_keys_as_written() -> None:
+def test_kustomize_keeps_top_level_keys_as_written() -> None:
     assert read_yaml("1: 2", dialect=KUSTOMIZE) == {"1": 2}
 
 
 @pytest.mark.parametrize("key", [None, 2**64 - 1])
-def test_a_null_or_unsigned_key_is_refused(key: Any) -> None:
+def test_null_or_unsigned_key_is_refused(key: Any) -> None:
     with pytest.raises(ValueError, match="unsupported map key"):
         format_key(key)
 
@@ -109,18 +109,18 @@ def test_merge_keys_follow_the_order_of_each_tool(text: str, kubernetes: Any, ku
     assert read_yaml(text, dialect=KUSTOMIZE)["s"] == kustomize
 
 
-def test_aliases_are_copied_so_that_no_edit_reaches_two_places() -> None:
+def test_aliases_are_copied_and_not_shared() -> None:
     value = read_yaml("a: &a {b: [1]}\nc: *a\nd: *a\n")
     value["c"]["b"].append(2)
     assert value["a"] == value["d"] == {"b": [1]}
 
 
-def test_an_anchor_ends_with_its_document() -> None:
+def test_anchor_is_unknown_in_the_next_document() -> None:
     with pytest.raises(ManifestError, match="unknown anchor 'a'"):
         read_yaml_documents("a: &a 1\n---\nb: *a\n")
 
 
-def test_repeated_keys_the_last_wins_unless_strict_or_kustomize() -> None:
+def test_last_duplicate_key_wins_unless_strict_or_kustomize() -> None:
     assert read_yaml("a: 1\na: 2\n") == {"a": 2}
     with pytest.raises(ManifestError, match='line 2: key "a" already set in map'):
         read_yaml("a: 1\na: 2\n", strict=True)
@@ -154,7 +154,7 @@ BAD: list[tuple[str | bytes, str]] = [
 
 
 @pytest.mark.parametrize(("text", "said"), BAD)
-def test_bad_text_is_a_manifest_error_that_names_file_and_cause(text: str | bytes, said: str) -> None:
+def test_invalid_text_is_an_error_with_file_and_cause(text: str | bytes, said: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_yaml(text, where="apps/web.yaml")
     assert said in str(caught.value)
@@ -177,7 +177,7 @@ LIMITED: list[tuple[str, InputLimits, str]] = [
 
 
 @pytest.mark.parametrize(("text", "limits", "said"), LIMITED)
-def test_each_limit_is_a_limit_error_that_names_the_limit(text: str, limits: InputLimits, said: str) -> None:
+def test_exceeded_limit_is_an_error_that_names_the_limit(text: str, limits: InputLimits, said: str) -> None:
     with pytest.raises(LimitError, match=said):
         read_yaml_documents(text, limits=limits)
     read_yaml_documents(text)
@@ -189,7 +189,7 @@ def test_documents_are_read_in_order_and_empty_ones_are_none() -> None:
     assert read_yaml("# only a comment\n") is None
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
+def test_byte_order_mark_is_not_part_of_the_first_key() -> None:
     assert read_yaml("\ufeffa: 1") == {"a": 1}
     assert read_yaml("a: é".encode("utf-16")) == {"a": "é"}
 
@@ -200,9 +200,7 @@ def test_json_is_read_with_its_own_escapes() -> None:
 
 
 @pytest.mark.parametrize("profile", YamlDialect)
-def test_the_python_parser_gives_the_same_values_as_libyaml(
-    profile: YamlDialect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_parser_gives_the_same_values_as_libyaml(profile: YamlDialect, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"a: {text}\nb: |\n  x\n" for text, _, _ in PLAIN]
     expected = [read_yaml(text, dialect=profile) for text in texts]
     monkeypatch.setattr(yaml_reader, "_create_parser", yaml_reader._build_python_parser)
@@ -228,7 +226,7 @@ def test_the_python_parser_gives_the_same_values_as_libyaml(
         ("20-01-01", None),
     ],
 )
-def test_a_timestamp_is_what_go_parses_as_one(text: str, expected: str | None) -> None:
+def test_timestamp_is_parsed_as_by_go(text: str, expected: str | None) -> None:
     assert normalize_timestamp(text) == expected
 
 

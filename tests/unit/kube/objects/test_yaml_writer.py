@@ -1,4 +1,4 @@
-"""What is written can be read again, and looks as kubectl prints it."""
+"""YAML output: the same text as kubectl prints, and read back equal."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ WRITTEN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), WRITTEN)
-def test_a_value_is_written_as_kubectl_prints_it(value: Any, text: str) -> None:
+def test_value_is_written_as_kubectl_prints_it(value: Any, text: str) -> None:
     assert dump_yaml(value) == text
     assert read_yaml(text) == value
 
 
-def test_a_merge_sign_as_a_key_is_quoted_so_that_it_stays_a_key() -> None:
+def test_merge_sign_as_a_key_is_quoted() -> None:
     assert dump_yaml({"<<": 1}) == '"<<": 1\n'
 
 
-def test_documents_are_parted_by_dashes() -> None:
+def test_documents_are_separated_by_dashes() -> None:
     assert dump_yaml_documents([{"a": 1}, [2]]) == "a: 1\n---\n- 2\n"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800", 10**400])
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_value_that_json_cannot_represent_is_refused(value: Any) -> None:
     with pytest.raises(ManifestError):
         dump_yaml([value])
 
 
 @pytest.mark.parametrize("value", [b"a", {1: 2}, {True: 2}, object()])
-def test_what_is_no_json_data_is_a_type_error(value: Any) -> None:
+def test_value_of_a_non_json_type_is_a_type_error(value: Any) -> None:
     with pytest.raises(TypeError):
         dump_yaml({"a": value})
 
@@ -77,7 +77,7 @@ value = st.recursive(
 
 @settings(max_examples=examples())
 @given(value)
-def test_what_was_written_is_read_back_equal(original: Any) -> None:
+def test_written_value_is_read_back_equal(original: Any) -> None:
     assert read_yaml(dump_yaml(original)) == original
     assert read_yaml_documents(dump_yaml_documents([original, original])) == [original, original]
 
@@ -90,5 +90,5 @@ def test_folded_lines_are_read_back_equal(words: list[str]) -> None:
 
 
 @given(number)
-def test_a_float_is_read_back_as_the_number_that_its_shortest_digits_stand_for(original: float) -> None:
+def test_float_is_read_back_equal(original: float) -> None:
     assert float(read_yaml(dump_yaml([original]))[0]) == original

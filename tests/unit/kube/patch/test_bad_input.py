@@ -1,4 +1,4 @@
-"""Whatever a client sends, it gets an answer or a PatchError, and its neighbours' data stay as they are."""
+"""Arbitrary patches and configurations give a result or a PatchError and never change the live object."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BEFORE = copy.deepcopy(OWNED)
 
 @settings(max_examples=examples())
 @given(documents)
-def test_a_strategic_patch_of_anything_is_applied_or_refused(patch: dict[str, Any]) -> None:
+def test_any_strategic_patch_is_applied_or_refused(patch: dict[str, Any]) -> None:
     for document in (LIVE, patch):
         with contextlib.suppress(PatchError):
             strategic_merge.apply(document, patch, POD)
@@ -63,7 +63,7 @@ def test_a_strategic_patch_of_anything_is_applied_or_refused(patch: dict[str, An
 
 @settings(max_examples=examples())
 @given(documents, documents)
-def test_a_patch_between_any_documents_is_made_or_refused(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_three_way_patch_of_any_documents_is_built_or_refused(one: dict[str, Any], other: dict[str, Any]) -> None:
     with contextlib.suppress(PatchError):
         three_way.build_three_way_strategic_patch(one, other, LIVE, POD, overwrite=False)
     with contextlib.suppress(PatchError):
@@ -73,7 +73,7 @@ def test_a_patch_between_any_documents_is_made_or_refused(one: dict[str, Any], o
 
 @settings(max_examples=examples())
 @given(documents)
-def test_any_configuration_is_applied_or_refused(config: dict[str, Any]) -> None:
+def test_server_side_apply_of_any_configuration_is_applied_or_refused(config: dict[str, Any]) -> None:
     for live in (None, LIVE, OWNED):
         with contextlib.suppress(PatchError, FieldConflicts):
             apply(live, {"apiVersion": "v1", "kind": "Pod"} | config, force=False, **WRITE)
@@ -82,7 +82,7 @@ def test_any_configuration_is_applied_or_refused(config: dict[str, Any]) -> None
 
 @settings(max_examples=examples())
 @given(documents, st.lists(st.dictionaries(words, anything, max_size=4) | anything, max_size=3))
-def test_any_written_owners_are_read_or_ignored(spec: dict[str, Any], entries: list[Any]) -> None:
+def test_any_managed_fields_are_read_or_ignored(spec: dict[str, Any], entries: list[Any]) -> None:
     for sent in (entries, entries[0] if entries else None):
         new = LIVE | {"spec": spec, "metadata": {"name": "p", "managedFields": sent}}
         assert record_update(OWNED, new, empty_object=None, subresource="", **WRITE)["spec"] == spec
@@ -103,7 +103,7 @@ operations = st.fixed_dictionaries(
 
 @settings(max_examples=examples())
 @given(st.lists(operations | anything, max_size=4))
-def test_any_list_of_operations_is_applied_or_refused(patch: list[Any]) -> None:
+def test_any_json_patch_is_applied_or_refused(patch: list[Any]) -> None:
     with contextlib.suppress(PatchError):
         json_patch.apply(OWNED, patch)
     assert BEFORE == OWNED

@@ -1,4 +1,4 @@
-"""The same rules with the shapes of real kinds."""
+"""Server-side apply, strategic merge and field ownership with the schemas of built-in kinds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ZERO = {
 }
 
 
-def test_a_created_deployment_is_owned_as_a_real_server_records_it() -> None:
+def test_managed_fields_of_a_created_deployment_match_a_real_server() -> None:
     selector = {"matchLabels": {"app": "d"}}
     new = deployment(replicas=1, selector=selector, strategy={"type": "Recreate"}, template=TEMPLATE)
     created = record_update(
@@ -96,7 +96,7 @@ def test_a_created_deployment_is_owned_as_a_real_server_records_it() -> None:
     }
 
 
-def test_two_appliers_share_a_deployment_by_container() -> None:
+def test_two_appliers_own_different_containers_of_a_deployment() -> None:
     first = apply(
         None,
         deployment(template=TEMPLATE),
@@ -118,7 +118,7 @@ def test_two_appliers_share_a_deployment_by_container() -> None:
     ]
 
 
-def test_a_service_port_without_protocol_is_the_tcp_one() -> None:
+def test_service_port_without_protocol_merges_with_the_tcp_port() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     arguments: dict[str, Any] = {"force": False, "api_version": "v1", "now": NOW, "shape": shape("", "Service")}
     live = apply(None, service | {"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}, manager="a", **arguments)
@@ -142,7 +142,7 @@ def test_kubectl_set_image_changes_one_container() -> None:
     assert patched["spec"]["template"]["spec"]["containers"] == [WEB, {"name": "side", "image": "s:2"}]
 
 
-def test_a_changed_volume_source_does_not_leave_the_old_one() -> None:
+def test_changed_volume_source_replaces_the_old_one() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     old = pod | {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
     new = pod | {"spec": {"volumes": [{"name": "v", "configMap": {"name": "c"}}]}}

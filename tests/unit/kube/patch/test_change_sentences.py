@@ -1,4 +1,4 @@
-"""describe_changes: the path of each changed field, then the old and the new value, as YAML or JSON shows them."""
+"""describe_changes: the path of each changed field, then the old and the new value in YAML or JSON form."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rule(*verbs: str, resource: str = "*") -> dict[str, Any]:
         ({"a": "one\ntwo"}, {"a": ""}, ['a: "one\\ntwo" → ""']),
     ],
 )
-def test_what_differs_is_told_by_its_path_and_not_as_python_has_it(
+def test_changes_are_described_by_path_and_not_in_python_syntax(
     live: dict[str, Any], after: dict[str, Any], expected: list[str]
 ) -> None:
     assert list(describe_changes(live, diff(live, after))) == expected

@@ -43,7 +43,7 @@ def op(kind: str, path: str, value: Any = None, **more: Any) -> dict[str, Any]:
         (op("add", "ignored/a/c", 1), {"a": {"b": [1, 2, 3], "n": None, "c": 1}}),
     ],
 )
-def test_an_operation_does_what_the_server_does(operation: dict[str, Any], expected: Any) -> None:
+def test_operation_gives_the_same_result_as_the_server(operation: dict[str, Any], expected: Any) -> None:
     document = {"a": {"b": [1, 2, 3], "n": None}}
     before = copy.deepcopy(document)
     assert json_patch.apply(document, [operation]) == expected
@@ -90,7 +90,7 @@ def test_an_operation_does_what_the_server_does(operation: dict[str, Any], expec
         ({"path": "/a"}, "Unexpected kind: unknown"),
     ],
 )
-def test_a_bad_operation_is_refused_in_the_servers_words(operation: dict[str, Any], message: str) -> None:
+def test_invalid_operation_gives_the_error_message_of_the_server(operation: dict[str, Any], message: str) -> None:
     with pytest.raises(PatchError) as caught:
         json_patch.apply(DOCUMENT, [operation])
     assert str(caught.value) == message
@@ -102,14 +102,14 @@ def test_lenient_replace_adds_a_missing_key_but_not_a_missing_parent() -> None:
         json_patch.apply({}, [op("replace", "/a/b", 1)], lenient_replace=True)
 
 
-def test_nothing_happens_unless_all_operations_succeed() -> None:
+def test_patch_is_applied_only_if_all_operations_succeed() -> None:
     document = {"a": [1]}
     with pytest.raises(PatchError):
         json_patch.apply(document, [op("add", "/a/-", 2), op("test", "/a", [1])])
     assert document == {"a": [1]}
 
 
-def test_a_copied_map_and_its_source_change_apart() -> None:
+def test_copied_map_is_independent_of_its_source() -> None:
     changed = json_patch.apply(
         {"a": {"x": {"y": 1}}},
         [op("add", "/a/x/z", 0), op("copy", "/b", **{"from": "/a"}), op("add", "/b/x/y", 2), op("remove", "/a/x/z")],
@@ -117,20 +117,20 @@ def test_a_copied_map_and_its_source_change_apart() -> None:
     assert changed == {"a": {"x": {"y": 1}}, "b": {"x": {"y": 2, "z": 0}}}
 
 
-def test_a_value_of_the_patch_is_not_changed_by_later_operations() -> None:
+def test_patch_value_is_not_changed_by_later_operations() -> None:
     value: dict[str, Any] = {}
     assert json_patch.apply({}, [op("add", "/a", value), op("add", "/a/b", 1)]) == {"a": {"b": 1}}
     assert value == {}
 
 
-def test_more_than_ten_thousand_operations_are_too_many() -> None:
+def test_patch_with_more_than_ten_thousand_operations_is_refused() -> None:
     operations = [op("test", "/t", "x")] * 10_001
     with pytest.raises(json_patch.PatchTooLarge, match="maximum operations in a JSON patch is 10000, got 10001"):
         json_patch.apply(DOCUMENT, operations)
     assert json_patch.apply(DOCUMENT, operations[:-1]) == DOCUMENT
 
 
-def test_copies_that_double_end_at_three_mebibytes() -> None:
+def test_copy_operations_are_limited_to_three_mebibytes() -> None:
     doubling = [op("copy", "/a/-", **{"from": "/a"})] * 40
     with pytest.raises(PatchError, match="exceeding the limit 3145728"):
         json_patch.apply({"a": ["x" * 1000]}, doubling)
@@ -160,7 +160,7 @@ def places(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 @st.composite
 def patches(draw: st.DrawFn) -> tuple[Any, list[dict[str, Any]]]:
-    """A document and operations at places that it has, or nearly has."""
+    """Draw a document and operations on its paths, or on paths close to them."""
     document = draw(documents)
     paths = places(document) or [("a",)]
     path_strategy = st.sampled_from(paths).flatmap(
@@ -188,16 +188,16 @@ def patches(draw: st.DrawFn) -> tuple[Any, list[dict[str, Any]]]:
 
 @settings(max_examples=examples(150))
 @given(patches())
-def test_it_agrees_with_the_jsonpatch_library(case: tuple[Any, list[dict[str, Any]]]) -> None:
+def test_result_equals_that_of_the_jsonpatch_library(case: tuple[Any, list[dict[str, Any]]]) -> None:
     document, operations = case
     before = copy.deepcopy(document)
     try:
         expected = jsonpatch.apply_patch(copy.deepcopy(document), operations)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError):
-        return  # what each refuses differs by design: see the table above
+        return  # the refused operations differ by design: see the table above
     try:
         assert json_patch.apply(document, operations) == expected
     except PatchError as refusal:
-        # Moving a value into itself is the one thing that only the library lets pass.
+        # Moving a value into itself is the only operation that the library accepts and we refuse.
         assert any(o["op"] == "move" and o["path"].startswith(o["from"]) for o in operations), refusal
     assert document == before

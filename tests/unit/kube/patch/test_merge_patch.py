@@ -29,13 +29,13 @@ from support.examples import examples
         ({"a": 1}, "text", "text"),
     ],
 )
-def test_a_patch_merges_maps_and_replaces_the_rest(document: Any, patch: Any, expected: Any) -> None:
+def test_merge_patch_merges_maps_and_replaces_other_values(document: Any, patch: Any, expected: Any) -> None:
     before = copy.deepcopy(document)
     assert merge_patch.apply(document, patch) == expected
     assert document == before
 
 
-def test_what_the_patch_does_not_name_is_shared() -> None:
+def test_unpatched_values_are_shared_with_the_original() -> None:
     document = {"a": {"x": 1}, "b": {"y": 1}}
     assert merge_patch.apply(document, {"a": {"x": 2}})["b"] is document["b"]
 
@@ -50,7 +50,7 @@ maps = st.dictionaries(st.text("abc", max_size=2), values, max_size=4)
 
 @settings(max_examples=examples())
 @given(maps, maps)
-def test_a_diff_applied_gives_the_other_document(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_applying_a_diff_gives_the_new_document(old: dict[str, Any], new: dict[str, Any]) -> None:
     result = merge_patch.apply(old, merge_patch.diff(old, new))
     assert result == new
 
@@ -63,10 +63,10 @@ def test_equal_documents_have_an_empty_diff(document: dict[str, Any]) -> None:
 
 @settings(max_examples=examples())
 @given(maps, maps)
-def test_applying_twice_is_applying_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_applying_a_patch_twice_equals_applying_it_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge_patch.apply(document, patch)
     assert merge_patch.apply(once, patch) == once
 
 
-def test_one_and_true_differ() -> None:
+def test_diff_distinguishes_one_from_true() -> None:
     assert merge_patch.diff({"a": 1}, {"a": True}) == {"a": True}

@@ -66,7 +66,7 @@ def owners(manifest: dict[str, Any]) -> list[tuple[str, str, Any]]:
     return [(entry["manager"], entry["operation"], entry["fieldsV1"]) for entry in entries]
 
 
-def test_the_story_of_a_shared_config_map_goes_as_on_a_real_server() -> None:
+def test_config_map_shared_by_managers_is_owned_as_on_real_server() -> None:
     live = applied(None, config_map({"a": "1", "b": "2"}))
     assert owners(live) == [("m1", "Apply", {"f:data": {"f:a": {}, "f:b": {}}})]
     assert applied(live, config_map({"a": "1", "b": "2"}), now=T2) == live, "a no-op changes nothing"
@@ -91,7 +91,7 @@ def test_the_story_of_a_shared_config_map_goes_as_on_a_real_server() -> None:
     assert owners(live) == [("putter", "Update", shared)]
 
 
-def test_what_was_there_before_any_owner_goes_to_before_first_apply() -> None:
+def test_unowned_fields_go_to_manager_before_first_apply() -> None:
     live = applied(config_map({"a": "11"}), config_map({"a": "11"}), "m3")
     assert owners(live) == [
         ("m3", "Apply", {"f:data": {"f:a": {}}}),
@@ -99,7 +99,7 @@ def test_what_was_there_before_any_owner_goes_to_before_first_apply() -> None:
     ]
 
 
-def test_conflicts_with_several_are_told_owner_by_owner() -> None:
+def test_conflict_message_groups_fields_by_manager() -> None:
     live = applied(config_map({"a": "11", "b": "1"}), config_map({"a": "11"}), "m3")
     with pytest.raises(FieldConflicts) as caught:
         applied(live, config_map({"a": "1", "b": "2"}))
@@ -125,7 +125,7 @@ def test_conflicts_with_several_are_told_owner_by_owner() -> None:
     assert caught.value.conflicts[0] == ("m3", "Apply", "v1", ".data.a", "")
 
 
-def test_an_owner_through_a_subresource_is_named_so() -> None:
+def test_conflict_message_names_subresource_of_manager() -> None:
     live = applied(None, widget(size=1), shape=WIDGET, subresource="status")
     with pytest.raises(FieldConflicts) as caught:
         applied(live, widget(size=2), "m2", shape=WIDGET)
@@ -172,18 +172,18 @@ def test_an_owner_through_a_subresource_is_named_so() -> None:
         (config_map(managedFields=[{"manager": "x"}]), CONFIG_MAP, "metadata.managedFields must be nil"),
     ],
 )
-def test_a_configuration_that_does_not_fit_is_refused(config: dict[str, Any], shape: Shape, words: str) -> None:
+def test_invalid_configuration_is_rejected(config: dict[str, Any], shape: Shape, words: str) -> None:
     with pytest.raises(PatchError) as caught:
         applied(None, config, shape=shape)
     assert str(caught.value) == words
 
 
-def test_another_version_is_refused() -> None:
+def test_configuration_of_another_api_version_is_rejected() -> None:
     with pytest.raises(PatchError, match="Specified patch version: v1, expected: v2"):
         apply(None, config_map(), manager="m", force=False, api_version="v2", now=T1, shape=CONFIG_MAP)
 
 
-def test_items_of_a_map_list_have_owners_of_their_own() -> None:
+def test_map_list_items_are_owned_per_item() -> None:
     live = applied(None, widget(items=[{"name": "n1", "value": "v"}]), "m8", shape=WIDGET)
     live = applied(live, widget(items=[{"name": "n2", "value": "z"}]), "m9", shape=WIDGET)
     assert live["spec"]["items"] == [{"name": "n1", "value": "v"}, {"name": "n2", "value": "z"}]
@@ -204,14 +204,14 @@ def test_items_of_a_map_list_have_owners_of_their_own() -> None:
         (["a"], [], ["a"]),
     ],
 )
-def test_lists_of_both_are_woven_as_the_server_does(live: list[str], config: list[str], expected: list[str]) -> None:
+def test_live_and_applied_list_items_are_interleaved(live: list[str], config: list[str], expected: list[str]) -> None:
     before = applied(None, widget(tags=live, items=[{"name": name} for name in live]), "other", shape=WIDGET)
     after = applied(before, widget(tags=config, items=[{"name": name} for name in config]), shape=WIDGET)
     assert after["spec"]["tags"] == expected
     assert [entry["name"] for entry in after["spec"]["items"]] == expected
 
 
-def test_a_key_that_is_left_out_counts_as_its_default() -> None:
+def test_omitted_list_map_key_takes_its_default() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     live = applied(None, service | {"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}, "other", shape=SERVICE)
     after = applied(live, service | {"spec": {"ports": [{"port": 80, "name": "web"}]}}, shape=SERVICE)
@@ -219,7 +219,7 @@ def test_a_key_that_is_left_out_counts_as_its_default() -> None:
     assert owners(after)[-1][2]["f:spec"]["f:ports"].keys() == {'k:{"port":80,"protocol":"TCP"}'}
 
 
-def test_an_atomic_map_has_one_owner_as_a_whole() -> None:
+def test_atomic_map_is_owned_as_a_whole() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     live = applied(None, service | {"spec": {"selector": {"a": "1"}}}, shape=SERVICE)
     with pytest.raises(FieldConflicts, match=r"conflict with \"m1\": \.spec\.selector"):
@@ -229,7 +229,7 @@ def test_an_atomic_map_has_one_owner_as_a_whole() -> None:
     assert owners(after) == [("m2", "Apply", {"f:spec": {"f:selector": {}}})]
 
 
-def test_a_conflict_in_a_list_item_names_the_item() -> None:
+def test_conflict_path_includes_list_item_key() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "finalizers": ["x/y"]}}
     live = applied(None, pod | {"spec": {"containers": [{"name": "c", "image": "1"}]}}, shape=POD)
     with pytest.raises(FieldConflicts) as caught:
@@ -237,7 +237,7 @@ def test_a_conflict_in_a_list_item_names_the_item() -> None:
     assert caught.value.conflicts[0].path == '.spec.containers[name="c"].image'
 
 
-def test_a_dropped_field_stays_while_another_applier_names_it() -> None:
+def test_dropped_field_stays_while_another_applier_owns_it() -> None:
     live = applied(None, config_map({"a": "1"}))
     live = applied(live, config_map({"a": "1", "b": "2"}), "m2")
     live = applied(live, config_map())
@@ -245,19 +245,19 @@ def test_a_dropped_field_stays_while_another_applier_names_it() -> None:
     assert [name for name, _, _ in owners(live)] == ["m2"]
 
 
-def test_a_dropped_field_stays_while_an_updater_owns_it() -> None:
+def test_apply_keeps_field_owned_by_an_updater() -> None:
     live = applied(None, config_map({"a": "1", "b": "1"}))
     live = updated(live, config_map({"a": "1", "b": "1", "c": "1"}))
     live = applied(live, config_map({"a": "1"}))
     assert live["data"] == {"a": "1", "c": "1"}
 
 
-def test_a_map_that_loses_its_last_key_goes() -> None:
+def test_map_that_loses_its_last_key_is_removed() -> None:
     live = updated(applied(None, config_map({"a": "1"})), config_map({"a": "1"}, labels={"x": "y"}))
     assert "data" not in applied(live, config_map())
 
 
-def test_the_time_is_that_of_the_last_apply_that_changed_something() -> None:
+def test_manager_time_is_that_of_last_effective_apply() -> None:
     live = applied(None, config_map({"a": "1"}), now=T1)
     live = applied(live, config_map({"a": "1"}), now=T2)
     assert read_managers(live)[0].time == T1
@@ -271,7 +271,7 @@ def test_ignored_fields_are_not_owned() -> None:
     assert owners(live) == [("m1", "Apply", {"f:spec": {"f:size": {}}})]
 
 
-def test_kubectl_may_take_over_what_it_applied_from_the_clients_side() -> None:
+def test_kubectl_takes_over_fields_of_client_side_apply() -> None:
     last = config_map({"a": "1"})
     noted = config_map({"a": "1"}, annotations={LAST_APPLIED_ANNOTATION: json.dumps(last)})
     live = record_update(
@@ -318,7 +318,7 @@ widgets = specs.map(lambda spec: widget(**spec))
 
 @settings(max_examples=examples(200))
 @given(st.none() | widgets, widgets)
-def test_applying_twice_is_applying_once(live: dict[str, Any] | None, config: dict[str, Any]) -> None:
+def test_apply_is_idempotent(live: dict[str, Any] | None, config: dict[str, Any]) -> None:
     start = None if live is None else applied(None, live, "other", shape=WIDGET)
     config = config | {"metadata": {"name": "w", "labels": {"owned": "surely"}}}
     once = applied(start, config, force=True, shape=WIDGET, now=T2)
@@ -327,7 +327,7 @@ def test_applying_twice_is_applying_once(live: dict[str, Any] | None, config: di
 
 @settings(max_examples=examples(200))
 @given(widgets)
-def test_applying_nothing_removes_exactly_what_was_owned(config: dict[str, Any]) -> None:
+def test_empty_apply_removes_exactly_the_owned_fields(config: dict[str, Any]) -> None:
     metadata = {"name": "w", "labels": {"keep": "me"}}
     base = {"apiVersion": "x/v1", "kind": "Widget", "metadata": metadata, "status": {"phase": "x"}}
     live = applied(base, {key: base[key] for key in ("apiVersion", "kind", "metadata")}, "other", shape=WIDGET)
@@ -338,14 +338,14 @@ def test_applying_nothing_removes_exactly_what_was_owned(config: dict[str, Any])
 
 
 def settled(manifest: dict[str, Any]) -> dict[str, Any]:
-    """An empty list that was applied is owned by nobody (as on a real server), so it may stay."""
+    """Drop empty lists: an applied empty list has no owner (as on a real server), so it may stay."""
     spec = {key: value for key, value in manifest.get("spec", {}).items() if value != []}
     return {key: value for key, value in manifest.items() if key != "spec"} | ({"spec": spec} if spec else {})
 
 
 @settings(max_examples=examples(200))
 @given(widgets, widgets)
-def test_after_a_forced_apply_the_configuration_is_live(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_forced_apply_makes_the_configuration_live(one: dict[str, Any], other: dict[str, Any]) -> None:
     live = applied(applied(None, one, shape=WIDGET), other, "m2", force=True, shape=WIDGET)
     again = applied(live, other, "m2", shape=WIDGET)
     assert again == live
@@ -356,9 +356,7 @@ def test_after_a_forced_apply_the_configuration_is_live(one: dict[str, Any], oth
 
 @settings(max_examples=examples(200))
 @given(widgets, widgets)
-def test_without_force_either_nothing_of_the_other_changes_or_it_is_a_conflict(
-    one: dict[str, Any], other: dict[str, Any]
-) -> None:
+def test_unforced_apply_conflicts_or_keeps_fields_of_other_manager(one: dict[str, Any], other: dict[str, Any]) -> None:
     live = applied(None, one, shape=WIDGET)
     try:
         after = applied(live, other, "m2", shape=WIDGET)

@@ -19,7 +19,7 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 A, B, C = {"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}
 
 
-def test_the_diff_of_lists_orders_changes_and_puts_deletions_last() -> None:
+def test_list_diff_orders_changes_and_puts_deletions_last() -> None:
     patch = three_way.build_strategic_patch(pod(A, B), pod(C, {"name": "b", "image": "9"}), POD)
     assert patch == {
         "spec": {
@@ -29,17 +29,17 @@ def test_the_diff_of_lists_orders_changes_and_puts_deletions_last() -> None:
     }
 
 
-def test_a_pure_reordering_is_only_an_order() -> None:
+def test_reordered_list_gives_only_set_element_order() -> None:
     assert three_way.build_strategic_patch(pod(A, B), pod(B, A), POD) == {
         "spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}
     }
 
 
-def test_a_first_list_is_sent_as_it_is() -> None:
+def test_diff_from_empty_list_contains_the_new_list() -> None:
     assert three_way.build_strategic_patch(pod(), pod(A), POD) == {"spec": {"containers": [A]}}
 
 
-def test_scalars_of_a_merge_list_are_added_and_deleted() -> None:
+def test_diff_of_scalar_merge_list_adds_and_deletes_items() -> None:
     patch = three_way.build_strategic_patch(
         {"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"finalizers": ["c", "b"]}}, POD
     )
@@ -52,7 +52,7 @@ def test_scalars_of_a_merge_list_are_added_and_deleted() -> None:
     }
 
 
-def test_a_field_that_retains_keys_names_them_all() -> None:
+def test_diff_of_retain_keys_field_lists_retained_keys() -> None:
     patch = three_way.build_strategic_patch(
         {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}},
         {"spec": {"strategy": {"type": "Recreate"}}},
@@ -61,21 +61,21 @@ def test_a_field_that_retains_keys_names_them_all() -> None:
     assert patch == {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None, "$retainKeys": ["type"]}}}
 
 
-def test_only_what_the_user_dropped_is_deleted() -> None:
+def test_three_way_patch_deletes_only_what_the_user_dropped() -> None:
     original, modified = pod(A, B, nodeName="n"), pod(A)
     current = pod(A, B, {"name": "injected"}, nodeName="n", extra="server's")
     patch = three_way.build_three_way_strategic_patch(original, modified, current, POD)
     assert strategic_merge.apply(current, patch, POD) == pod(A, {"name": "injected"}, extra="server's")
 
 
-def test_a_change_on_the_server_is_put_back() -> None:
+def test_three_way_patch_reverts_a_live_change() -> None:
     patch = three_way.build_three_way_strategic_patch(pod(A), pod(A), pod({"name": "a", "image": "hacked"}), POD)
     assert patch == {
         "spec": {"containers": [{"name": "a", "image": "1"}], "$setElementOrder/containers": [{"name": "a"}]}
     }
 
 
-def test_a_change_on_the_server_is_a_conflict_for_who_does_not_overwrite() -> None:
+def test_live_change_is_a_conflict_without_overwrite() -> None:
     original, modified = {"spec": {"nodeName": "x"}}, {"spec": {"nodeName": "y"}}
     with pytest.raises(three_way.ConflictingChanges, match="conflicts with changes made from original to current"):
         three_way.build_three_way_strategic_patch(original, modified, {"spec": {"nodeName": "z"}}, POD, overwrite=False)
@@ -85,7 +85,7 @@ def test_a_change_on_the_server_is_a_conflict_for_who_does_not_overwrite() -> No
     assert fine == {"spec": {"nodeName": "y"}}
 
 
-def test_elements_changed_by_both_conflict_only_where_they_differ() -> None:
+def test_list_element_field_changed_on_both_sides_is_a_conflict() -> None:
     original = pod({"name": "a", "image": "1", "command": ["x"]})
     modified = pod({"name": "a", "image": "2", "command": ["x"]})
     current = pod({"name": "a", "image": "3", "command": ["x"]})
@@ -98,7 +98,7 @@ def test_elements_changed_by_both_conflict_only_where_they_differ() -> None:
     )
 
 
-def test_without_a_last_applied_document_nothing_is_deleted() -> None:
+def test_nothing_is_deleted_without_last_applied_configuration() -> None:
     assert three_way.build_three_way_strategic_patch(None, pod(A), pod(A, nodeName="n"), POD) == {}
     assert three_way.build_three_way_merge_patch(None, {"a": 1}, {"a": 1, "b": 2}) == {}
 
@@ -114,7 +114,7 @@ def test_without_a_last_applied_document_nothing_is_deleted() -> None:
         ({"a": {"x": 1}}, {"a": {}}, {"a": {"x": 1}}, {"a": {"x": None}}),
     ],
 )
-def test_the_merge_patch_of_three(original: Any, modified: Any, current: Any, patch: Any) -> None:
+def test_three_way_merge_patch_gives_expected_patch(original: Any, modified: Any, current: Any, patch: Any) -> None:
     assert three_way.build_three_way_merge_patch(original, modified, current) == patch
 
 
@@ -160,7 +160,7 @@ pods = st.fixed_dictionaries(
 
 
 def settled(document: Any) -> Any:
-    """Empty lists and absent ones are one to a patch that deletes element by element."""
+    """Drop empty lists: a patch that deletes element by element cannot tell them from absent lists."""
     if isinstance(document, dict):
         return {key: settled(value) for key, value in document.items() if value != []}
     return [settled(value) for value in document] if isinstance(document, list) else document
@@ -168,7 +168,7 @@ def settled(document: Any) -> Any:
 
 @settings(max_examples=examples(300))
 @given(pods, pods)
-def test_a_strategic_diff_applied_gives_the_other_document(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_applying_strategic_diff_gives_the_new_document(old: dict[str, Any], new: dict[str, Any]) -> None:
     before = copy.deepcopy((old, new))
     patch = three_way.build_strategic_patch(old, new, POD)
     assert settled(strategic_merge.apply(old, patch, POD)) == settled(new)
@@ -177,7 +177,7 @@ def test_a_strategic_diff_applied_gives_the_other_document(old: dict[str, Any], 
 
 @settings(max_examples=examples())
 @given(pods, pods)
-def test_nothing_to_do_makes_an_empty_patch(original: dict[str, Any], live: dict[str, Any]) -> None:
+def test_identical_documents_give_an_empty_patch(original: dict[str, Any], live: dict[str, Any]) -> None:
     assert three_way.build_three_way_strategic_patch(live, live, live, POD) == {}
     assert three_way.build_three_way_strategic_patch(None, live, live, POD) == {}
     assert three_way.build_three_way_merge_patch(live, live, live) == {}
@@ -185,7 +185,7 @@ def test_nothing_to_do_makes_an_empty_patch(original: dict[str, Any], live: dict
 
 @settings(max_examples=examples(300))
 @given(pods, pods, pods)
-def test_after_applying_the_patch_the_next_one_changes_nothing(original: Any, modified: Any, current: Any) -> None:
+def test_second_three_way_patch_changes_nothing(original: Any, modified: Any, current: Any) -> None:
     patched = strategic_merge.apply(
         current, three_way.build_three_way_strategic_patch(original, modified, current, POD), POD
     )

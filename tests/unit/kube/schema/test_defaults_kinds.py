@@ -1,4 +1,4 @@
-"""Kind by kind: the defaults that a Kubernetes 1.32 API server fills in."""
+"""Defaults that a Kubernetes 1.32 API server sets for each kind."""
 
 from __future__ import annotations
 

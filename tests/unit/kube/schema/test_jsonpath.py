@@ -1,4 +1,4 @@
-"""JSONPath: what each form finds, and that no data makes it raise."""
+"""JSONPath: the results of each syntax form, and that no data makes it raise."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ POD: dict[str, Any] = {
         (".", [POD]),
     ],
 )
-def test_a_path_finds_what_it_names(path: str, expected: list[Any]) -> None:
+def test_path_finds_the_expected_values(path: str, expected: list[Any]) -> None:
     assert compile_path(path).find_all(POD) == expected
 
 
-def test_first_is_none_where_nothing_is_found() -> None:
+def test_find_first_returns_none_without_a_match() -> None:
     assert compile_path(".a.b").find_first({}) is None
     assert compile_path(".a").find_first({"a": 1}) == 1
 
@@ -74,7 +74,7 @@ def test_first_is_none_where_nothing_is_found() -> None:
         "x" * 5000,
     ],
 )
-def test_a_path_that_does_not_parse_is_the_authors_error(path: str) -> None:
+def test_invalid_path_raises_user_error(path: str) -> None:
     with pytest.raises(UserError):
         compile_path(path)
 
@@ -88,13 +88,13 @@ JSON = st.recursive(
 
 @settings(max_examples=examples())
 @given(JSON, st.sampled_from([".a.b", ".a[0]", "..a", ".a[*].b", ".a[?(@.b==1)].c", ".a[?(@.b<'x')]", ".a[0:2].b"]))
-def test_no_data_makes_a_path_raise(value: Any, path: str) -> None:
+def test_find_all_does_not_raise_on_any_data(value: Any, path: str) -> None:
     assert isinstance(compile_path(path).find_all(value), list)
 
 
 @settings(max_examples=examples())
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=4), JSON)
-def test_a_simple_path_and_the_same_in_brackets_find_the_same(names: list[str], value: Any) -> None:
+def test_dotted_and_bracketed_paths_find_the_same_values(names: list[str], value: Any) -> None:
     dotted = "".join(f".{name}" for name in names)
     bracketed = "".join(f"['{name}']" for name in names)
     assert compile_path(dotted).find_all(value) == compile_path(bracketed).find_all(value)

@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document holds every served kind by name, as kubectl reads it."""
+"""The OpenAPI v2 document lists every served kind by name, as kubectl reads it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parts(message: bytes, number: int) -> Iterator[bytes]:
 
 
 def kinds(message: bytes) -> dict[str, object]:
-    """Definition name → the kinds that its extension names, by gnostic's field numbers."""
+    """Map each definition name to the kinds in its extension; the field numbers are those of gnostic."""
     kinds_by_name = {}
     for definition in (encoded_definition for group in parts(message, 9) for encoded_definition in parts(group, 1)):
         (name,), (schema,) = parts(definition, 1), parts(definition, 2)
@@ -33,7 +33,7 @@ def kinds(message: bytes) -> dict[str, object]:
     return kinds_by_name
 
 
-def test_every_kind_is_named_once_with_its_group_and_version() -> None:
+def test_document_lists_every_kind_once_with_group_and_version() -> None:
     kinds_by_name = kinds(build_document([*BUILTIN_RESOURCES, BOAT]))
     assert (
         len(kinds_by_name)
@@ -45,5 +45,5 @@ def test_every_kind_is_named_once_with_its_group_and_version() -> None:
     ]
 
 
-def test_it_says_which_specification_it_follows() -> None:
+def test_document_declares_openapi_version_2() -> None:
     assert list(parts(build_document([]), 1)) == [b"2.0"]

@@ -1,4 +1,4 @@
-"""Quantities are printed as Kubernetes prints them, and compare as the numbers they stand for."""
+"""Quantities are formatted as Kubernetes formats them, and compare as exact numbers."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ texts = st.builds(
         (2, "2"), (0.25, "250m"),
     ],
 )  # fmt: skip
-def test_a_quantity_is_printed_as_the_api_server_prints_it(text: str, printed: str) -> None:
+def test_canonicalize_formats_quantity_like_the_api_server(text: str, printed: str) -> None:
     assert quantity.canonicalize(text) == printed
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1.5.5", "1Kb", "1 Gi", "١", "1Gi1x"])
-def test_text_that_is_no_quantity_is_refused_with_the_grammar(text: str) -> None:
+def test_invalid_quantity_is_rejected_with_format_error(text: str) -> None:
     with pytest.raises(ManifestError) as caught:
         quantity.canonicalize(text)
     assert str(caught.value) == quantity.FORMAT_ERROR
 
 
 @pytest.mark.parametrize("text", ["1K", "--1", "1mi", "1ee", "1e99999999999", "1Gi1", "1e"])
-def test_a_suffix_that_means_nothing_is_refused(text: str) -> None:
+def test_invalid_suffix_is_rejected(text: str) -> None:
     with pytest.raises(ManifestError, match="unable to parse quantity's suffix"):
         quantity.parse(text)
 
 
 @given(texts)
-def test_printing_twice_changes_nothing(text: str) -> None:
+def test_canonicalize_is_idempotent(text: str) -> None:
     once = quantity.canonicalize(text)
     assert quantity.canonicalize(once) == once
 
 
 @given(texts)
-def test_printing_keeps_the_value(text: str) -> None:
+def test_canonicalize_keeps_the_value(text: str) -> None:
     assert quantity.parse(quantity.canonicalize(text)) == quantity.parse(text)
 
 
 @given(texts, texts)
-def test_comparing_agrees_with_the_exact_numbers(left: str, right: str) -> None:
+def test_compare_agrees_with_the_exact_numbers(left: str, right: str) -> None:
     one, other = quantity.parse(left), quantity.parse(right)
     assert isinstance(one, Decimal)
     assert quantity.compare(left, right) == (one > other) - (one < other)
@@ -75,9 +75,9 @@ def test_comparing_agrees_with_the_exact_numbers(left: str, right: str) -> None:
 
 @settings(max_examples=examples())
 @given(texts, texts)
-def test_a_sum_is_exact(left: str, right: str) -> None:
+def test_add_is_exact(left: str, right: str) -> None:
     expected = Fraction(quantity.parse(left)) + Fraction(quantity.parse(right))
-    assume(abs(expected) < 2**63)  # text of more bytes than that is read as the most there can be
+    assume(abs(expected) < 2**63)  # larger values with a binary suffix are capped
     assert Fraction(quantity.parse(quantity.add(left, right))) == expected
 
 
@@ -85,5 +85,5 @@ def test_a_sum_is_exact(left: str, right: str) -> None:
     ("left", "right", "total"),
     [("1Gi", "512Mi", "1536Mi"), ("500m", "500m", "1"), ("0", "1Gi", "1Gi"), ("1", "-1", "0")],
 )
-def test_a_sum_is_printed_in_the_left_style(left: str, right: str, total: str) -> None:
+def test_add_formats_the_sum_like_the_left_operand(left: str, right: str, total: str) -> None:
     assert quantity.add(left, right) == total

@@ -1,4 +1,4 @@
-"""Wrong manifests of built-in kinds are refused as a Kubernetes 1.32 API server refuses them."""
+"""Invalid manifests of built-in kinds are rejected as by a Kubernetes 1.32 API server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from support.schema_validation import Manifest, build_manifest, created
 
 
-def test_a_deployment_of_nothing_is_refused_as_the_real_server_does() -> None:
+def test_empty_deployment_is_rejected_as_by_a_real_server() -> None:
     assert created(build_manifest("apps/v1", "Deployment", spec={})) == [
         "spec.selector: Required value",
         "spec.template.metadata.labels: Invalid value: map[string]string(nil): "
@@ -269,11 +269,11 @@ CREATED: list[tuple[Manifest, list[str]]] = [
 
 
 @pytest.mark.parametrize(("manifest", "expected"), CREATED, ids=[f"{c[0]['kind']}-{n}" for n, c in enumerate(CREATED)])
-def test_a_new_manifest_is_refused_in_these_words(manifest: Manifest, expected: list[str]) -> None:
+def test_create_returns_the_expected_errors(manifest: Manifest, expected: list[str]) -> None:
     assert created(manifest) == expected
 
 
-def test_two_controllers_are_one_too_many() -> None:
+def test_second_controller_owner_reference_is_rejected() -> None:
     owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "controller": True} for name in "ab"]
     (message,) = created(build_manifest("v1", "ConfigMap", {"ownerReferences": owners}))
     assert message.startswith(

@@ -1,4 +1,4 @@
-"""A plane in memory and a client of it, fresh for every test."""
+"""In-memory control plane and its API client, created anew for each test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.api_client import TOKEN, Api
 
 
 async def furnished(opened: ControlPlane) -> None:
-    """Every namespace has its account: from here on only the test writes."""
+    """Wait until every namespace has its default ServiceAccount; afterwards only the test writes."""
     while opened.store.count("serviceaccounts") < opened.store.count("namespaces"):
         await asyncio.sleep(0)
 
@@ -26,7 +26,7 @@ async def plane() -> AsyncIterator[ControlPlane]:
 
 @pytest.fixture
 async def guarded() -> AsyncIterator[ControlPlane]:
-    """With RBAC."""
+    """Control plane with RBAC."""
     async with ControlPlane.open(admin_token=TOKEN, rbac=True) as opened:
         await furnished(opened)
         yield opened

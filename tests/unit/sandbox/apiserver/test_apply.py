@@ -1,4 +1,4 @@
-"""Server-side apply through the server: who owns what, in every path, version and shape of a kind."""
+"""Server-side apply through the API server: field ownership per path, version and schema of a kind."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "code", "words"), REFUSED)
-async def test_an_apply_that_is_wrong_is_refused_and_makes_nothing(api: Api, body: Any, code: int, words: str) -> None:
+async def test_invalid_apply_is_rejected_and_writes_nothing(api: Api, body: Any, code: int, words: str) -> None:
     before = api.plane.store.revision
     answer = await api.apply(f"{CONFIGS}/a", body)
     assert (answer.code, words in answer.message) == (code, True), answer.body
     assert api.plane.store.revision == before
 
 
-async def test_an_apply_needs_a_manager(api: Api) -> None:
+async def test_apply_requires_a_field_manager(api: Api) -> None:
     answer = await api.ask("PATCH", f"{CONFIGS}/a", config("a"), "application/apply-patch+yaml")
     assert answer.code == 422 and "fieldManager: Required value: is required for apply patch" in answer.message
 
 
-async def test_an_apply_makes_shares_gives_up_and_takes(api: Api) -> None:
+async def test_apply_creates_shares_drops_and_takes_over_fields(api: Api) -> None:
     path = f"{CONFIGS}/a"
     response = await api.apply(path, config("a", {"x": "1", "y": "1"}))
     assert response.code == 201
@@ -69,29 +69,29 @@ async def test_an_apply_makes_shares_gives_up_and_takes(api: Api) -> None:
     refused = await api.apply(path, config("a", {"x": "2"}), "m2")
     assert (refused.code, refused.message) == (409, 'Apply failed with 1 conflict: conflict with "m1": .data.x')
     dropped = await api.apply(path, config("a", {"x": "1"}))
-    assert dropped.json["data"] == {"x": "1"}  # nobody else owned y
+    assert dropped.json["data"] == {"x": "1"}  # y had no other owner
     taken = await api.apply(path, config("a", {"x": "2"}), "m2", "&force=true")
     assert taken.json["data"] == {"x": "2"} and set(owners(taken.json)) == {("m2", "Apply", "")}
 
 
-async def test_an_apply_that_says_nothing_new_writes_nothing(api: Api) -> None:
+async def test_apply_without_changes_writes_nothing(api: Api) -> None:
     response = await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}))
     before = api.plane.store.revision
     again = await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}))
     assert (again.code, again.json, api.plane.store.revision) == (200, response.json, before)
 
 
-async def test_an_apply_of_an_old_state_is_a_conflict(api: Api) -> None:
+async def test_apply_with_old_resource_version_is_a_conflict(api: Api) -> None:
     await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}))
     assert (await api.apply(f"{CONFIGS}/a", config("a", {"x": "1"}, resourceVersion="1"))).code == 409
 
 
-async def test_a_dry_apply_stores_nothing(api: Api) -> None:
+async def test_dry_run_apply_stores_nothing(api: Api) -> None:
     assert (await api.apply(f"{CONFIGS}/a", config("a"), more="&dryRun=All")).code == 201
     assert (await api.get(f"{CONFIGS}/a")).code == 404
 
 
-async def test_defaults_are_owned_by_nobody_and_ports_are_one_by_number_and_protocol(api: Api) -> None:
+async def test_defaults_have_no_owner_and_ports_merge_by_number_and_protocol(api: Api) -> None:
     sent = deployment("d")
     sent["spec"]["template"]["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
     applied = (await api.apply(f"{DEPLOYMENTS}/d", sent)).json
@@ -110,7 +110,7 @@ async def test_defaults_are_owned_by_nobody_and_ports_are_one_by_number_and_prot
     ]  # fmt: skip
 
 
-async def test_each_path_owns_only_what_it_is_for(api: Api) -> None:
+async def test_spec_and_status_are_applied_only_through_their_own_path(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     applied = (await api.apply(f"{WIDGETS}/w", {**widget("w", size=1), "status": {"size": 9}})).json
     assert "status" not in applied and owners(applied) == {("m1", "Apply", ""): {"f:spec": {"f:size": {}}}}
@@ -121,7 +121,7 @@ async def test_each_path_owns_only_what_it_is_for(api: Api) -> None:
     assert (await api.apply(f"{WIDGETS}/none/status", {**widget("none"), "status": {}})).code == 404
 
 
-async def test_an_applied_scale_owns_the_replicas(api: Api) -> None:
+async def test_applied_scale_owns_the_replicas(api: Api) -> None:
     await api.made(DEPLOYMENTS, deployment("d", 2))
     scale = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "d"}, "spec": {"replicas": 7}}
     refused = await api.apply(f"{DEPLOYMENTS}/d/scale", scale, "scaler")
@@ -133,7 +133,7 @@ async def test_an_applied_scale_owns_the_replicas(api: Api) -> None:
     assert live["metadata"]["generation"] == 2
 
 
-async def test_what_was_there_before_the_first_apply_keeps_an_owner(api: Api) -> None:
+async def test_fields_from_before_the_first_apply_keep_an_owner(api: Api) -> None:
     await api.made(CONFIGS, config("a", {"x": "1"}))
     await api.patch(f"{CONFIGS}/a", [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}], JSON_PATCH)
     applied = await api.apply(f"{CONFIGS}/a", config("a", {"y": "1"}))
@@ -149,7 +149,7 @@ def scaler() -> dict[str, Any]:
     return named("autoscaling/v1", "HorizontalPodAutoscaler", "h", spec=spec)
 
 
-async def test_an_autoscaler_is_one_object_in_both_versions(api: Api) -> None:
+async def test_autoscaler_is_one_object_in_both_api_versions(api: Api) -> None:
     first, second = SCALERS.format("v1"), SCALERS.format("v2")
     created = await api.made(first, scaler())
     read = (await api.get(f"{second}/h")).json
@@ -167,7 +167,7 @@ async def test_an_autoscaler_is_one_object_in_both_versions(api: Api) -> None:
         assert listed["apiVersion"] == kind and len(listed["items"]) == 1
 
 
-async def test_an_event_is_one_object_in_both_groups(api: Api) -> None:
+async def test_event_is_one_object_in_both_api_groups(api: Api) -> None:
     about = {"kind": "Pod", "name": "p", "namespace": "default"}
     event = named("v1", "Event", "e", involvedObject=about, message="hi", reason="R", type="Normal", count=1)
     await api.made(EVENTS["v1"], event)
@@ -194,7 +194,7 @@ def spec_of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-async def test_what_is_stored_is_shown_in_each_version_through_both_schemas(api: Api) -> None:
+async def test_other_version_shows_object_after_both_schemas(api: Api) -> None:
     one = version("v1", spec=spec_of(size=SIZE, old=TEXT, mode={**TEXT, "default": "slow"}))
     two = version("v2", storage=False, spec=spec_of(size=SIZE, mode=TEXT, new={**TEXT, "default": "unseen"}))
     await api.made(DEFINITIONS, definition(one, two))
@@ -208,7 +208,7 @@ async def test_what_is_stored_is_shown_in_each_version_through_both_schemas(api:
     assert event["object"]["spec"] == {"size": 1, "mode": "slow"}
 
 
-async def test_versions_of_one_schema_share_applies(api: Api) -> None:
+async def test_crd_versions_share_field_ownership(api: Api) -> None:
     await api.made(DEFINITIONS, definition(version("v1"), version("v2", storage=False)))
     await api.apply(f"{WIDGETS}/w", widget("w", size=1))
     other = WIDGETS.replace("/v1/", "/v2/")
@@ -217,7 +217,7 @@ async def test_versions_of_one_schema_share_applies(api: Api) -> None:
     assert refused.code == 409 and '"m1"' in refused.message
 
 
-async def test_a_new_schema_prunes_and_defaults_on_reading_without_a_new_revision(api: Api) -> None:
+async def test_new_schema_prunes_and_defaults_on_read_without_new_revision(api: Api) -> None:
     await api.made(DEFINITIONS, definition(version(spec=spec_of(size=SIZE, old=TEXT))))
     created = await api.made(WIDGETS, widget("w", size=1, old="x"))
     crd = f"{DEFINITIONS}/widgets.argosy.dev"
@@ -234,7 +234,7 @@ async def test_a_new_schema_prunes_and_defaults_on_reading_without_a_new_revisio
     assert relabelled["spec"] == {"size": 1, "color": "red"}
 
 
-async def test_unknown_fields_of_custom_objects_are_pruned_or_refused(api: Api) -> None:
+async def test_unknown_fields_of_custom_objects_are_pruned_or_rejected(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     sent = widget("w", size=1, extra=True)
     assert (await api.post(f"{WIDGETS}?fieldValidation=Strict", sent)).code == 400
@@ -251,13 +251,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("body", "code", "words"), WRONG)
-async def test_a_custom_object_that_is_wrong_is_refused(api: Api, body: Any, code: int, words: str) -> None:
+async def test_invalid_custom_object_is_rejected(api: Api, body: Any, code: int, words: str) -> None:
     await api.made(DEFINITIONS, definition())
     answer = await api.post(WIDGETS, body)
     assert (answer.code, words in answer.message) == (code, True), answer.body
 
 
-async def test_a_custom_object_is_replaced_only_by_who_says_which_state_was_seen(api: Api) -> None:
+async def test_custom_object_replace_requires_current_resource_version(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     created = await api.made(WIDGETS, widget("w", size=1))
     assert (await api.put(f"{WIDGETS}/w", widget("w", size=2))).code == 422

@@ -1,4 +1,4 @@
-"""Certificates that were made while the clock was ahead are made anew."""
+"""Certificates that were issued while the clock was ahead are issued again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ class Ahead(datetime):
         return datetime.now(UTC) + timedelta(days=2)
 
 
-def test_a_certificate_that_is_not_valid_yet_is_made_anew_at_the_next_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else every client refuses the server until the clock has caught up."""
+def test_certificate_that_is_not_valid_yet_is_reissued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise every client rejects the server until the clock has caught up."""
     with monkeypatch.context() as patched:
         patched.setattr(tls, "datetime", Ahead)
         first = tls.ensure_certificates(tmp_path)

@@ -1,4 +1,4 @@
-"""Two definitions that want one name, and what every namespace and Pod must have."""
+"""CRDs with conflicting names, preferred versions, and service accounts of namespaces and Pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 
 
 def second() -> dict[str, Any]:
-    """Another plural of the same group, with the kind that the first has."""
+    """CRD with another plural in the same group and the kind of the first CRD."""
     crd = definition()
     names = {"plural": "gadgets", "singular": "gadget", "kind": crd["spec"]["names"]["kind"]}
     return {**crd, "metadata": {"name": "gadgets.argosy.dev"}, "spec": {**crd["spec"], "names": names}}
@@ -27,7 +27,7 @@ async def conditions(api: Api, name: str) -> dict[str, tuple[str, str]]:
     }
 
 
-async def test_a_group_prefers_its_best_version_whichever_definition_came_first(api: Api) -> None:
+async def test_group_prefers_its_most_stable_version_over_the_first_crd(api: Api) -> None:
     for plural, name in (("gadgets", "v1alpha1"), ("widgets", "v1beta1")):
         await api.made(DEFINITIONS, definition(version(name), plural=plural))
 
@@ -39,7 +39,7 @@ async def test_a_group_prefers_its_best_version_whichever_definition_came_first(
     assert (await api.get("/apis/argosy.dev")).json["preferredVersion"]["version"] == "v1beta1"
 
 
-async def test_a_definition_whose_kind_is_taken_waits_until_it_is_free(api: Api) -> None:
+async def test_crd_with_conflicting_kind_is_accepted_once_the_kind_is_free(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     await api.made(DEFINITIONS, second())
 
@@ -59,7 +59,7 @@ async def test_a_definition_whose_kind_is_taken_waits_until_it_is_free(api: Api)
     assert (await api.get("/apis/argosy.dev/v1/gadgets")).code == 200
 
 
-async def test_the_default_account_comes_back_when_it_is_deleted(api: Api) -> None:
+async def test_deleted_default_service_account_is_recreated(api: Api) -> None:
     before = (await api.get(f"{ACCOUNTS}/default")).json["metadata"]["uid"]
     await api.delete(f"{ACCOUNTS}/default")
 
@@ -70,7 +70,7 @@ async def test_the_default_account_comes_back_when_it_is_deleted(api: Api) -> No
     await eventually(back)
 
 
-async def test_a_pod_needs_an_account_that_exists(api: Api) -> None:
+async def test_pod_requires_an_existing_service_account(api: Api) -> None:
     base_pod = pod("p")
     manifest = {**base_pod, "spec": {**base_pod["spec"], "serviceAccountName": "robot"}}
     refused = await api.post(PODS, manifest)

@@ -1,4 +1,4 @@
-"""Deleting: preconditions, policies, grace, finalizers, and what the answer shows."""
+"""Deletion: preconditions, propagation policies, grace periods, finalizers and responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BOTH = "orphanDependents and deletionPropagation cannot be both set"
 
 
-async def test_an_object_that_nothing_holds_is_gone_at_once_and_the_answer_says_which(api: Api) -> None:
+async def test_object_without_finalizers_is_deleted_at_once(api: Api) -> None:
     config_map = await api.made(CONFIGS, config("a"))
     answer = await api.delete(f"{CONFIGS}/a")
     details = {"name": "a", "kind": "configmaps", "uid": config_map["metadata"]["uid"]}
@@ -40,20 +40,20 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "query", "code", "words"), REFUSED)
-async def test_bad_options_delete_nothing(api: Api, body: Any, query: str, code: int, words: str) -> None:
+async def test_invalid_delete_options_delete_nothing(api: Api, body: Any, query: str, code: int, words: str) -> None:
     config_map = await api.made(CONFIGS, config("x"))
     answer = await api.delete(f"{CONFIGS}/x?{query}", body)
     assert (answer.code, words in answer.message) == (code, True), answer.body
     assert (await api.get(f"{CONFIGS}/x")).json == config_map
 
 
-async def test_preconditions_hold_for_every_object_of_a_collection(api: Api) -> None:
+async def test_preconditions_apply_to_deletion_of_a_collection(api: Api) -> None:
     await api.made(CONFIGS, config("x"))
     answer = await api.delete(f"{CONFIGS}?fieldSelector=metadata.name%3Dx", {"preconditions": {"uid": "other"}})
     assert answer.code == 409 and (await api.get(f"{CONFIGS}/x")).code == 200
 
 
-async def test_right_preconditions_delete(api: Api) -> None:
+async def test_matching_preconditions_allow_deletion(api: Api) -> None:
     about = (await api.made(CONFIGS, config("x")))["metadata"]
     right = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
     assert (await api.delete(f"{CONFIGS}/x", {"preconditions": right})).json["status"] == "Success"
@@ -72,14 +72,14 @@ POLICIES = [
 
 
 @pytest.mark.parametrize(("body", "query", "added"), POLICIES)
-async def test_the_policy_is_written_down_as_a_finalizer(api: Api, body: Any, query: str, added: list[str]) -> None:
+async def test_propagation_policy_is_stored_as_a_finalizer(api: Api, body: Any, query: str, added: list[str]) -> None:
     await api.made(CONFIGS, config("x", finalizers=["a.b/c"]))
     answer = await api.delete(f"{CONFIGS}/x?{query}", body)
     assert answer.json["metadata"]["finalizers"] == ["a.b/c", *added]
     assert answer.json["metadata"]["deletionGracePeriodSeconds"] == 0
 
 
-async def test_a_later_deletion_may_choose_another_policy(api: Api) -> None:
+async def test_later_deletion_can_change_the_propagation_policy(api: Api) -> None:
     await api.made(CONFIGS, config("x", finalizers=["a.b/c"]))
     finalizers = []
     for policy in ("Foreground", "Orphan", "Background"):
@@ -88,7 +88,7 @@ async def test_a_later_deletion_may_choose_another_policy(api: Api) -> None:
     assert finalizers == [["foregroundDeletion"], ["orphan"], []]
 
 
-async def test_what_dies_stays_dying_until_its_last_finalizer_goes(api: Api) -> None:
+async def test_terminating_object_stays_until_its_last_finalizer_is_removed(api: Api) -> None:
     await api.made(CONFIGS, config("x", {"a": "1"}, finalizers=["a.b/c"]))
     dying = (await api.delete(f"{CONFIGS}/x")).json["metadata"]
     assert (await api.delete(f"{CONFIGS}/x")).json["metadata"] == dying
@@ -103,7 +103,7 @@ async def test_what_dies_stays_dying_until_its_last_finalizer_goes(api: Api) -> 
     assert (await api.get(f"{CONFIGS}/x")).code == 404
 
 
-async def test_a_dry_run_shows_the_marks_and_writes_none(api: Api) -> None:
+async def test_dry_run_delete_shows_deletion_timestamp_and_writes_nothing(api: Api) -> None:
     config_map = await api.made(CONFIGS, config("x", finalizers=["a.b/c"]))
     preview = await api.delete(f"{CONFIGS}/x?dryRun=All")
     assert preview.json["metadata"]["deletionTimestamp"] and (await api.get(f"{CONFIGS}/x")).json == config_map
@@ -111,14 +111,14 @@ async def test_a_dry_run_shows_the_marks_and_writes_none(api: Api) -> None:
     assert body.json["metadata"]["deletionTimestamp"] and (await api.get(f"{CONFIGS}/x")).json == config_map
 
 
-async def test_asking_for_the_end_counts_as_a_generation(api: Api) -> None:
+async def test_deletion_request_increments_the_generation(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     sent = deployment("d")
     await api.made(path, {**sent, "metadata": {"name": "d", "finalizers": ["a.b/c"]}})
     assert (await api.delete(f"{path}/d")).json["metadata"]["generation"] == 2
 
 
-async def test_the_pods_of_a_job_are_kept_unless_asked_otherwise(api: Api) -> None:
+async def test_deleting_a_job_orphans_its_pods_by_default(api: Api) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     job = named("batch/v1", "Job", "j", spec={"template": template})
     await api.made(JOBS, job)
@@ -132,7 +132,7 @@ async def test_the_pods_of_a_job_are_kept_unless_asked_otherwise(api: Api) -> No
 NOON = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
-async def test_a_running_pod_is_given_time_which_may_only_be_shortened(tmp_path: Any) -> None:
+async def test_grace_period_of_a_running_pod_can_only_be_shortened(tmp_path: Any) -> None:
     now = NOON
     async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now) as plane:
         api = Api(plane)
@@ -150,7 +150,7 @@ async def test_a_running_pod_is_given_time_which_may_only_be_shortened(tmp_path:
         assert (await api.get(f"{PODS}/p")).code == 404
 
 
-async def test_a_pod_without_a_node_or_that_has_finished_needs_no_time(api: Api) -> None:
+async def test_unscheduled_or_finished_pod_is_deleted_without_grace_period(api: Api) -> None:
     await api.made(PODS, pod("unscheduled"))
     await api.made(PODS, pod("finished", "node1"))
     await api.patch(f"{PODS}/finished/status", {"status": {"phase": "Succeeded"}})
@@ -159,7 +159,7 @@ async def test_a_pod_without_a_node_or_that_has_finished_needs_no_time(api: Api)
         assert (await api.get(f"{PODS}/{name}")).code == 404
 
 
-async def test_the_usual_grace_is_the_pods_own(api: Api) -> None:
+async def test_default_grace_period_comes_from_the_pod_spec(api: Api) -> None:
     sent = pod("p", "node1")
     sent["spec"]["terminationGracePeriodSeconds"] = 7
     await api.made(PODS, sent)
@@ -167,7 +167,7 @@ async def test_the_usual_grace_is_the_pods_own(api: Api) -> None:
     assert (await api.get(f"{PODS}/p")).code == 200
 
 
-async def test_a_pod_killed_at_once_still_waits_for_its_finalizers(api: Api) -> None:
+async def test_force_deleted_pod_still_waits_for_its_finalizers(api: Api) -> None:
     await api.made(PODS, pod("p", "node1", finalizers=["a.b/c"]))
     assert (await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})).json["metadata"]["finalizers"] == ["a.b/c"]
     await api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
@@ -177,7 +177,7 @@ async def test_a_pod_killed_at_once_still_waits_for_its_finalizers(api: Api) -> 
 # -- collections ---------------------------------------------------------------------------------------------
 
 
-async def test_a_collection_is_deleted_as_far_as_selectors_and_limit_reach(api: Api) -> None:
+async def test_collection_deletion_honors_selectors_and_limit(api: Api) -> None:
     for number in range(6):
         await api.made(CONFIGS, config(f"c{number}", labels={"odd": str(number % 2)}))
     odd = await api.delete(f"{CONFIGS}?labelSelector=odd%3D1")
@@ -189,6 +189,6 @@ async def test_a_collection_is_deleted_as_far_as_selectors_and_limit_reach(api: 
     assert [manifest["metadata"]["name"] for manifest in left.json["items"]] == ["c2", "c4"]
 
 
-async def test_some_namespaces_are_never_deleted_and_none_as_a_collection(api: Api) -> None:
+async def test_default_namespace_and_namespace_collection_cannot_be_deleted(api: Api) -> None:
     assert (await api.delete("/api/v1/namespaces/default")).code == 403
     assert (await api.delete("/api/v1/namespaces")).code == 405

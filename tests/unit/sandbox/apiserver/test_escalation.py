@@ -1,4 +1,4 @@
-"""What somebody may not hand out is listed by resource, with the verbs that are missing, as a real server does it."""
+"""RBAC escalation check: missing permissions are listed by resource and verb, as on a real server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_set(rules: list[dict[str, Any]]) -> set[str]:
     return {json.dumps(rule, sort_keys=True) for rule in rules}
 
 
-def test_rules_cover_each_other_as_in_kubernetes_own_code() -> None:
+def test_uncovered_rules_equal_recorded_results_of_kubernetes() -> None:
     lines = gzip.decompress(RECORDED.read_bytes()).decode().splitlines()
     wrong = []
     for line in lines:
@@ -34,7 +34,7 @@ def test_rules_cover_each_other_as_in_kubernetes_own_code() -> None:
     assert len(lines) == 3000 and not wrong, f"{len(wrong)} of {len(lines)} differ: {wrong[:3]}"
 
 
-def test_a_rule_is_taken_apart_into_single_permissions() -> None:
+def test_rule_is_split_into_single_permissions() -> None:
     rule = {"apiGroups": [""], "resources": ["pods", "secrets"], "resourceNames": ["a"], "verbs": ["get"]}
     assert find_uncovered([], [rule]) == [
         {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]},
@@ -46,7 +46,7 @@ def test_a_rule_is_taken_apart_into_single_permissions() -> None:
     ]
 
 
-def test_verbs_on_the_same_resource_are_one_line_and_lines_are_sorted() -> None:
+def test_verbs_of_one_resource_share_a_line_and_lines_are_sorted() -> None:
     rule = {"apiGroups": ["apps", ""], "resources": ["x"], "verbs": ["get", "delete"]}
     assert format_permissions(find_uncovered([], [rule])).split("\n") == [
         '{APIGroups:[""], Resources:["x"], Verbs:["get" "delete"]}',
@@ -54,7 +54,7 @@ def test_verbs_on_the_same_resource_are_one_line_and_lines_are_sorted() -> None:
     ]
 
 
-def test_paths_keep_a_line_for_each_verb() -> None:
+def test_non_resource_urls_have_a_line_per_verb() -> None:
     rule = {"nonResourceURLs": ["/a"], "verbs": ["get", "put"]}
     assert format_permissions(find_uncovered([], [rule])).count("\n") == 1
 
@@ -66,7 +66,7 @@ def many(word: str, count: int = 3000) -> list[str]:
 LARGE_RULE = {"apiGroups": [""], "resources": many("r"), "resourceNames": many("n"), "verbs": many("v")}
 
 
-def test_a_rule_with_billions_of_combinations_is_compared_without_multiplying_them() -> None:
+def test_rule_with_billions_of_combinations_is_compared_unexpanded() -> None:
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     halves = [{**LARGE_RULE, "verbs": many("v")[:1500]}, {**LARGE_RULE, "verbs": many("v")[1500:]}]
     for own in ([everything], [LARGE_RULE], halves):
@@ -78,14 +78,14 @@ def test_a_rule_with_billions_of_combinations_is_compared_without_multiplying_th
     ]
 
 
-def test_only_the_first_of_very_many_missing_permissions_are_listed() -> None:
+def test_number_of_listed_missing_permissions_is_limited() -> None:
     missing = find_uncovered([], [LARGE_RULE])
     assert len(missing) == MAX_LISTED_PERMISSIONS
     assert missing[0] == {"apiGroups": [""], "resources": ["r0"], "resourceNames": ["n0"], "verbs": ["v0"]}
     assert format_permissions(missing).endswith("\nand more") and "and more" not in format_permissions(missing[:-1])
 
 
-def test_rules_that_can_only_be_compared_value_by_value_are_refused_beyond_a_limit() -> None:
+def test_rules_with_too_many_combinations_are_rejected() -> None:
     def find_in_square(size: int) -> list[dict[str, Any]]:
         """Each own rule lacks one resource of a verb, or one verb of a resource, so none covers a whole row."""
         verbs, resources = many("v", size), many("r", size)

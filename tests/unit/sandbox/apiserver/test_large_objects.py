@@ -1,4 +1,4 @@
-"""Work on large objects runs beside the loop: others are answered meanwhile, and what they write is not lost."""
+"""Work on large objects runs off the event loop: other requests are served meanwhile, and no write is lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def with_variables(count: int = 3000) -> dict[str, Any]:
 
 @asynccontextmanager
 async def busy(work: OffLoopExecutor) -> AsyncIterator[threading.Event]:
-    """The thread for large work is taken, until the event is set or the block ends."""
+    """Occupy the thread for large work until the event is set or the block ends."""
     started, gate = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -60,9 +60,7 @@ async def busy(work: OffLoopExecutor) -> AsyncIterator[threading.Event]:
 
 
 @pytest.mark.parametrize("way", ["apply", "create", "create as YAML", "patch", "replace"])
-async def test_the_server_is_ready_while_a_large_write_is_still_worked_on(
-    api: Api, plane: ControlPlane, way: str
-) -> None:
+async def test_server_responds_while_a_large_write_is_in_progress(api: Api, plane: ControlPlane, way: str) -> None:
     large, where = with_variables(), f"{DEPLOYMENTS}/large"
     if way in ("patch", "replace"):
         await api.made(DEPLOYMENTS, deployment("large"))
@@ -92,7 +90,7 @@ FINALIZE = "/api/v1/namespaces/default/finalize"
 
 
 @pytest.mark.parametrize("way", ["options of a deletion", "token request", "review", "finalize"])
-async def test_large_bodies_that_are_no_objects_of_their_own_do_not_hold_up_the_loop(
+async def test_large_bodies_that_are_not_stored_objects_do_not_block_the_loop(
     api: Api, plane: ControlPlane, way: str
 ) -> None:
     await api.made(CONFIGS, config("a"))
@@ -112,18 +110,18 @@ async def test_large_bodies_that_are_no_objects_of_their_own_do_not_hold_up_the_
     assert (await asyncio.wait_for(asking, HANG_SECONDS)).code < 300
 
 
-async def test_a_small_change_of_a_large_object_does_not_hold_up_the_loop_either(api: Api, plane: ControlPlane) -> None:
+async def test_small_change_of_a_large_object_does_not_block_the_loop(api: Api, plane: ControlPlane) -> None:
     await api.made(CONFIGS, config("large", {"text": LARGE_TEXT}))
     async with busy(plane.registry.off_loop_executor):
         writing = asyncio.create_task(api.patch(f"{CONFIGS}/large", {"metadata": {"labels": {"a": "b"}}}))
         reading = asyncio.create_task(api.get(f"{CONFIGS}/large", "application/yaml"))
         await turns()
-        assert (await api.get(f"{CONFIGS}/large")).code == 200  # as it is stored: nothing is to be done
+        assert (await api.get(f"{CONFIGS}/large")).code == 200  # sent as stored, without any work
         assert not writing.done() and not reading.done()
     assert (await writing).code == 200 and (await reading).code == 200
 
 
-async def test_an_engine_in_the_same_process_waits_for_its_large_apply_beside_the_loop(plane: ControlPlane) -> None:
+async def test_in_process_large_apply_runs_off_the_loop(plane: ControlPlane) -> None:
     cluster = EmbeddedCluster(plane)
     large = with_variables()
     large["metadata"]["namespace"] = "default"
@@ -134,7 +132,7 @@ async def test_an_engine_in_the_same_process_waits_for_its_large_apply_beside_th
     assert (await applying)["metadata"]["name"] == "large"
 
 
-async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: Api, plane: ControlPlane) -> None:
+async def test_concurrent_write_during_a_large_change_is_kept(api: Api, plane: ControlPlane) -> None:
     await api.made(CONFIGS, config("a"))
     served = plane.registry.catalog.find_resource("", "v1", "configmaps")
     assert served is not None
@@ -157,7 +155,7 @@ async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: 
     assert len(resource_versions) == 2 and resource_versions[0] != resource_versions[1]
 
 
-async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api, plane: ControlPlane) -> None:
+async def test_large_change_that_always_loses_the_race_is_a_conflict(api: Api, plane: ControlPlane) -> None:
     await api.made(CONFIGS, config("a"))
     served = plane.registry.catalog.find_resource("", "v1", "configmaps")
     assert served is not None
@@ -184,7 +182,7 @@ async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api,
     assert tries == MAX_LARGE_ATTEMPTS
 
 
-async def test_users_take_turns_with_large_work() -> None:
+async def test_users_take_turns_with_large_jobs() -> None:
     work = OffLoopExecutor()
     order: list[str] = []
     async with busy(work):
@@ -197,7 +195,7 @@ async def test_users_take_turns_with_large_work() -> None:
 
 
 @pytest.mark.parametrize("user", ["another", "a"])
-async def test_large_writes_go_before_large_reads_also_those_of_the_same_user(user: str) -> None:
+async def test_large_writes_run_before_large_reads(user: str) -> None:
     work = OffLoopExecutor()
     order: list[str] = []
     async with busy(work):
@@ -209,7 +207,7 @@ async def test_large_writes_go_before_large_reads_also_those_of_the_same_user(us
     assert order == ["write 0", "write 1", "write 2", "read 0", "read 1", "read 2"]
 
 
-async def test_the_steps_of_one_large_write_follow_each_other_without_a_read_between_them() -> None:
+async def test_steps_of_a_large_write_run_without_a_read_between_them() -> None:
     work = OffLoopExecutor()
     order: list[str] = []
 
@@ -225,7 +223,7 @@ async def test_the_steps_of_one_large_write_follow_each_other_without_a_read_bet
     assert order == ["write 0", "write 1", "write 2", "read"]
 
 
-async def test_a_large_read_gets_its_turn_however_many_large_writes_arrive() -> None:
+async def test_large_read_is_not_starved_by_large_writes() -> None:
     work = OffLoopExecutor()
     reading = asyncio.Event()
     written = 0
@@ -248,7 +246,7 @@ async def test_a_large_read_gets_its_turn_however_many_large_writes_arrive() -> 
     assert written >= MAX_WRITE_JOBS_BEFORE_READ
 
 
-async def test_a_job_whose_request_is_cancelled_while_it_waits_leaves_the_queue() -> None:
+async def test_cancelled_waiting_job_leaves_the_queue() -> None:
     work = OffLoopExecutor()
     order: list[str] = []
     async with busy(work):
@@ -262,9 +260,7 @@ async def test_a_job_whose_request_is_cancelled_while_it_waits_leaves_the_queue(
     assert order == ["kept"]
 
 
-async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishes_before_the_list(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_large_write_finishes_before_a_large_list_in_progress(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(6):
         await api.made(CONFIGS, config(f"c{number}", {"text": "x" * 700_000}))
     entered, has_arrived, is_written = threading.Event(), threading.Event(), threading.Event()
@@ -306,7 +302,7 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(filter(None, form)))
 @pytest.mark.parametrize("job_bytes", [1, 1000, MAX_LIST_JOB_BYTES])
-async def test_a_list_that_is_rendered_in_jobs_has_the_bytes_of_one_rendered_at_once(
+async def test_list_encoded_in_jobs_equals_list_encoded_at_once(
     api: Api, plane: ControlPlane, form: ResponseFormat, job_bytes: int
 ) -> None:
     texts = ["", "items:\n- items\n", "rows:\n- rows\n", "]\n}", "x" * 500, "\u2028 \U0001f600"]

@@ -1,4 +1,4 @@
-"""Lists: pages of one moment, selectors, and the revisions that a client may ask for."""
+"""Lists: consistent pages, selectors and requested resource versions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def fill(api: Api, count: int, prefix: str = "c") -> None:
         await api.made(CONFIGS, config(f"{prefix}{number}", labels={"odd": str(number % 2)}))
 
 
-async def test_pages_show_one_moment_whatever_is_written_meanwhile(api: Api) -> None:
+async def test_pages_show_one_revision_despite_later_writes(api: Api) -> None:
     await fill(api, 5)
     first = (await api.get(f"{CONFIGS}?limit=2")).json
     assert first["metadata"]["remainingItemCount"] == 3
@@ -52,7 +52,7 @@ async def test_pages_show_one_moment_whatever_is_written_meanwhile(api: Api) -> 
     assert "data" not in third["items"][0] and "continue" not in third["metadata"]
 
 
-async def test_all_namespaces_are_listed_in_the_order_of_their_paths_across_pages(api: Api) -> None:
+async def test_all_namespaces_are_listed_in_path_order_across_pages(api: Api) -> None:
     for namespace in ("team", "team-a", "a"):
         await api.made("/api/v1/namespaces", named("v1", "Namespace", namespace))
         for name in ("x", "b"):
@@ -69,7 +69,7 @@ async def test_all_namespaces_are_listed_in_the_order_of_their_paths_across_page
     assert listed_names == ["a/b", "a/x", "team-a/b", "team-a/x", "team/b", "team/x"]
 
 
-async def test_a_page_of_a_selection_is_full_and_does_not_say_how_many_are_left(api: Api) -> None:
+async def test_page_of_a_selection_is_full_and_has_no_remaining_item_count(api: Api) -> None:
     await fill(api, 6)
     page = (await api.get(f"{CONFIGS}?labelSelector=odd%3D1&limit=2")).json
     assert [manifest["metadata"]["name"] for manifest in page["items"]] == ["c1", "c3"]
@@ -78,7 +78,7 @@ async def test_a_page_of_a_selection_is_full_and_does_not_say_how_many_are_left(
     assert [manifest["metadata"]["name"] for manifest in rest["items"]] == ["c5"]
 
 
-async def test_a_token_of_a_forgotten_moment_is_answered_with_one_that_goes_on_from_there(api: Api) -> None:
+async def test_expired_continue_token_returns_a_token_to_continue(api: Api) -> None:
     await fill(api, 4)
     token = (await api.get(f"{CONFIGS}?limit=2")).json["metadata"]["continue"]
     await api.made(CONFIGS, config("c1a"))
@@ -105,17 +105,17 @@ BAD_TOKENS = [
 
 
 @pytest.mark.parametrize("bad", BAD_TOKENS)
-async def test_a_token_that_is_none_is_refused(api: Api, bad: str) -> None:
+async def test_invalid_continue_token_is_rejected(api: Api, bad: str) -> None:
     answer = await api.get(f"{CONFIGS}?continue={bad}")
     assert answer.code == 400 and answer.message.startswith(("invalid continue token", "continue key is not valid"))
 
 
-async def test_a_token_from_the_future_is_refused_and_does_not_break_the_server(api: Api) -> None:
+async def test_continue_token_of_a_future_revision_is_rejected(api: Api) -> None:
     answer = await api.get(f"{CONFIGS}?continue={token(rv=10**6, start='a')}")
     assert answer.code in (400, 410, 500) and "internal error" not in answer.message
 
 
-# (resourceVersion, match, code): "now" is the newest, "old" is a moment before
+# (resourceVersion, match, code): "now" is the newest revision, "old" is an earlier one
 MATRIX = [
     ("", "", 200),
     ("0", "", 200),
@@ -133,7 +133,7 @@ MATRIX = [
 
 
 @pytest.mark.parametrize(("requested_version", "match", "code"), MATRIX)
-async def test_a_list_may_ask_for_a_moment_in_the_ways_there_are(
+async def test_resource_version_and_match_select_the_listed_revision(
     api: Api, requested_version: str, match: str, code: int
 ) -> None:
     await fill(api, 2)
@@ -148,27 +148,25 @@ async def test_a_list_may_ask_for_a_moment_in_the_ways_there_are(
         assert not exactly or answer.json["metadata"]["resourceVersion"] == str(old)
 
 
-async def test_whatever_the_cache_has_comes_without_pages(api: Api) -> None:
+async def test_list_at_resource_version_zero_ignores_the_limit(api: Api) -> None:
     await fill(api, 4)
     assert len(await names(api, f"{CONFIGS}?limit=2&resourceVersion=0")) == 4
 
 
 @pytest.mark.parametrize("limit", ["-1", "0"])
-async def test_a_limit_of_nothing_is_none(api: Api, limit: str) -> None:
+async def test_limit_of_zero_or_less_is_ignored(api: Api, limit: str) -> None:
     await fill(api, 3)
     assert len(await names(api, f"{CONFIGS}?limit={limit}")) == 3
 
 
-async def test_a_forgotten_moment_is_gone(api: Api) -> None:
+async def test_list_at_compacted_revision_returns_410(api: Api) -> None:
     await fill(api, 3)
     await api.plane.store.compact(api.plane.store.revision)
     answer = await api.get(f"{CONFIGS}?resourceVersion=2&resourceVersionMatch=Exact")
     assert (answer.code, answer.message) == (410, "The resourceVersion for the provided list is too old.")
 
 
-async def test_a_moment_from_the_future_is_waited_for_and_then_refused(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_list_at_future_revision_times_out_with_504(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("argosy.sandbox.apiserver.listing.REVISION_WAIT_SECONDS", 0.05)
     answer = await api.get(f"{CONFIGS}?resourceVersion={api.plane.store.revision + 5}")
     assert (answer.code, answer.headers["retry-after"]) == (504, "1")
@@ -191,7 +189,7 @@ SELECTORS = [
 
 
 @pytest.mark.parametrize(("query", "expected"), SELECTORS)
-async def test_selectors_choose(api: Api, query: str, expected: list[str]) -> None:
+async def test_label_and_field_selectors_filter_the_list(api: Api, query: str, expected: list[str]) -> None:
     await fill(api, 3)
     assert await names(api, f"{CONFIGS}?{query}") == expected
 
@@ -206,18 +204,18 @@ BAD_QUERIES = [
 
 
 @pytest.mark.parametrize("query", BAD_QUERIES)
-async def test_a_query_that_means_nothing_is_refused(api: Api, query: str) -> None:
+async def test_invalid_list_query_returns_400(api: Api, query: str) -> None:
     assert (await api.get(f"{CONFIGS}?{query}")).code == 400
 
 
-async def test_pods_are_chosen_by_their_node_and_phase(api: Api) -> None:
+async def test_pods_are_selected_by_node_and_phase(api: Api) -> None:
     await api.made(PODS, pod("here", "n1"))
     await api.made(PODS, pod("nowhere"))
     assert await names(api, f"{PODS}?fieldSelector=spec.nodeName%3Dn1") == ["here"]
     assert await names(api, f"{PODS}?fieldSelector=status.phase%3DPending,spec.nodeName!%3Dn1") == ["nowhere"]
 
 
-async def test_custom_objects_are_chosen_by_the_fields_their_definition_names(api: Api) -> None:
+async def test_custom_objects_are_selected_by_selectable_fields(api: Api) -> None:
     await api.made(DEFINITIONS, definition(version(selectableFields=[{"jsonPath": ".spec.mode"}])))
     await api.made(WIDGETS, widget("fast", mode="fast"))
     await api.made(WIDGETS, widget("usual"))
@@ -225,7 +223,7 @@ async def test_custom_objects_are_chosen_by_the_fields_their_definition_names(ap
     assert (await api.get(f"{WIDGETS}?fieldSelector=spec.size%3D1")).code == 400
 
 
-async def test_items_of_built_in_lists_have_no_kind_and_those_of_custom_lists_do(api: Api) -> None:
+async def test_items_have_a_kind_in_custom_lists_but_not_in_built_in_lists(api: Api) -> None:
     await api.made(CONFIGS, config("a"))
     await api.made(DEFINITIONS, definition())
     await api.made(WIDGETS, widget("w"))
@@ -234,11 +232,11 @@ async def test_items_of_built_in_lists_have_no_kind_and_those_of_custom_lists_do
     assert custom["items"][0]["kind"] == "Widget" and custom["metadata"]["continue"] == ""
 
 
-async def test_a_list_of_a_namespace_that_is_not_there_is_empty(api: Api) -> None:
+async def test_list_of_a_missing_namespace_is_empty(api: Api) -> None:
     assert (await api.get("/api/v1/namespaces/nope/configmaps")).json["items"] == []
 
 
-async def test_a_table_has_a_row_for_each_object_of_a_page(api: Api) -> None:
+async def test_table_has_a_row_for_each_object_of_the_page(api: Api) -> None:
     await fill(api, 3)
     table = (await api.get(f"{CONFIGS}?limit=2", TABLE_OF)).json
     assert [row["cells"][0] for row in table["rows"]] == ["c0", "c1"] and table["metadata"]["continue"]

@@ -1,4 +1,4 @@
-"""What an object costs in memory."""
+"""Memory use per stored object."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def create(cluster: EmbeddedCluster, prefix: str) -> None:
         await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-@pytest.mark.tier("all")  # counting memory makes everything slow
-async def test_a_small_object_costs_less_than_four_times_its_bytes() -> None:
+@pytest.mark.tier("all")  # tracing memory makes everything slow
+async def test_small_object_uses_less_than_four_times_its_bytes() -> None:
     async with EmbeddedCluster.open() as cluster:
         await create(cluster, "first")
         tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What must hold when several write at once, and who may not become somebody else."""
+"""Concurrent writes, and attempts to take over kinds, users or subresources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PODS = "/api/v1/namespaces/default/pods"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-async def test_deletes_of_one_pod_never_take_the_next_one_of_its_name(api: Api) -> None:
+async def test_deletes_of_a_pod_never_delete_its_recreated_namesake(api: Api) -> None:
     for _ in range(20):
         first = await api.made(PODS, pod("p"))
         await asyncio.gather(api.delete(f"{PODS}/p"), api.delete(f"{PODS}/p"), api.delete(f"{PODS}/p"))
@@ -31,7 +31,7 @@ async def test_deletes_of_one_pod_never_take_the_next_one_of_its_name(api: Api) 
         await api.delete(f"{PODS}/p")
 
 
-async def test_a_pod_made_while_its_namesake_is_deleted_lives(api: Api) -> None:
+async def test_pod_created_while_its_namesake_is_deleted_survives(api: Api) -> None:
     for _ in range(20):
         old = await api.made(PODS, pod("p"))
         body = {"preconditions": {"uid": old["metadata"]["uid"]}}
@@ -44,7 +44,7 @@ async def test_a_pod_made_while_its_namesake_is_deleted_lives(api: Api) -> None:
         await api.delete(f"{PODS}/p")
 
 
-async def test_a_definition_cannot_take_the_place_of_a_built_in_kind(api: Api) -> None:
+async def test_crd_cannot_replace_a_built_in_kind(api: Api) -> None:
     before = len((await api.get(f"{RBAC}/clusterrolebindings")).json["items"])
     crd = definition()
     note = {"api-approved.kubernetes.io": "unapproved, a test"}
@@ -68,7 +68,7 @@ async def test_a_definition_cannot_take_the_place_of_a_built_in_kind(api: Api) -
     assert left["kind"] == "ClusterRoleBindingList" and len(left["items"]) == before
 
 
-async def test_who_may_write_secrets_cannot_make_users(guarded: ControlPlane) -> None:
+async def test_edit_role_cannot_create_user_secrets(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     edit = named("rbac.authorization.k8s.io/v1", "RoleBinding", "edit")
     edit["metadata"]["namespace"] = USERS_NAMESPACE
@@ -85,7 +85,7 @@ async def test_who_may_write_secrets_cannot_make_users(guarded: ControlPlane) ->
     await eve.create({**secret, "type": "Opaque"})
 
 
-async def test_a_patch_of_a_scale_changes_replicas_and_nothing_else(api: Api) -> None:
+async def test_scale_patch_changes_only_the_replicas(api: Api) -> None:
     await api.made("/apis/apps/v1/namespaces/default/deployments", deployment("d"))
     cluster = EmbeddedCluster(api.plane)
     key = ResourceKey("apps", "Deployment", "default", "d")
@@ -100,7 +100,7 @@ async def test_a_patch_of_a_scale_changes_replicas_and_nothing_else(api: Api) ->
 
 
 @pytest.mark.parametrize("change", ["dropped", "replaced"])
-async def test_an_owner_goes_when_its_last_blocking_dependent_has_other_owners(api: Api, change: str) -> None:
+async def test_owner_is_deleted_once_its_blocking_dependent_drops_it(api: Api, change: str) -> None:
     owner = await api.made(CONFIGS, config("owner"))
     other = await api.made(CONFIGS, config("other"))
 
@@ -122,16 +122,14 @@ async def test_an_owner_goes_when_its_last_blocking_dependent_has_other_owners(a
 
 
 @pytest.mark.parametrize("manifest", [{}, {"kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "ConfigMap"}])
-async def test_a_manifest_that_does_not_say_what_it_is_is_refused_as_a_cluster_refuses(
-    api: Api, manifest: dict
-) -> None:
+async def test_manifest_without_kind_or_name_raises_cluster_error(api: Api, manifest: dict) -> None:
     cluster = EmbeddedCluster(api.plane)
     for attempt in (cluster.create(manifest), cluster.replace(manifest), cluster.apply(manifest, manager="m")):
         with pytest.raises(ClusterError):
             await attempt
 
 
-async def test_more_path_than_there_are_parts_is_not_found(api: Api) -> None:
+async def test_path_below_a_subresource_returns_404(api: Api) -> None:
     await api.made(PODS, pod("p"))
     assert (await api.get(f"{PODS}/p/status")).code == 200
     assert (await api.get(f"{PODS}/p/status/x/y")).code == 404

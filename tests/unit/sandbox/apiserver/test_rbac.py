@@ -1,4 +1,4 @@
-"""RBAC: who may do what, compared with a second evaluator; and that nobody gives away more than they have."""
+"""RBAC: rule evaluation (compared with a second implementation), bindings, escalation checks and access reviews."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def binding(name: str, to: str, *, role_kind: str = "Role", cluster: bool = Fals
 
 
 async def allow(plane: ControlPlane, *rules: Manifest, cluster: bool = False) -> EmbeddedCluster:
-    """Alice, with these rules in the namespace `default` or everywhere."""
+    """Grant alice these rules in the namespace `default` or cluster-wide; return her client."""
     admin = EmbeddedCluster(plane)
     kind = "ClusterRole" if cluster else "Role"
     await admin.create(role("given", *rules, kind=kind))
@@ -66,7 +66,7 @@ def is_allowed(plane: ControlPlane, verb: str, resource: str = "", part: str = "
 
 
 def slow_permits(policy_rule: Manifest, want: Attributes) -> bool:
-    """The rule's text, written down once more in the plainest way."""
+    """A second, naive implementation of RBAC rule matching."""
     verbs = policy_rule.get("verbs") or []
     if "*" not in verbs and want.verb not in verbs:
         return False
@@ -109,7 +109,7 @@ questions = st.one_of(
 
 @settings(max_examples=examples())
 @given(rules, questions)
-def test_a_rule_permits_what_its_text_says(policy_rule: Manifest, want: Attributes) -> None:
+def test_rule_allows_matches_the_naive_implementation(policy_rule: Manifest, want: Attributes) -> None:
     assert rule_allows(policy_rule, want) == slow_permits(policy_rule, want)
 
 
@@ -117,14 +117,14 @@ def test_a_rule_permits_what_its_text_says(policy_rule: Manifest, want: Attribut
 
 
 @anyio
-async def test_who_has_no_rule_may_do_nothing_but_ask_about_themselves(guarded: ControlPlane) -> None:
+async def test_user_without_rules_may_only_use_self_reviews_and_discovery(guarded: ControlPlane) -> None:
     assert not is_allowed(guarded, "get", "configmaps", namespace="default")
     assert is_allowed(guarded, "create", "selfsubjectaccessreviews", group="authorization.k8s.io")
     assert is_allowed(guarded, "get", path="/apis/apps/v1") and not is_allowed(guarded, "get", path="/metrics")
 
 
 @anyio
-async def test_a_rule_in_a_namespace_ends_at_its_border(guarded: ControlPlane) -> None:
+async def test_role_grants_only_its_verbs_in_its_namespace(guarded: ControlPlane) -> None:
     await allow(guarded, rule(["get"], ["configmaps"]))
     assert is_allowed(guarded, "get", "configmaps", namespace="default", name="a")
     assert not is_allowed(guarded, "get", "configmaps", namespace="kube-system", name="a")
@@ -133,7 +133,7 @@ async def test_a_rule_in_a_namespace_ends_at_its_border(guarded: ControlPlane) -
 
 
 @anyio
-async def test_a_cluster_role_bound_in_a_namespace_holds_there_only(guarded: ControlPlane) -> None:
+async def test_role_binding_to_a_cluster_role_grants_only_its_namespace(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(binding("b", "view", role_kind="ClusterRole"))
     assert is_allowed(guarded, "list", "pods", namespace="default")
@@ -141,7 +141,7 @@ async def test_a_cluster_role_bound_in_a_namespace_holds_there_only(guarded: Con
 
 
 @anyio
-async def test_aggregated_roles_gather_what_is_labelled_for_them(guarded: ControlPlane) -> None:
+async def test_aggregated_cluster_role_includes_rules_of_labelled_roles(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(binding("b", "view", role_kind="ClusterRole", cluster=True))
     assert not is_allowed(guarded, "get", "widgets", group="argosy.dev")
@@ -161,7 +161,7 @@ SUBJECTS = [
 
 @anyio
 @pytest.mark.parametrize(("who", "may"), SUBJECTS)
-async def test_a_binding_is_for_its_subjects(guarded: ControlPlane, who: Manifest, may: bool) -> None:
+async def test_binding_grants_access_only_to_its_subjects(guarded: ControlPlane, who: Manifest, may: bool) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(role("r", rule(["get"], ["pods"])))
     await admin.create(binding("b", "r", who=who))
@@ -169,7 +169,7 @@ async def test_a_binding_is_for_its_subjects(guarded: ControlPlane, who: Manifes
 
 
 @anyio
-async def test_what_is_taken_away_is_gone_at_once(guarded: ControlPlane) -> None:
+async def test_deleting_a_role_binding_revokes_access_immediately(guarded: ControlPlane) -> None:
     alice = await allow(guarded, rule(["get", "list"], ["configmaps"]))
     admin = EmbeddedCluster(guarded)
     assert await alice.get(ResourceKey("", "ConfigMap", "default", "none")) is None
@@ -182,7 +182,7 @@ async def test_what_is_taken_away_is_gone_at_once(guarded: ControlPlane) -> None
 
 
 async def as_alice(api: Api, *rules: Manifest) -> Api:
-    """A client that is alice, by a token of her own."""
+    """An API client that authenticates as alice with her own token."""
     notes = {"sandbox.argosy.dev/user": "alice", "sandbox.argosy.dev/token-digest": hash_token("alices-token")}
     secret = {"metadata": {"name": "user-alice", "annotations": notes}, "type": "sandbox.argosy.dev/user"}
     await api.made("/api/v1/namespaces/kube-system/secrets", secret)
@@ -199,7 +199,7 @@ NAMESPACE = named("v1", "Namespace", "default")
 PODS = "/api/v1/namespaces/default/pods"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 
-# what is asked, and the rule that allows it
+# the request, and the rule that allows it
 GUARDED = [
     ("GET", f"{CONFIGS}/a", None, rule(["get"], ["configmaps"])),
     ("GET", CONFIGS, None, rule(["list"], ["configmaps"])),
@@ -223,7 +223,7 @@ GUARDED = [
 
 @anyio
 @pytest.mark.parametrize(("method", "path", "body", "needed"), GUARDED)
-async def test_every_path_asks_for_its_own_permission_and_for_no_other(
+async def test_each_endpoint_requires_exactly_its_own_permission(
     api: Api, method: str, path: str, body: Any, needed: Manifest
 ) -> None:
     await api.made(CONFIGS, config("a"))
@@ -240,7 +240,7 @@ async def test_every_path_asks_for_its_own_permission_and_for_no_other(
 
 
 @anyio
-async def test_a_watch_asks_the_same_authoriser_as_a_list(api: Api) -> None:
+async def test_watch_without_the_watch_verb_is_forbidden(api: Api) -> None:
     alice = await as_alice(api, rule(["list"], ["configmaps"]))
     assert (await alice.get(CONFIGS)).code == 200
     for path in (f"{CONFIGS}?watch=true", "/api/v1/watch/namespaces/default/configmaps", "/api/v1/configmaps?watch=1"):
@@ -249,7 +249,7 @@ async def test_a_watch_asks_the_same_authoriser_as_a_list(api: Api) -> None:
 
 
 @anyio
-async def test_an_apply_that_creates_needs_both_permissions(api: Api) -> None:
+async def test_apply_that_creates_an_object_also_requires_create(api: Api) -> None:
     alice = await as_alice(api, rule(["patch"], ["configmaps"]))
     assert (await alice.apply(f"{CONFIGS}/new", config("new"))).code == 403
     await api.made(CONFIGS, config("old"))
@@ -257,7 +257,7 @@ async def test_an_apply_that_creates_needs_both_permissions(api: Api) -> None:
 
 
 @anyio
-async def test_a_refusal_says_who_may_not_do_what_and_where(api: Api) -> None:
+async def test_forbidden_message_names_user_verb_resource_and_scope(api: Api) -> None:
     alice = await as_alice(api)
     words = {
         f"{DEPLOYMENTS}/d": 'deployments.apps "d" is forbidden: User "alice" cannot get resource "deployments" in API '
@@ -278,7 +278,7 @@ OWN = rule(["get", "list"], ["configmaps"])
 
 
 @anyio
-async def test_nobody_writes_a_role_that_gives_more_than_they_have(guarded: ControlPlane) -> None:
+async def test_creating_a_role_with_rights_the_user_lacks_is_forbidden(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
     await alice.create(role("less", rule(["get"], ["configmaps"])))
     for more in (
@@ -293,7 +293,7 @@ async def test_nobody_writes_a_role_that_gives_more_than_they_have(guarded: Cont
 
 
 @anyio
-async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: ControlPlane) -> None:
+async def test_binding_a_role_with_rights_the_user_lacks_is_forbidden(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
     admin = EmbeddedCluster(guarded)
     await admin.create(role("strong", rule(["delete"], ["secrets"])))
@@ -305,14 +305,14 @@ async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: Contr
 
 
 @anyio
-async def test_a_role_that_is_not_there_yet_cannot_be_bound_in_advance(guarded: ControlPlane) -> None:
+async def test_binding_a_missing_role_returns_not_found(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
     with pytest.raises(ClusterError, match=r'rolebindings\.rbac\.authorization\.k8s\.io "later" not found'):
         await alice.create(binding("b", "later"))
 
 
 @anyio
-async def test_a_role_that_gathers_others_is_for_those_who_have_everything(guarded: ControlPlane) -> None:
+async def test_creating_an_aggregated_role_requires_cluster_admin(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN, cluster=True)
     gathering = role("g", kind="ClusterRole") | {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {}}]}}
     with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
@@ -321,7 +321,7 @@ async def test_a_role_that_gathers_others_is_for_those_who_have_everything(guard
 
 @anyio
 @pytest.mark.parametrize(("verb", "kind"), [("escalate", "role"), ("bind", "binding")])
-async def test_escalate_and_bind_are_permissions_of_their_own(guarded: ControlPlane, verb: str, kind: str) -> None:
+async def test_escalate_and_bind_verbs_allow_granting_more_rights(guarded: ControlPlane, verb: str, kind: str) -> None:
     alice = await allow(guarded, MAY_ROLE, rule([verb], ["roles"], RBAC))
     admin = EmbeddedCluster(guarded)
     await admin.create(role("strong", rule(["delete"], ["secrets"])))
@@ -329,8 +329,8 @@ async def test_escalate_and_bind_are_permissions_of_their_own(guarded: ControlPl
 
 
 @anyio
-async def test_an_empty_resource_name_is_not_a_right_to_all_names(guarded: ControlPlane) -> None:
-    """k8s: a request for no name matches resourceNames [""], and a rule for all names is not covered by it."""
+async def test_empty_resource_name_does_not_grant_all_names(guarded: ControlPlane) -> None:
+    """k8s: resourceNames [""] matches a request without a name, but does not cover a rule for all names."""
     alice = await allow(guarded, MAY_ROLE, rule(["get"], ["secrets"], resourceNames=[""]))
     assert is_allowed(guarded, "get", "secrets", namespace="default")
     assert not is_allowed(guarded, "get", "secrets", namespace="default", name="a")
@@ -345,7 +345,7 @@ def paths_rule(*paths: str) -> Manifest:
 
 
 @anyio
-async def test_nobody_hands_out_paths_that_they_may_not_read(guarded: ControlPlane) -> None:
+async def test_granting_non_resource_urls_the_user_lacks_is_forbidden(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, paths_rule("/debug/*", "/metrics"), cluster=True)
     for fine in ("/debug/a", "/debug/*", "/debug/a/*", "/metrics"):
         await alice.create(role(fine.replace("/", "-").replace("*", "all"), paths_rule(fine), kind="ClusterRole"))
@@ -355,7 +355,7 @@ async def test_nobody_hands_out_paths_that_they_may_not_read(guarded: ControlPla
 
 
 @anyio
-async def test_a_role_that_gathers_others_takes_all_paths_too(guarded: ControlPlane) -> None:
+async def test_updating_an_aggregated_role_requires_escalate_or_cluster_admin(guarded: ControlPlane) -> None:
     everything = rule(["*"], ["*"], "*")
     alice = await allow(guarded, everything, cluster=True)
     await EmbeddedCluster(guarded).create(
@@ -373,7 +373,7 @@ BOB = User("bob", ("system:authenticated",))
 
 
 async def only_update_roles(plane: ControlPlane) -> EmbeddedCluster:
-    """Bob has every verb but escalate and bind on everything, and no path."""
+    """Bob may read and write all resources, but has neither escalate nor bind nor any non-resource URL."""
     admin = EmbeddedCluster(plane)
     verbs = ["get", "list", "watch", "create", "update", "patch", "delete"]
     await admin.create(role("bobs", rule(verbs, ["*"], "*"), kind="ClusterRole"))
@@ -383,8 +383,8 @@ async def only_update_roles(plane: ControlPlane) -> EmbeddedCluster:
 
 
 @anyio
-async def test_a_right_to_escalate_one_role_by_name_is_not_one_to_create_it(guarded: ControlPlane) -> None:
-    """k8s: the name of a POST is not known when rights are asked."""
+async def test_escalate_on_a_named_role_does_not_allow_creating_it(guarded: ControlPlane) -> None:
+    """k8s: the object name of a POST is not known to the authorizer."""
     alice = await allow(guarded, MAY_ROLE, rule(["escalate"], ["roles"], RBAC, resourceNames=["mine"]))
     with pytest.raises(Forbidden, match="not currently held"):
         await alice.create(role("mine", rule(["delete"], ["secrets"])))
@@ -395,7 +395,7 @@ async def test_a_right_to_escalate_one_role_by_name_is_not_one_to_create_it(guar
 
 
 @anyio
-async def test_finalizers_of_a_strong_role_can_be_removed_without_its_rights(guarded: ControlPlane) -> None:
+async def test_removing_role_finalizers_does_not_require_its_rights(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE)
     await EmbeddedCluster(guarded).create(role("strong", rule(["delete"], ["secrets"]), finalizers=["argosy.dev/x"]))
     key = ResourceKey(RBAC, "Role", "default", "strong")
@@ -406,7 +406,7 @@ async def test_finalizers_of_a_strong_role_can_be_removed_without_its_rights(gua
 
 
 @anyio
-async def test_a_gathered_role_that_gathers_brings_what_it_gathers(guarded: ControlPlane) -> None:
+async def test_nested_aggregated_roles_include_transitive_rules(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
 
     def gathering(name: str, label: str, **metadata: Any) -> Manifest:
@@ -421,11 +421,11 @@ async def test_a_gathered_role_that_gathers_brings_what_it_gathers(guarded: Cont
     assert is_allowed(guarded, "delete", "secrets")
 
 
-# -- questions --------------------------------------------------------------------------------------------------
+# -- access reviews ---------------------------------------------------------------------------------------------
 
 
 @anyio
-async def test_a_user_is_told_all_that_they_may_do(api: Api) -> None:
+async def test_self_subject_rules_review_lists_the_users_rules(api: Api) -> None:
     alice = await as_alice(api, OWN)
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     answer = await alice.post(path, {"spec": {"namespace": "default"}})
@@ -446,7 +446,7 @@ REVIEWS = [
 
 @anyio
 @pytest.mark.parametrize(("spec", "allowed"), REVIEWS)
-async def test_a_review_answers_what_a_request_would_meet(api: Api, spec: Manifest, allowed: bool) -> None:
+async def test_access_reviews_return_what_authorization_decides(api: Api, spec: Manifest, allowed: bool) -> None:
     alice = await as_alice(api, OWN)
     group = "/apis/authorization.k8s.io/v1"
     own = await alice.post(f"{group}/selfsubjectaccessreviews", {"spec": spec})
@@ -457,7 +457,7 @@ async def test_a_review_answers_what_a_request_would_meet(api: Api, spec: Manife
 
 
 @anyio
-async def test_a_review_must_ask_exactly_one_thing(api: Api) -> None:
+async def test_access_review_rejects_no_attributes_or_both_kinds(api: Api) -> None:
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     both = {"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/"}}
     for spec in ({}, both):
@@ -465,7 +465,7 @@ async def test_a_review_must_ask_exactly_one_thing(api: Api) -> None:
 
 
 @anyio
-async def test_a_role_in_a_namespace_can_allow_to_read_that_namespace(guarded: ControlPlane) -> None:
+async def test_role_can_grant_get_on_its_own_namespace(guarded: ControlPlane) -> None:
     cluster = EmbeddedCluster(guarded)
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
     metadata = {"name": "r", "namespace": "default"}

@@ -1,4 +1,4 @@
-"""Writes: what the server gives, keeps, refuses, and leaves alone."""
+"""Writes to the API server: create, update, patch, dry run, field validation, generation and status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_NAME = "the name of the object (a based on URL) was undeterminable: name must
 NO_VERSION = 'leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be '
 
 
-# -- creating ---------------------------------------------------------------------------------------------
+# -- create -----------------------------------------------------------------------------------------------
 
 
 REFUSED_CREATES = [
@@ -48,47 +48,47 @@ REFUSED_CREATES = [
 
 
 @pytest.mark.parametrize(("body", "code", "words"), REFUSED_CREATES)
-async def test_a_create_that_is_wrong_is_refused_and_stores_nothing(api: Api, body: Any, code: int, words: str) -> None:
+async def test_invalid_create_is_rejected_and_stores_nothing(api: Api, body: Any, code: int, words: str) -> None:
     before = api.plane.store.revision
     answer = await api.post(CONFIGS, body)
     assert (answer.code, words in answer.message) == (code, True), answer.body
     assert api.plane.store.revision == before
 
 
-async def test_kind_and_version_may_be_left_out_of_a_built_in_object(api: Api) -> None:
+async def test_built_in_object_may_omit_kind_and_api_version(api: Api) -> None:
     config_map = await api.made(CONFIGS, {"metadata": {"name": "a"}})
     assert (config_map["kind"], config_map["apiVersion"]) == ("ConfigMap", "v1")
 
 
-async def test_a_custom_object_must_say_its_kind(api: Api) -> None:
+async def test_custom_object_without_kind_is_rejected(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     assert (await api.post(WIDGETS, {"metadata": {"name": "w"}, "spec": {}})).code == 400
 
 
-async def test_identity_is_the_servers_to_give(api: Api) -> None:
+async def test_server_sets_uid_and_creation_timestamp_on_create(api: Api) -> None:
     sent = config("a", uid="mine", creationTimestamp="2001-01-01T00:00:00Z", selfLink="/x", generation=7)
     sent["metadata"]["deletionTimestamp"] = "2001-01-01T00:00:00Z"
     about = (await api.made(CONFIGS, sent))["metadata"]
     assert about["uid"] != "mine" and not about["creationTimestamp"].startswith("2001")
     assert "selfLink" not in about and "deletionTimestamp" not in about
-    assert about["generation"] == 7  # k8s: kept on kinds that count none
+    assert about["generation"] == 7  # k8s: kept on kinds that do not count generations
 
 
-async def test_a_generated_name_that_is_taken_is_generated_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_generate_name_retries_on_conflict(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["x-1", "x-1", "x-2"])
     monkeypatch.setattr(metadata, "generate_name", lambda prefix: next(names))
     config_maps = [await api.made(CONFIGS, {"metadata": {"generateName": "x-"}}) for _ in range(2)]
     assert [manifest["metadata"]["name"] for manifest in config_maps] == ["x-1", "x-2"]
 
 
-async def test_a_long_prefix_is_cut_so_that_the_name_has_room_for_its_suffix(api: Api) -> None:
+async def test_long_generate_name_prefix_is_truncated(api: Api) -> None:
     config_map = await api.made(CONFIGS, {"metadata": {"generateName": "p" * 80}})
     name = config_map["metadata"]["name"]
     assert len(name) == 63 and name.startswith("p" * 58)
     assert set(name[58:]) <= set("bcdfghjklmnpqrstvwxz2456789")
 
 
-async def test_nothing_is_made_in_a_namespace_that_is_not_there_or_is_going(api: Api) -> None:
+async def test_create_in_missing_or_terminating_namespace_is_rejected(api: Api) -> None:
     missing = await api.post("/api/v1/namespaces/nope/configmaps", config("a"))
     assert (missing.code, missing.message) == (404, 'namespaces "nope" not found')
     held = named("v1", "Namespace", "held")
@@ -99,7 +99,7 @@ async def test_nothing_is_made_in_a_namespace_that_is_not_there_or_is_going(api:
     assert going.code == 403 and going.json["details"]["causes"][0]["reason"] == "NamespaceTerminating"
 
 
-async def test_a_namespace_with_an_annotation_named_like_a_deletion_is_alive(api: Api) -> None:
+async def test_annotation_named_deletion_timestamp_does_not_block_creates(api: Api) -> None:
     about = {"name": "odd", "annotations": {"deletionTimestamp": "never"}}
     await api.made("/api/v1/namespaces", {"metadata": about})
     assert (await api.post("/api/v1/namespaces/odd/configmaps", config("a"))).code == 201
@@ -124,19 +124,19 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("method", "path", "code"), SCOPES)
-async def test_a_kind_is_served_only_in_its_own_scope(api: Api, method: str, path: str, code: int) -> None:
+async def test_requests_outside_a_kinds_scope_are_rejected(api: Api, method: str, path: str, code: int) -> None:
     await api.made(CONFIGS, config("a"))
     assert (await api.ask(method, path, config("a"), "application/json")).code == code
 
 
-async def test_a_custom_kind_of_the_whole_cluster_is_not_reached_through_a_namespace(api: Api) -> None:
+async def test_cluster_scoped_custom_kind_returns_404_below_a_namespace(api: Api) -> None:
     await api.made(DEFINITIONS, definition(scope="Cluster"))
     await api.made("/apis/argosy.dev/v1/widgets", widget("w"))
     for path in (WIDGETS, f"{WIDGETS}/w"):
         assert (await api.get(path)).code == 404
 
 
-# -- changing ---------------------------------------------------------------------------------------------
+# -- update -----------------------------------------------------------------------------------------------
 
 
 REFUSED_UPDATES = [
@@ -159,7 +159,7 @@ REFUSED_UPDATES = [
 
 
 @pytest.mark.parametrize(("method", "body", "code", "words"), REFUSED_UPDATES)
-async def test_a_change_that_is_wrong_is_refused_and_changes_nothing(
+async def test_invalid_update_is_rejected_and_changes_nothing(
     api: Api, method: str, body: Any, code: int, words: str
 ) -> None:
     config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
@@ -176,14 +176,14 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("change", "field"), KEPT)
-async def test_what_only_the_server_sets_stays_as_it_was(api: Api, change: dict[str, Any], field: str) -> None:
+async def test_patch_does_not_change_server_set_metadata(api: Api, change: dict[str, Any], field: str) -> None:
     config_map = await api.made(CONFIGS, config("a"))
     answer = await api.patch(f"{CONFIGS}/a", {"metadata": change})
     assert answer.code == 200 and answer.json["metadata"].get(field) == config_map["metadata"].get(field)
 
 
 @pytest.mark.parametrize("resource_version", ["", "0"])
-async def test_most_kinds_may_be_replaced_without_saying_which_state_was_seen(api: Api, resource_version: str) -> None:
+async def test_config_map_put_does_not_require_a_resource_version(api: Api, resource_version: str) -> None:
     await api.made(CONFIGS, config("a", {"x": "1"}))
     answer = await api.put(f"{CONFIGS}/a", config("a", {"x": "2"}, resourceVersion=resource_version))
     assert (answer.code, answer.json["data"]) == (200, {"x": "2"})
@@ -197,15 +197,13 @@ UNSAID = [
 
 
 @pytest.mark.parametrize(("method", "body", "media"), UNSAID)
-async def test_a_lease_is_written_only_by_who_says_which_state_was_seen(
-    api: Api, method: str, body: Any, media: str
-) -> None:
+async def test_lease_update_requires_a_resource_version(api: Api, method: str, body: Any, media: str) -> None:
     await api.made(LEASES, named("coordination.k8s.io/v1", "Lease", "l", spec={"holderIdentity": "a"}))
     answer = await api.ask(method, f"{LEASES}/l", body, media)
     assert answer.code == 422 and answer.message.startswith(NO_VERSION)
 
 
-async def test_a_patch_without_a_version_is_taken_for_the_newest_state_of_every_kind(api: Api) -> None:
+async def test_patch_without_resource_version_is_accepted(api: Api) -> None:
     await api.made(LEASES, named("coordination.k8s.io/v1", "Lease", "l", spec={"holderIdentity": "a"}))
     assert (await api.patch(f"{LEASES}/l", {"spec": {"holderIdentity": "b"}})).code == 200
     await api.made(DEFINITIONS, definition())
@@ -222,7 +220,7 @@ NO_CHANGES = [
 
 
 @pytest.mark.parametrize(("method", "body", "media"), NO_CHANGES)
-async def test_a_change_that_changes_nothing_writes_nothing(api: Api, method: str, body: Any, media: str) -> None:
+async def test_no_op_update_does_not_write_to_the_store(api: Api, method: str, body: Any, media: str) -> None:
     config_map = await api.made(CONFIGS, config("a", {"x": "1"}, labels={"l": "1"}))
     before = api.plane.store.revision
     answer = await api.ask(method, f"{CONFIGS}/a", body, media, user_agent="someone-else/1")
@@ -241,7 +239,7 @@ DRY = [
 
 
 @pytest.mark.parametrize(("method", "path", "body", "media", "code"), DRY)
-async def test_a_dry_run_answers_as_if_and_stores_nothing(
+async def test_dry_run_returns_the_result_and_stores_nothing(
     api: Api, method: str, path: str, body: Any, media: str, code: int
 ) -> None:
     config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
@@ -261,7 +259,7 @@ MODES = [("Ignore", 201, 0), ("Warn", 201, 1), ("", 201, 1), ("Strict", 400, 0)]
 
 
 @pytest.mark.parametrize(("mode", "code", "warned"), MODES)
-async def test_unknown_fields_are_dropped_warned_of_or_refused(api: Api, mode: str, code: int, warned: int) -> None:
+async def test_unknown_fields_follow_the_field_validation_mode(api: Api, mode: str, code: int, warned: int) -> None:
     answer = await api.ask("POST", f"{CONFIGS}?fieldValidation={mode}", VALIDATION, "application/json")
     assert (answer.code, "warning" in answer.headers) == (code, bool(warned))
     if code == 201:
@@ -271,7 +269,7 @@ async def test_unknown_fields_are_dropped_warned_of_or_refused(api: Api, mode: s
 # -- generation, status ---------------------------------------------------------------------------------------------
 
 
-async def test_a_generation_counts_what_is_asked_for_and_nothing_else(api: Api) -> None:
+async def test_generation_increments_only_on_spec_changes(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     generations = [(await api.made(path, deployment("d")))["metadata"]["generation"]]
     for part, change in (
@@ -286,7 +284,7 @@ async def test_a_generation_counts_what_is_asked_for_and_nothing_else(api: Api) 
     assert generations == [1, 1, 2, 2, 2, 2]
 
 
-async def test_the_status_path_changes_the_status_of_a_custom_object_and_nothing_else(api: Api) -> None:
+async def test_status_subresource_of_custom_object_changes_only_status(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     created = await api.made(WIDGETS, {**widget("w", size=1), "status": {"lost": True}})
     assert "status" not in created
@@ -300,7 +298,7 @@ async def test_the_status_path_changes_the_status_of_a_custom_object_and_nothing
     assert patched["status"] == {"size": 5} and patched["spec"]["size"] == 2 and patched["metadata"]["generation"] == 2
 
 
-async def test_any_change_of_a_custom_object_without_a_status_path_counts(api: Api) -> None:
+async def test_generation_counts_status_changes_without_a_status_subresource(api: Api) -> None:
     await api.made(DEFINITIONS, definition(version()))
     await api.made(WIDGETS, widget("w", size=1))
     assert (await api.patch(f"{WIDGETS}/w", {"status": {"a": 1}})).json["metadata"]["generation"] == 2

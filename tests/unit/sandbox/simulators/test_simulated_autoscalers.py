@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers that the simulators play: what annotations say of metrics decides about replicas."""
+"""Simulated HorizontalPodAutoscalers: annotations supply the metrics that decide the replica count."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def requesting(replicas: int = 2) -> Manifest:
 
 
 @pytest.mark.anyio
-async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluster: EmbeddedCluster) -> None:
+async def test_hpa_scales_by_annotated_metrics_within_its_limits(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(requesting(1))
         await cluster.create(autoscaler())
@@ -83,7 +83,7 @@ async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluste
         (requesting(), {METRICS: "busy"}, "invalid metric 'busy'; write for example cpu=90 or queue=250m"),
     ],
 )
-async def test_an_autoscaler_that_cannot_measure_is_degraded(
+async def test_hpa_without_usable_metrics_is_degraded(
     cluster: EmbeddedCluster, workload: Manifest, annotations: dict[str, str], said: str
 ) -> None:
     async with simulated(cluster) as world:
@@ -96,7 +96,7 @@ async def test_an_autoscaler_that_cannot_measure_is_degraded(
 
 
 @pytest.mark.anyio
-async def test_a_target_that_is_not_there_degrades_and_one_without_replicas_is_left_alone(
+async def test_hpa_is_degraded_without_a_target_and_disabled_at_zero_replicas(
     cluster: EmbeddedCluster,
 ) -> None:
     async with simulated(cluster) as world:
@@ -111,11 +111,11 @@ async def test_a_target_that_is_not_there_degrades_and_one_without_replicas_is_l
 @pytest.mark.parametrize(
     ("ratio", "current", "expected"), [("1.05", 10, 10), ("0.95", 10, 10), ("1.5", 3, 5), ("0.1", 4, 1), ("0", 4, 0)]
 )
-def test_little_too_much_changes_nothing_and_more_is_rounded_up(ratio: str, current: int, expected: int) -> None:
+def test_desired_replicas_ignore_small_deviations_and_round_up(ratio: str, current: int, expected: int) -> None:
     assert compute_desired_replicas(Decimal(ratio), current) == expected
 
 
-def test_what_is_said_of_the_autoscaler_counts_before_what_is_said_of_its_target() -> None:
+def test_hpa_metric_annotations_override_those_of_the_target() -> None:
     near, far = autoscaler({METRICS: "cpu=90%, queue=250m"}), deployment()
     far["metadata"]["annotations"] = {METRICS: "cpu=10,memory=1Gi"}
     metric_values = read_metric_values([near, far])
@@ -124,7 +124,7 @@ def test_what_is_said_of_the_autoscaler_counts_before_what_is_said_of_its_target
         read_metric_values([autoscaler({METRICS: "cpu=much"})])
 
 
-def test_each_kind_of_metric_is_compared_with_its_target() -> None:
+def test_each_metric_type_is_compared_with_its_target() -> None:
     target = {"type": "AverageValue", "averageValue": "10"}
     pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
     metric, other = read_metrics(autoscaler(metrics=[pods, CPU]))

@@ -1,4 +1,4 @@
-"""Simulated workloads come to their end when the clock is set while they are on their way."""
+"""Simulated workloads become ready although the clock is set while they start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READY_AFTER = {"sandbox.argosy.dev/ready-after": "300s"}
 
 
 @pytest.mark.parametrize("jump", [-30 * DAY, -3600.0, 3600.0, 30 * DAY])
-async def test_a_pod_that_starts_becomes_ready_however_the_clock_is_set(jump: float) -> None:
+async def test_starting_pod_becomes_ready_after_a_clock_jump(jump: float) -> None:
     async with EmbeddedCluster.open() as cluster, leaping(cluster) as (world, clock):
         clock.leap(60 * DAY)
         await cluster.create(pod(READY_AFTER))
@@ -26,7 +26,7 @@ async def test_a_pod_that_starts_becomes_ready_however_the_clock_is_set(jump: fl
         await world.becomes(POD, is_ready)
 
 
-async def test_a_deployment_becomes_available_after_the_clock_was_set_back() -> None:
+async def test_deployment_becomes_available_after_the_clock_is_set_back() -> None:
     async with EmbeddedCluster.open() as cluster, leaping(cluster) as (world, clock):
         clock.leap(60 * DAY)
         await cluster.create(deployment(annotations={}, minReadySeconds=30))

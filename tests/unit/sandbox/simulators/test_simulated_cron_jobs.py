@@ -1,4 +1,4 @@
-"""CronJobs that the simulators play, with a clock that leaps."""
+"""Simulated CronJobs, with a clock that can be advanced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR = 3600
 
 
 def cron_job(schedule: str = "", annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    """Hourly unless said otherwise, half an hour from now: the next time comes by a leap of the clock alone."""
+    """Hourly by default, due half an hour from now, so that only an advanced clock reaches the next run."""
     schedule = schedule or f"{(datetime.now(UTC).minute + 30) % 60} * * * *"
     job = {"spec": {"template": template(annotations, restartPolicy="Never")}}
     return build_manifest("batch/v1", "CronJob", {"schedule": schedule, "jobTemplate": job, **spec})
@@ -40,7 +40,7 @@ async def jobs_become(world: World, count: int, done: int) -> list[Manifest]:
 
 
 @pytest.mark.anyio
-async def test_a_job_is_made_each_hour_and_only_so_many_are_kept(cluster: EmbeddedCluster) -> None:
+async def test_cron_job_runs_hourly_and_keeps_the_history_limit(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(cron_job(successfulJobsHistoryLimit=2))
         names: set[str] = set()
@@ -66,7 +66,7 @@ async def test_a_job_is_made_each_hour_and_only_so_many_are_kept(cluster: Embedd
 
 
 @pytest.mark.anyio
-async def test_a_suspended_one_makes_nothing_until_it_is_resumed(cluster: EmbeddedCluster) -> None:
+async def test_suspended_cron_job_creates_no_job_until_it_is_resumed(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(cron_job(suspend=True))
         await world.settled()
@@ -79,7 +79,7 @@ async def test_a_suspended_one_makes_nothing_until_it_is_resumed(cluster: Embedd
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("policy", "count"), [("Allow", 2), ("Forbid", 1), ("Replace", 1)])
-async def test_a_job_that_still_runs_is_treated_as_the_policy_says(
+async def test_concurrency_policy_decides_about_a_running_job(
     cluster: EmbeddedCluster, policy: str, count: int
 ) -> None:
     async with leaping(cluster) as (world, clock):
@@ -103,7 +103,7 @@ async def test_a_job_that_still_runs_is_treated_as_the_policy_says(
 
 
 @pytest.mark.anyio
-async def test_a_fault_on_the_cron_job_reaches_its_pods(cluster: EmbeddedCluster) -> None:
+async def test_fault_annotation_on_the_cron_job_reaches_its_pods(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         manifest = cron_job()
         manifest["metadata"]["annotations"] = fail("Exit")
@@ -118,7 +118,7 @@ async def test_a_fault_on_the_cron_job_reaches_its_pods(cluster: EmbeddedCluster
 
 
 @pytest.mark.anyio
-async def test_without_a_reason_a_cron_job_writes_nothing(cluster: EmbeddedCluster) -> None:
+async def test_cron_job_that_is_not_due_writes_nothing(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(cron_job("0 0 1 1 *"))
         before = await world.settled()
@@ -138,7 +138,7 @@ def parse_time(text: str) -> datetime:
         ("20 12 * * *", {"timeZone": "Europe/Berlin"}, "2026-05-01T10:20:00Z", 1, "2026-05-02T10:20:00Z"),
     ],
 )
-def test_what_is_due_is_the_last_time_that_was_missed(
+def test_due_time_is_the_last_missed_run(
     schedule: str, spec: dict[str, Any], last: str | None, missed: int, upcoming: str
 ) -> None:
     live = cron_job(schedule, **spec)
@@ -151,7 +151,7 @@ def test_what_is_due_is_the_last_time_that_was_missed(
     )
 
 
-def test_a_year_without_anybody_looking_is_one_job_and_quickly_found() -> None:
+def test_year_of_missed_runs_yields_only_the_last_one() -> None:
     live = cron_job("* * * * *")
     live["metadata"]["creationTimestamp"] = "2025-05-01T10:05:00Z"
     due_times = compute_due_times(live, parse_time("2026-05-01T10:25:30Z"))
@@ -159,7 +159,7 @@ def test_a_year_without_anybody_looking_is_one_job_and_quickly_found() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"schedule": "often"}, {"schedule": "* * * * *", "timeZone": "Nowhere/Land"}])
-def test_what_cannot_be_read_is_a_sentence(spec: dict[str, str]) -> None:
+def test_invalid_schedule_or_time_zone_error_says_what_to_write(spec: dict[str, str]) -> None:
     live = {"metadata": {"creationTimestamp": "2025-05-01T10:05:00Z"}, "spec": spec}
     with pytest.raises(UserError, match=r"; write "):
         compute_due_times(live, parse_time("2026-05-01T10:25:30Z"))

@@ -1,4 +1,4 @@
-"""DaemonSets that the simulators play, on the embedded cluster."""
+"""Simulated DaemonSets on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def images(world: World) -> list[str]:
     return sorted(pod["spec"]["containers"][0]["image"] for pod in alive)
 
 
-async def test_one_pod_runs_on_each_node_that_takes_it(cluster: EmbeddedCluster) -> None:
+async def test_daemon_set_runs_one_pod_on_each_eligible_node(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await three_nodes(cluster)
         await cluster.create(daemon_set())
@@ -67,7 +67,7 @@ async def test_one_pod_runs_on_each_node_that_takes_it(cluster: EmbeddedCluster)
         await world.told("SuccessfulCreate: Created pod: web-")
 
 
-async def test_a_toleration_reaches_the_node_with_gpus_and_a_selector_leaves_others_out(
+async def test_tolerations_and_node_selector_decide_the_nodes(
     cluster: EmbeddedCluster,
 ) -> None:
     async with simulated(cluster) as world:
@@ -77,7 +77,7 @@ async def test_a_toleration_reaches_the_node_with_gpus_and_a_selector_leaves_oth
         assert [live_pod["spec"]["nodeName"] for live_pod in await world.pods()] == ["sandbox-gpu"]
 
 
-async def test_nodes_that_come_get_a_pod_and_nodes_that_go_lose_theirs(cluster: EmbeddedCluster) -> None:
+async def test_daemon_set_follows_added_and_removed_nodes(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(daemon_set())
         await world.becomes(DAEMON_SET, is_done)
@@ -87,7 +87,7 @@ async def test_nodes_that_come_get_a_pod_and_nodes_that_go_lose_theirs(cluster: 
         await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["desiredNumberScheduled"] == 1)
 
 
-async def test_a_new_template_rolls_one_node_at_a_time(cluster: EmbeddedCluster) -> None:
+async def test_new_template_rolls_out_one_node_at_a_time(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await three_nodes(cluster)
         await cluster.create(daemon_set({"sandbox.argosy.dev/ready-after": "50ms"}))
@@ -106,7 +106,7 @@ async def test_a_new_template_rolls_one_node_at_a_time(cluster: EmbeddedCluster)
     assert sorted(revision["revision"] for revision in revisions) == [1, 2]
 
 
-async def test_with_a_surge_the_old_pod_stays_until_the_new_one_is_ready(cluster: EmbeddedCluster) -> None:
+async def test_max_surge_keeps_the_old_pod_until_the_new_one_is_ready(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await three_nodes(cluster)
         rolling = {"maxSurge": 1, "maxUnavailable": 0}
@@ -127,7 +127,7 @@ async def test_with_a_surge_the_old_pod_stays_until_the_new_one_is_ready(cluster
         await world.pods_become(lambda pods: len(pods) == 3)
 
 
-async def test_on_delete_keeps_old_pods_until_somebody_deletes_them(cluster: EmbeddedCluster) -> None:
+async def test_on_delete_strategy_keeps_old_pods_until_they_are_deleted(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(daemon_set(updateStrategy={"type": "OnDelete"}))
         await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["numberReady"] == 1)
@@ -141,7 +141,7 @@ async def test_on_delete_keeps_old_pods_until_somebody_deletes_them(cluster: Emb
 
 
 @pytest.mark.parametrize("fault", ["ImagePull", "CrashLoop", "NotReady", "OOMKilled", "Unschedulable", "Storage"])
-async def test_a_fault_of_a_daemon_set_keeps_it_progressing_until_it_is_over(
+async def test_faulty_daemon_set_is_progressing_until_the_fault_is_removed(
     cluster: EmbeddedCluster, fault: str
 ) -> None:
     async with simulated(cluster) as world:
@@ -156,7 +156,7 @@ async def test_a_fault_of_a_daemon_set_keeps_it_progressing_until_it_is_over(
         await world.becomes(DAEMON_SET, is_done)
 
 
-async def test_an_evicted_daemon_is_replaced_and_the_next_one_stays(cluster: EmbeddedCluster) -> None:
+async def test_evicted_daemon_pod_is_replaced_once(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         manifest = daemon_set()
         manifest["metadata"]["annotations"] = fail("Evicted")

@@ -1,4 +1,4 @@
-"""Deployments and ReplicaSets that the simulators play, on the embedded cluster."""
+"""Simulated Deployments and ReplicaSets on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_done(live: Manifest) -> bool:
     return health(live)[0] == "Healthy" and live["status"]["observedGeneration"] == live["metadata"]["generation"]
 
 
-async def test_a_deployment_becomes_healthy_and_then_writes_nothing(cluster: EmbeddedCluster) -> None:
+async def test_deployment_becomes_healthy_and_then_writes_nothing(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(3))
         live = await world.becomes(DEPLOYMENT, is_done)
@@ -56,7 +56,7 @@ async def test_a_deployment_becomes_healthy_and_then_writes_nothing(cluster: Emb
     assert only["metadata"]["name"] == f"web-{only['metadata']['labels']['pod-template-hash']}"
 
 
-async def test_a_rolling_update_keeps_its_bounds_and_the_old_replica_set(cluster: EmbeddedCluster) -> None:
+async def test_rolling_update_respects_its_bounds_and_keeps_the_old_replica_set(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
         await cluster.create(deployment(4, {"sandbox.argosy.dev/ready-after": "100ms"}, strategy=strategy))
@@ -71,7 +71,7 @@ async def test_a_rolling_update_keeps_its_bounds_and_the_old_replica_set(cluster
 
 
 async def _sizes_until_done(world: World) -> list[tuple[int, int]]:
-    """How many Pods there were, and how many of them were ready, at every moment that was seen."""
+    """Return the counts of Pods and of ready Pods at every observed moment of the rollout."""
     sizes = []
     async with asyncio.timeout(HANG_SECONDS):
         while True:
@@ -84,7 +84,7 @@ async def _sizes_until_done(world: World) -> list[tuple[int, int]]:
             await asyncio.sleep(0.005)
 
 
-async def test_recreate_ends_all_old_pods_before_the_first_new_one(cluster: EmbeddedCluster) -> None:
+async def test_recreate_deletes_all_old_pods_before_creating_new_ones(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(2, strategy={"type": "Recreate"}))
         await world.becomes(DEPLOYMENT, is_done)
@@ -98,7 +98,7 @@ async def test_recreate_ends_all_old_pods_before_the_first_new_one(cluster: Embe
         await world.becomes(DEPLOYMENT, is_done)
 
 
-async def test_a_template_that_comes_back_is_a_new_revision_of_the_old_replica_set(cluster: EmbeddedCluster) -> None:
+async def test_rollback_gives_the_old_replica_set_a_new_revision(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment())
         for name in ("example:2", "example:1"):
@@ -111,7 +111,7 @@ async def test_a_template_that_comes_back_is_a_new_revision_of_the_old_replica_s
     assert sorted(replica_set["metadata"]["annotations"][REVISION] for replica_set in sets) == ["2", "3"]
 
 
-async def test_old_replica_sets_are_kept_up_to_the_limit(cluster: EmbeddedCluster) -> None:
+async def test_old_replica_sets_are_pruned_to_the_revision_history_limit(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(revisionHistoryLimit=1))
         for number in range(2, 5):
@@ -130,7 +130,7 @@ async def test_old_replica_sets_are_kept_up_to_the_limit(cluster: EmbeddedCluste
         assert await are_few()
 
 
-async def test_a_paused_deployment_rolls_nothing_out_but_can_be_scaled(cluster: EmbeddedCluster) -> None:
+async def test_paused_deployment_does_not_roll_out_but_can_be_scaled(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment())
         await world.becomes(DEPLOYMENT, is_done)
@@ -149,9 +149,7 @@ async def test_a_paused_deployment_rolls_nothing_out_but_can_be_scaled(cluster: 
 @pytest.mark.parametrize(
     "fault", ["CrashLoop", "Unschedulable", *(in_test_all(fault) for fault in ("ImagePull", "NotReady", "OOMKilled"))]
 )
-async def test_a_deployment_with_a_fault_progresses_until_its_deadline_and_is_degraded_then(
-    cluster: EmbeddedCluster, fault: str
-) -> None:
+async def test_faulty_deployment_is_degraded_after_its_progress_deadline(cluster: EmbeddedCluster, fault: str) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(1, fail(fault), progressDeadlineSeconds=2))
         live = await world.becomes(DEPLOYMENT, lambda manifest: condition(manifest, "Progressing")["reason"])
@@ -163,7 +161,7 @@ async def test_a_deployment_with_a_fault_progresses_until_its_deadline_and_is_de
         await world.becomes(DEPLOYMENT, is_done)
 
 
-async def test_a_fault_on_the_deployment_itself_counts_for_pods_that_live(cluster: EmbeddedCluster) -> None:
+async def test_fault_annotation_on_the_deployment_affects_running_pods(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(2))
         await world.becomes(DEPLOYMENT, is_done)
@@ -175,7 +173,7 @@ async def test_a_fault_on_the_deployment_itself_counts_for_pods_that_live(cluste
         assert len(await world.all(REPLICA_SET)) == 1
 
 
-async def test_an_evicted_pod_stays_as_failed_and_is_replaced_once(cluster: EmbeddedCluster) -> None:
+async def test_evicted_pod_stays_failed_and_is_replaced_once(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(1, fail("Evicted", **{"run-for": "100ms"})))
         await world.pods_become(lambda pods: sorted(pod["status"]["phase"] for pod in pods) == ["Failed", "Running"])
@@ -186,7 +184,7 @@ async def test_an_evicted_pod_stays_as_failed_and_is_replaced_once(cluster: Embe
         await world.becomes(DEPLOYMENT, is_done)
 
 
-async def test_scaling_to_nothing_and_back_works(cluster: EmbeddedCluster) -> None:
+async def test_deployment_scales_to_zero_and_back(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(3))
         await world.becomes(DEPLOYMENT, is_done)
@@ -198,7 +196,7 @@ async def test_scaling_to_nothing_and_back_works(cluster: EmbeddedCluster) -> No
         assert live["status"]["availableReplicas"] == 2
 
 
-async def test_a_pod_that_is_deleted_comes_back(cluster: EmbeddedCluster) -> None:
+async def test_deleted_pod_is_replaced(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(2))
         await world.becomes(DEPLOYMENT, is_done)
@@ -212,7 +210,7 @@ async def test_a_pod_that_is_deleted_comes_back(cluster: EmbeddedCluster) -> Non
         await world.becomes(DEPLOYMENT, is_done)
 
 
-async def test_a_new_deployment_takes_in_what_an_old_one_left(cluster: EmbeddedCluster) -> None:
+async def test_new_deployment_adopts_orphaned_replica_sets_and_pods(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(2))
         await world.becomes(DEPLOYMENT, is_done)
@@ -228,7 +226,7 @@ async def test_a_new_deployment_takes_in_what_an_old_one_left(cluster: EmbeddedC
         assert len(await world.all(REPLICA_SET)) == 1
 
 
-async def test_controllers_that_end_at_any_time_go_on_where_they_were(cluster: EmbeddedCluster) -> None:
+async def test_rollout_completes_after_repeated_controller_restarts(cluster: EmbeddedCluster) -> None:
     world = World(cluster)
     await cluster.create(deployment(4))
     for _ in range(15):
@@ -247,7 +245,7 @@ def is_seen(live: Manifest) -> bool:
     return bool((live.get("status") or {}).get("availableReplicas") == 4)
 
 
-async def test_a_replica_set_of_ones_own_is_played_and_judged(cluster: EmbeddedCluster) -> None:
+async def test_standalone_replica_set_creates_pods_and_becomes_healthy(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template()}
         await cluster.create(build_manifest("apps/v1", "ReplicaSet", spec))
@@ -257,7 +255,7 @@ async def test_a_replica_set_of_ones_own_is_played_and_judged(cluster: EmbeddedC
         await world.pods_become(lambda pods: not pods)
 
 
-async def test_pods_that_cannot_be_made_are_told_by_replica_set_and_deployment(cluster: EmbeddedCluster) -> None:
+async def test_failed_pod_creation_is_reported_by_replica_set_and_deployment(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         manifest = deployment(1)
         manifest["spec"]["template"]["spec"]["serviceAccountName"] = "missing"
@@ -275,7 +273,7 @@ def is_stuck(live: Manifest) -> bool:
     return bool(live["status"]["replicas"] == 5 and live["status"]["updatedReplicas"] == 2)
 
 
-async def test_a_rollout_that_is_stuck_grows_in_both_replica_sets(cluster: EmbeddedCluster) -> None:
+async def test_scaling_a_stuck_rollout_grows_both_replica_sets(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(4))
         await world.becomes(DEPLOYMENT, is_done)

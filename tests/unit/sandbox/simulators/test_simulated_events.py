@@ -1,4 +1,4 @@
-"""What the simulators tell of by Events, and what a Pod's status says of a fault, as a kubelet would write both."""
+"""Events that the simulators emit, and the Pod status of faults, as a kubelet would write them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def container(live_pod: Manifest, index: int = 0) -> Any:
     return live_pod["status"]["containerStatuses"][index]
 
 
-async def test_a_pod_that_goes_well_has_the_events_of_its_life_in_their_order(cluster: EmbeddedCluster) -> None:
+async def test_pod_lifecycle_events_are_emitted_in_order(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod())
         messages = await world.told("Started")
@@ -52,7 +52,7 @@ async def test_a_pod_that_goes_well_has_the_events_of_its_life_in_their_order(cl
     ]
 
 
-async def test_an_event_names_its_object_its_container_and_who_tells(cluster: EmbeddedCluster) -> None:
+async def test_event_names_its_object_container_and_source(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod())
         await world.told("Started")
@@ -65,7 +65,7 @@ async def test_an_event_names_its_object_its_container_and_who_tells(cluster: Em
 
 
 @pytest.mark.parametrize("image", ["example:does-not-exist", in_test_all("registry.example.com/team/does-not-exist:1")])
-async def test_an_image_whose_name_says_so_cannot_be_pulled(cluster: EmbeddedCluster, image: str) -> None:
+async def test_image_named_does_not_exist_cannot_be_pulled(cluster: EmbeddedCluster, image: str) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(containers=[{"name": "good", "image": "example:1"}, {"name": "bad", "image": image}]))
         live_pod = await world.becomes(
@@ -79,13 +79,13 @@ async def test_an_image_whose_name_says_so_cannot_be_pulled(cluster: EmbeddedClu
         await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
 
 
-def test_only_a_tag_or_a_name_of_its_own_means_that_an_image_is_missing() -> None:
+def test_only_a_does_not_exist_tag_or_image_name_means_a_missing_image() -> None:
     missing = ["a:does-not-exist", "r.example.com:5000/b/does-not-exist", "does-not-exist@sha256:1"]
     there = ["a:1", "does-not-exist.example.com/a:1", "r.example.com:5000/does-not-exist-1", "does-not-exist/a"]
     assert all(map(missing_images.is_missing, missing)) and not any(map(missing_images.is_missing, there))
 
 
-async def test_a_missing_image_of_an_init_container_holds_the_others_up(cluster: EmbeddedCluster) -> None:
+async def test_missing_init_container_image_blocks_the_other_containers(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(initContainers=[{"name": "first", "image": "example:does-not-exist"}]))
         live_pod = await world.becomes(
@@ -96,7 +96,7 @@ async def test_a_missing_image_of_an_init_container_holds_the_others_up(cluster:
     assert condition(live_pod, "Initialized")["reason"] == "ContainersNotInitialized"
 
 
-async def test_who_comes_first_has_ended_when_the_image_of_another_is_missing(cluster: EmbeddedCluster) -> None:
+async def test_init_container_completes_before_a_main_image_pull_fails(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("ImagePull"), initContainers=[{"name": "first", "image": "example:1"}]))
         live_pod = await world.becomes(
@@ -106,7 +106,7 @@ async def test_who_comes_first_has_ended_when_the_image_of_another_is_missing(cl
     assert condition(live_pod, "Initialized")["status"] == "True"
 
 
-async def test_a_crash_is_told_with_its_restarts_and_back_offs_grow(cluster: EmbeddedCluster) -> None:
+async def test_crash_loop_reports_restarts_and_growing_back_off(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))
         live_pod = await world.becomes(POD, lambda manifest: container(manifest)["restartCount"] == 1)
@@ -123,7 +123,7 @@ async def test_a_crash_is_told_with_its_restarts_and_back_offs_grow(cluster: Emb
         )
 
 
-async def test_a_volume_that_cannot_be_mounted_keeps_a_pod_from_starting(cluster: EmbeddedCluster) -> None:
+async def test_unmountable_volume_keeps_a_pod_from_starting(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(1, progressDeadlineSeconds=1))
         await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy")
@@ -141,7 +141,7 @@ async def test_a_volume_that_cannot_be_mounted_keeps_a_pod_from_starting(cluster
         await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy")
 
 
-async def test_an_evicted_pod_is_failed_as_a_kubelet_fails_it(cluster: EmbeddedCluster) -> None:
+async def test_evicted_pod_gets_the_status_a_kubelet_sets(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Evicted", **{"run-for": "10ms"})))
         live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Failed")
@@ -153,14 +153,14 @@ async def test_an_evicted_pod_is_failed_as_a_kubelet_fails_it(cluster: EmbeddedC
     assert messages[-2].startswith("Evicted: The node was low on resource: memory.")
 
 
-async def test_a_pod_that_is_not_ready_tells_of_its_probe(cluster: EmbeddedCluster) -> None:
+async def test_not_ready_pod_emits_a_failed_readiness_probe_event(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("NotReady")))
         messages = await world.told("Unhealthy")
     assert messages[-1] == f"Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503{END}"
 
 
-async def test_what_happens_again_is_counted(cluster: EmbeddedCluster) -> None:
+async def test_repeated_events_are_counted(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))
         await world.becomes(POD, lambda manifest: container(manifest)["restartCount"] == 1)
@@ -175,7 +175,7 @@ async def test_what_happens_again_is_counted(cluster: EmbeddedCluster) -> None:
                 await asyncio.sleep(0.01)
 
 
-async def test_what_goes_well_is_told_only_so_often_and_faults_always(cluster: EmbeddedCluster) -> None:
+async def test_success_events_are_rate_limited_and_faults_are_not(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(60))
         await world.becomes(DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy")
@@ -185,7 +185,7 @@ async def test_what_goes_well_is_told_only_so_often_and_faults_always(cluster: E
     assert len(kubelet) < 60 * 4
 
 
-async def test_a_rollout_is_told_by_the_deployment_and_its_replica_set(cluster: EmbeddedCluster) -> None:
+async def test_rollout_events_come_from_the_deployment_and_its_replica_set(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(deployment(2))
         await world.told("ScalingReplicaSet: Scaled up replica set web-", " from 0 to 2", "Created pod: web-")
@@ -203,7 +203,7 @@ async def test_a_rollout_is_told_by_the_deployment_and_its_replica_set(cluster: 
         ({}, {}, "ProvisioningSucceeded: Successfully provisioned volume pvc-"),
     ],
 )
-async def test_a_claim_tells_why_it_is_pending_or_that_it_was_provisioned(
+async def test_pvc_events_report_pending_reasons_and_provisioning(
     cluster: EmbeddedCluster, spec: dict[str, str], annotations: dict[str, str], said: str
 ) -> None:
     base_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -218,7 +218,7 @@ async def test_a_claim_tells_why_it_is_pending_or_that_it_was_provisioned(
             await world.becomes(CLAIM, lambda manifest: health(manifest)[0] == "Healthy")
 
 
-async def test_a_slow_claim_is_bound_later(cluster: EmbeddedCluster) -> None:
+async def test_slow_pvc_is_bound_after_a_delay(cluster: EmbeddedCluster) -> None:
     claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim = build_manifest("v1", "PersistentVolumeClaim", claim_spec)
     claim["metadata"]["annotations"] = fail("Slow")

@@ -1,4 +1,4 @@
-"""Every fault that can be asked for, on each kind of workload: what Argo CD says of it, and how it ends."""
+"""Every injectable fault on each workload kind: health as Argo CD assesses it, and the outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORKLOADS: dict[GroupKind, Manifest] = {
     STATEFUL_SET: build_manifest("apps/v1", "StatefulSet", {**SELECTOR, "serviceName": "web", "template": template()}),
 }
 
-# Each fault on each kind always; that an annotation of the workload itself counts as well, with one fault.
+# Faults on the Pod template always run; of the faults on the workload itself, only CrashLoop always runs.
 ROWS = [
     pytest.param(
         fault, kind, where, id=f"{fault}-{kind.kind}-{'template' if where else 'itself'}",
@@ -64,7 +64,7 @@ def seen(live: Manifest) -> bool:
 
 
 @pytest.mark.parametrize(("fault", "kind", "on_template"), ROWS)
-async def test_a_fault_holds_a_workload_up_and_its_pod_says_so(
+async def test_faulty_workload_is_progressing_and_its_pod_shows_the_fault(
     cluster: EmbeddedCluster, fault: str, kind: GroupKind, on_template: bool
 ) -> None:
     async with leaping(cluster) as (world, clock):
@@ -80,12 +80,12 @@ async def test_a_fault_holds_a_workload_up_and_its_pod_says_so(
 
 
 def _noted(pods: list[Manifest]) -> bool:
-    """Somebody has looked at it: a Pod that is merely new progresses as well."""
+    """True if a simulator has processed the Pods: a new Pod is Progressing as well."""
     return all(pod["status"].get("startTime") or condition(pod, "PodScheduled")["status"] == "False" for pod in pods)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS, ids=[workload.kind for workload in WORKLOADS])
-async def test_an_evicted_pod_is_replaced_once_whoever_owns_it(cluster: EmbeddedCluster, kind: GroupKind) -> None:
+async def test_evicted_pod_is_replaced_once_for_each_owner_kind(cluster: EmbeddedCluster, kind: GroupKind) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(faulty(WORKLOADS[kind], "Evicted", on_template=False))
         await world.becomes(kind, lambda workload: seen(workload) and health(workload)[0] == "Healthy")
@@ -103,7 +103,7 @@ async def test_an_evicted_pod_is_replaced_once_whoever_owns_it(cluster: Embedded
     ("fault", "judged"),
     [("CrashLoop", "Degraded"), ("OOMKilled", "Degraded"), ("ImagePull", "Progressing"), ("Storage", "Progressing")],
 )
-async def test_a_job_fails_by_what_ends_and_waits_for_what_does_not_start(
+async def test_job_fails_if_a_pod_fails_and_waits_if_it_cannot_start(
     cluster: EmbeddedCluster, fault: str, judged: str
 ) -> None:
     job = build_manifest("batch/v1", "Job", {"backoffLimit": 0, "template": template(restartPolicy="Never")})

@@ -1,4 +1,4 @@
-"""Jobs that the simulators play, on the embedded cluster."""
+"""Simulated Jobs on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ended(live: Manifest) -> bool:
     return "True" in (condition(live, "Complete")["status"], condition(live, "Failed")["status"])
 
 
-async def test_a_job_is_complete_at_once_and_healthy_and_then_writes_nothing(cluster: EmbeddedCluster) -> None:
+async def test_job_completes_healthy_and_then_writes_nothing(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job())
         live = await world.becomes(JOB, ended)
@@ -36,7 +36,7 @@ async def test_a_job_is_complete_at_once_and_healthy_and_then_writes_nothing(clu
     assert only["metadata"]["labels"]["batch.kubernetes.io/controller-uid"] == live["metadata"]["uid"]
 
 
-async def test_a_job_runs_as_long_as_it_was_asked_to(cluster: EmbeddedCluster) -> None:
+async def test_job_runs_for_the_annotated_duration(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(job({"sandbox.argosy.dev/run-for": "20m"}))
         live = await world.becomes(JOB, lambda manifest: manifest["status"]["ready"] == 1)
@@ -46,7 +46,7 @@ async def test_a_job_runs_as_long_as_it_was_asked_to(cluster: EmbeddedCluster) -
     assert health(live)[0] == "Healthy" and "active" not in live["status"]
 
 
-async def test_a_job_that_fails_is_tried_again_up_to_its_limit_and_degraded_then(cluster: EmbeddedCluster) -> None:
+async def test_failing_job_is_retried_up_to_its_backoff_limit_and_then_degraded(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(fail("Exit"), backoffLimit=1))
         live = await world.becomes(JOB, ended)
@@ -55,14 +55,14 @@ async def test_a_job_that_fails_is_tried_again_up_to_its_limit_and_degraded_then
     assert live["status"]["failed"] == 2 and condition(live, "Failed")["reason"] == "BackoffLimitExceeded"
 
 
-async def test_a_job_that_fails_once_succeeds_with_its_second_pod(cluster: EmbeddedCluster) -> None:
+async def test_job_that_fails_once_succeeds_with_its_second_pod(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(fail("Exit", **{"fail-times": "1"})))
         live = await world.becomes(JOB, ended)
     assert (live["status"]["failed"], live["status"]["succeeded"], health(live)[0]) == (1, 1, "Healthy")
 
 
-async def test_restarts_count_as_failures_where_containers_are_restarted(cluster: EmbeddedCluster) -> None:
+async def test_container_restarts_count_towards_the_backoff_limit(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(fail("Exit"), "OnFailure", backoffLimit=0))
         live = await world.becomes(JOB, ended)
@@ -70,7 +70,7 @@ async def test_restarts_count_as_failures_where_containers_are_restarted(cluster
     assert condition(live, "Failed")["reason"] == "BackoffLimitExceeded"
 
 
-async def test_a_job_that_takes_too_long_is_failed_and_its_pods_go(cluster: EmbeddedCluster) -> None:
+async def test_job_past_its_active_deadline_fails_and_its_pods_are_deleted(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, activeDeadlineSeconds=1))
         live = await world.becomes(JOB, ended)
@@ -79,7 +79,7 @@ async def test_a_job_that_takes_too_long_is_failed_and_its_pods_go(cluster: Embe
     assert live["status"]["failed"] == 1
 
 
-async def test_a_pod_that_somebody_takes_away_has_failed(cluster: EmbeddedCluster) -> None:
+async def test_deleted_pod_counts_as_a_job_failure(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, backoffLimit=1))
         gone: list[str] = []
@@ -99,7 +99,7 @@ async def test_a_pod_that_somebody_takes_away_has_failed(cluster: EmbeddedCluste
     assert condition(live, "Failed")["reason"] == "BackoffLimitExceeded"
 
 
-async def test_never_more_pods_at_a_time_than_asked_for(cluster: EmbeddedCluster) -> None:
+async def test_job_never_exceeds_its_parallelism(cluster: EmbeddedCluster) -> None:
     most = 0
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "50ms"}, completions=5, parallelism=2))
@@ -112,7 +112,7 @@ async def test_never_more_pods_at_a_time_than_asked_for(cluster: EmbeddedCluster
     assert most <= 2 and live["status"]["succeeded"] == 5
 
 
-async def test_an_indexed_job_has_one_success_for_each_index(cluster: EmbeddedCluster) -> None:
+async def test_indexed_job_succeeds_once_per_index(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(completions=4, parallelism=4, completionMode="Indexed"))
         live = await world.becomes(JOB, ended)
@@ -122,7 +122,7 @@ async def test_an_indexed_job_has_one_success_for_each_index(cluster: EmbeddedCl
     assert {"name": "JOB_COMPLETION_INDEX", "value": indexes[0]} in pods[0]["spec"]["containers"][0]["env"]
 
 
-async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: EmbeddedCluster) -> None:
+async def test_suspended_job_has_no_pods_until_it_is_resumed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, suspend=True))
         live = await world.becomes(JOB, lambda manifest: condition(manifest, "Suspended")["status"] == "True")
@@ -135,7 +135,7 @@ async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: Embedded
         assert "startTime" not in live["status"] and "failed" not in live["status"]
 
 
-async def test_a_finished_job_is_removed_when_its_time_has_come(cluster: EmbeddedCluster) -> None:
+async def test_finished_job_is_deleted_after_its_ttl(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(ttlSecondsAfterFinished=0))
         async with asyncio.timeout(HANG_SECONDS):
@@ -143,7 +143,7 @@ async def test_a_finished_job_is_removed_when_its_time_has_come(cluster: Embedde
                 await asyncio.sleep(0.01)
 
 
-async def test_a_job_of_another_controller_is_left_alone(cluster: EmbeddedCluster) -> None:
+async def test_job_managed_by_another_controller_is_left_alone(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(managedBy="example.com/other"))
         await world.settled()

@@ -1,4 +1,4 @@
-"""Operators that write into what others delivered, as the simulators play OpenShift AI on the embedded cluster."""
+"""Simulated OpenShift AI operators, which write into objects of other owners, on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def owners(live: Manifest, field: str) -> list[str]:
     return [entry["manager"] for entry in live["metadata"]["managedFields"] if f"f:{field}" in str(entry["fieldsV1"])]
 
 
-async def test_the_operator_rewrites_its_gateways_whoever_made_them_and_no_others(cluster: EmbeddedCluster) -> None:
+async def test_operator_rewrites_its_own_gateways_and_no_others(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster, VARIANT) as world:
         await cluster.create(gateway("knative-local-gateway"))
         await cluster.create(gateway("of-a-team"))
@@ -72,7 +72,7 @@ async def test_the_operator_rewrites_its_gateways_whoever_made_them_and_no_other
     assert team_gateway["spec"] == gateway("of-a-team")["spec"]
 
 
-async def test_gateways_are_left_alone_where_the_mesh_is_somebody_elses(cluster: EmbeddedCluster) -> None:
+async def test_gateways_are_left_alone_if_serving_is_unmanaged(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster, VARIANT) as world:
         await cluster.create(gateway("knative-local-gateway"))
         await cluster.create(cluster_with("Unmanaged"))
@@ -82,7 +82,7 @@ async def test_gateways_are_left_alone_where_the_mesh_is_somebody_elses(cluster:
     assert live["spec"] == gateway("knative-local-gateway")["spec"]
 
 
-async def test_a_cluster_for_data_science_is_ready_unless_a_fault_is_asked_for(cluster: EmbeddedCluster) -> None:
+async def test_data_science_cluster_is_ready_unless_a_fault_is_injected(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster, VARIANT):
         await cluster.create(cluster_with())
         live = await _becomes(cluster, "Ready")
@@ -92,7 +92,7 @@ async def test_a_cluster_for_data_science_is_ready_unless_a_fault_is_asked_for(c
         await _becomes(cluster, "Not Ready")
 
 
-async def test_docling_never_has_fewer_than_two_replicas_and_says_who_wrote_that(cluster: EmbeddedCluster) -> None:
+async def test_docling_operator_sets_and_owns_a_minimum_of_two_replicas(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster, VARIANT + "+Deployment+ReplicaSet+Pod") as world:
         await cluster.create(docling(replicas=1))
         live = await world.becomes(DOCLING, lambda manifest: manifest["status"]["phase"] == "Ready")
@@ -106,7 +106,7 @@ async def test_docling_never_has_fewer_than_two_replicas_and_says_who_wrote_that
     )
 
 
-def test_only_the_variant_ai_has_these_operators() -> None:
+def test_only_the_ai_variant_has_these_operators() -> None:
     assert {CLUSTER, DOCLING} == set(OPENSHIFT_AI_KINDS) - set(DEFAULT_KINDS)
     assert {definition["metadata"]["name"] for definition in make("ai").definitions} >= {
         "clusterpolicies.nvidia.com", "doclingserves.docling.io", "gateways.networking.istio.io"

@@ -1,4 +1,4 @@
-"""Pods that the simulators play, on the embedded cluster."""
+"""Simulated Pods on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.simulators import CLAIM, POD, build_manifest, condition, fail, heal
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_pod_is_scheduled_becomes_ready_and_says_that_it_is_simulated(cluster: EmbeddedCluster) -> None:
+async def test_pod_is_scheduled_becomes_ready_and_is_marked_as_simulated(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod())
         live_pod = await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
@@ -36,7 +36,7 @@ async def test_a_pod_is_scheduled_becomes_ready_and_says_that_it_is_simulated(cl
         ("Exit", "CrashLoopBackOff", "Degraded"),
     ],
 )
-async def test_a_fault_keeps_a_pod_waiting_and_argo_cd_calls_it_degraded(
+async def test_faulty_pod_keeps_waiting_and_is_degraded(
     cluster: EmbeddedCluster, fault: str, reason: str, judged: str
 ) -> None:
     async with simulated(cluster) as world:
@@ -50,7 +50,7 @@ async def test_a_fault_keeps_a_pod_waiting_and_argo_cd_calls_it_degraded(
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
-async def test_a_pod_that_is_not_ready_runs_and_progresses(cluster: EmbeddedCluster) -> None:
+async def test_not_ready_pod_is_running_and_progressing(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("NotReady")))
         live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
@@ -61,7 +61,7 @@ async def test_a_pod_that_is_not_ready_runs_and_progresses(cluster: EmbeddedClus
         await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
 
 
-async def test_an_unschedulable_pod_is_pending_until_the_fault_is_taken_away(cluster: EmbeddedCluster) -> None:
+async def test_unschedulable_pod_is_pending_until_the_fault_is_removed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Unschedulable")))
         live_pod = await world.becomes(
@@ -72,7 +72,7 @@ async def test_an_unschedulable_pod_is_pending_until_the_fault_is_taken_away(clu
         await world.becomes(POD, lambda manifest: condition(manifest, "Ready")["status"] == "True")
 
 
-async def test_a_pod_that_asks_for_another_node_waits_until_that_node_is_there(cluster: EmbeddedCluster) -> None:
+async def test_pod_with_a_node_selector_waits_for_a_matching_node(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(nodeSelector={"disk": "fast"}))
         live_pod = await world.becomes(POD, lambda manifest: condition(manifest, "PodScheduled")["status"] == "False")
@@ -81,7 +81,7 @@ async def test_a_pod_that_asks_for_another_node_waits_until_that_node_is_there(c
         await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
 
 
-async def test_readiness_comes_after_the_delay_that_was_asked_for(cluster: EmbeddedCluster) -> None:
+async def test_pod_becomes_ready_after_the_annotated_delay(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod({"sandbox.argosy.dev/ready-after": "20m"}))
         live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
@@ -91,21 +91,21 @@ async def test_readiness_comes_after_the_delay_that_was_asked_for(cluster: Embed
 
 
 @pytest.mark.parametrize(("fault", "phase"), [("", "Succeeded"), ("Exit", "Failed")])
-async def test_a_pod_that_is_not_restarted_ends_at_once(cluster: EmbeddedCluster, fault: str, phase: str) -> None:
+async def test_pod_with_restart_policy_never_ends_immediately(cluster: EmbeddedCluster, fault: str, phase: str) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail(fault) if fault else None, restartPolicy="Never"))
         live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == phase)
     assert health(live_pod)[0] == ("Degraded" if fault else "Healthy")
 
 
-async def test_a_container_that_fails_twice_is_well_the_third_time(cluster: EmbeddedCluster) -> None:
+async def test_container_that_fails_once_succeeds_after_one_restart(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Exit", **{"fail-times": "1"}), restartPolicy="OnFailure"))
         live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Succeeded")
     assert live_pod["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
-async def test_an_annotation_that_cannot_be_read_is_told_by_the_pod(cluster: EmbeddedCluster) -> None:
+async def test_unknown_fault_annotation_is_reported_in_pod_health(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Sulks")))
         live_pod = await world.becomes(
@@ -114,7 +114,7 @@ async def test_an_annotation_that_cannot_be_read_is_told_by_the_pod(cluster: Emb
     assert "unknown fault Sulks; choose among: ImagePull, CrashLoop" in health(live_pod)[1]
 
 
-async def test_deletion_is_over_at_once_unless_the_pod_takes_its_time(cluster: EmbeddedCluster) -> None:
+async def test_stop_after_annotation_delays_pod_deletion(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod({"sandbox.argosy.dev/stop-after": "20s"}))
         await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Running")
@@ -125,7 +125,7 @@ async def test_deletion_is_over_at_once_unless_the_pod_takes_its_time(cluster: E
         await world.pods_become(lambda pods: not pods)
 
 
-async def test_a_finalizer_of_another_keeps_a_stopped_pod_as_failed(cluster: EmbeddedCluster) -> None:
+async def test_foreign_finalizer_keeps_a_stopped_pod_as_failed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         manifest = pod()
         manifest["metadata"]["finalizers"] = ["example.com/keep"]
@@ -137,7 +137,7 @@ async def test_a_finalizer_of_another_keeps_a_stopped_pod_as_failed(cluster: Emb
         await world.pods_become(lambda pods: not pods)
 
 
-async def test_a_pod_waits_for_its_claim(cluster: EmbeddedCluster) -> None:
+async def test_pod_waits_for_its_pvc(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
         await cluster.create(pod(volumes=volumes))
@@ -152,7 +152,7 @@ async def test_a_pod_waits_for_its_claim(cluster: EmbeddedCluster) -> None:
         assert (await world.get(CLAIM, "data"))["status"]["phase"] == "Bound"
 
 
-async def test_pods_of_a_real_node_and_of_another_add_on_are_left_alone(cluster: EmbeddedCluster) -> None:
+async def test_pods_of_real_nodes_and_other_add_ons_are_left_alone(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}})
         await cluster.create(pod(nodeName="real"))
@@ -163,7 +163,7 @@ async def test_pods_of_a_real_node_and_of_another_add_on_are_left_alone(cluster:
         assert [live_pod["status"]["phase"] for live_pod in await world.pods()] == ["Pending", "Pending"]
 
 
-async def test_kinds_can_be_chosen_and_an_unknown_one_is_told() -> None:
+async def test_simulated_kinds_can_be_chosen_and_unknown_kinds_are_rejected() -> None:
     beside = ["simulated-pods", "simulated-claims", "simulated-nodes"]
     assert [controller.name for controller in make("kubelet").controllers] == beside
     assert "simulated-nodes" not in [controller.name for controller in make("").controllers]
@@ -176,7 +176,7 @@ async def test_kinds_can_be_chosen_and_an_unknown_one_is_told() -> None:
     assert GroupKind("", "Node").kind in {manifest["kind"] for manifest in make("").initial_manifests}
 
 
-async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: EmbeddedCluster) -> None:
+async def test_node_marked_unknown_becomes_ready_again(cluster: EmbeddedCluster) -> None:
     node = ResourceKey("", "Node", "", "sandbox")
     async with simulated(cluster, "kubelet"):
         lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
@@ -191,7 +191,7 @@ async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: Embed
     )
 
 
-async def test_a_pod_that_is_active_for_too_long_is_failed(cluster: EmbeddedCluster) -> None:
+async def test_pod_past_its_active_deadline_fails(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(activeDeadlineSeconds=1))
         live_pod = await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Failed")

@@ -1,4 +1,4 @@
-"""Quotas on the embedded cluster: nobody gets more, workloads say so, and the status counts."""
+"""Simulated ResourceQuotas: admission, workload conditions and usage in the status."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def quota(name: str = "compute", hard: dict[str, str] | None = None, **spec: Any
 
 
 async def in_force(cluster: EmbeddedCluster, manifest: Manifest) -> None:
-    """Taken over by its controller, or by somebody in its place: until then it counts for nothing."""
+    """Create the quota and set its status as the quota controller would: without it, a quota limits nothing."""
     created = await cluster.create(manifest)
     await cluster.patch(key_of(created), {"status": {"hard": manifest["spec"]["hard"]}}, subresource="status")
 
 
-async def test_a_quota_that_nobody_has_taken_over_counts_for_nothing(cluster: EmbeddedCluster) -> None:
+async def test_quota_without_status_limits_nothing(cluster: EmbeddedCluster) -> None:
     await cluster.create(quota(hard={"pods": "0"}))
     await cluster.create(pod())
 
@@ -54,7 +54,7 @@ def limited(**amounts: str) -> Manifest:
     return pod(containers=[{"name": "main", "image": "example:1", "resources": resources}])
 
 
-async def test_a_deployment_that_exceeds_a_quota_says_so_and_goes_on_when_there_is_room(
+async def test_deployment_over_quota_reports_it_and_continues_when_the_quota_grows(
     cluster: EmbeddedCluster,
 ) -> None:
     async with simulated(cluster) as world:
@@ -80,7 +80,7 @@ async def test_a_deployment_that_exceeds_a_quota_says_so_and_goes_on_when_there_
         await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "3"}, "compute")
 
 
-async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: EmbeddedCluster) -> None:
+async def test_job_and_stateful_set_wait_for_quota_and_emit_events(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await in_force(cluster, quota(hard={"pods": "0"}))
         await cluster.create(build_manifest("batch/v1", "Job", {"template": template(restartPolicy="Never")}))
@@ -124,7 +124,7 @@ async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: Em
         ),
     ],
 )
-async def test_what_is_too_much_is_refused_at_the_door(
+async def test_objects_over_quota_are_rejected_on_create(
     cluster: EmbeddedCluster, hard: dict[str, str], manifest: Manifest, why: str
 ) -> None:
     await in_force(cluster, quota(hard=hard))
@@ -134,7 +134,7 @@ async def test_what_is_too_much_is_refused_at_the_door(
     assert why in refused.value.message and " is forbidden: " in refused.value.message
 
 
-async def test_scopes_say_which_pods_count(cluster: EmbeddedCluster) -> None:
+async def test_quota_scopes_select_the_pods_that_count(cluster: EmbeddedCluster) -> None:
     await in_force(cluster, quota("best", {"pods": "0"}, scopes=["BestEffort"]))
     await in_force(cluster, quota("ending", {"pods": "0"}, scopes=["Terminating"]))
     await cluster.create(asking(cpu="1"))
@@ -147,7 +147,7 @@ async def test_scopes_say_which_pods_count(cluster: EmbeddedCluster) -> None:
         await cluster.create(ending)
 
 
-async def test_what_ended_or_went_gives_its_share_back(cluster: EmbeddedCluster) -> None:
+async def test_finished_pods_release_their_quota(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(quota(hard={"pods": "1", "requests.cpu": "1"}))
         first = asking(cpu="1")
@@ -164,7 +164,7 @@ async def test_what_ended_or_went_gives_its_share_back(cluster: EmbeddedCluster)
         )
 
 
-async def test_the_status_counts_other_kinds_and_forgets_names_that_are_gone(cluster: EmbeddedCluster) -> None:
+async def test_quota_status_counts_other_kinds_and_drops_removed_limits(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(quota(hard={"count/deployments.apps": "5", "secrets": "3", "requests.storage": "10Gi"}))
         await cluster.create(deployment(1))

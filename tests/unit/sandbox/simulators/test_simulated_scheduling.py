@@ -1,4 +1,4 @@
-"""Which Node a simulated Pod gets, and what it says when it gets none."""
+"""Simulated scheduling: the choice of a node and the messages of unschedulable Pods."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ CORDONED = {**node("away"), "spec": {"unschedulable": True}}
         (pod(tolerations=[{"key": "nvidia.com/gpu", "value": "x"}]), [GPU_NODE], "0/1 nodes"),
     ],
 )
-def test_a_pod_goes_where_it_may_and_fits_or_says_why_not(
+def test_pod_is_placed_on_a_fitting_node_or_reports_why_not(
     pod_manifest: Manifest, nodes: list[Manifest], expected: str
 ) -> None:
     assert why(pod_manifest, *nodes).startswith(expected)
 
 
-def test_where_others_take_the_room_they_are_no_victims() -> None:
+def test_full_node_reports_no_preemption_victims() -> None:
     message = why(asking(cpu="2"), node("a"), taken={"cpu": "3", "pods": "3"})
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods. preemption: ")
     assert message.endswith("1 No preemption victims found for incoming pod.")
@@ -104,13 +104,13 @@ def test_where_others_take_the_room_they_are_no_victims() -> None:
         ({}, False),
     ],
 )
-def test_required_node_affinity_is_kept(term: Manifest, is_there: bool) -> None:
+def test_required_node_affinity_is_respected(term: Manifest, is_there: bool) -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     manifest = pod(affinity={"nodeAffinity": required})
     assert why(manifest, node("a", labels={"zone": "a", "size": "4"})).startswith("on a" if is_there else "0/1")
 
 
-def test_a_pod_prefers_the_emptier_node_and_one_that_is_not_disliked() -> None:
+def test_scheduler_prefers_emptier_nodes_and_avoids_prefer_no_schedule() -> None:
     disliked = node("a", taints=[{"key": "old", "effect": "PreferNoSchedule"}])
     assert why(pod(), disliked, node("b")) == "on b"
     used = {"a": {"pods": Decimal(2)}, "b": {"pods": Decimal(1)}}
@@ -118,7 +118,7 @@ def test_a_pod_prefers_the_emptier_node_and_one_that_is_not_disliked() -> None:
     assert chosen is not None and chosen["metadata"]["name"] == "b"
 
 
-def test_what_a_pod_asks_for_is_the_sum_of_its_containers_or_its_largest_init_container() -> None:
+def test_pod_requests_are_the_container_sum_or_the_largest_init_container() -> None:
     def part(cpu: str, **more: Any) -> Manifest:
         return {"name": "x", "resources": {"limits": {"cpu": cpu}}, **more}
 
@@ -133,7 +133,7 @@ def test_what_a_pod_asks_for_is_the_sum_of_its_containers_or_its_largest_init_co
 
 
 @pytest.mark.anyio
-async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluster: EmbeddedCluster) -> None:
+async def test_gpus_are_allocated_to_pods_and_reused_when_freed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         resources = {"limits": {"nvidia.com/gpu": "3"}}
         containers = [{"name": "main", "image": "example:1", "resources": resources}]
@@ -164,7 +164,7 @@ async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluste
 
 
 @pytest.mark.anyio
-async def test_an_unschedulable_fault_names_all_nodes_and_tells_an_event(cluster: EmbeddedCluster) -> None:
+async def test_unschedulable_fault_counts_all_nodes_and_emits_an_event(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Unschedulable")))
         live_pod = await world.becomes(
@@ -176,7 +176,7 @@ async def test_an_unschedulable_fault_names_all_nodes_and_tells_an_event(cluster
 
 
 @pytest.mark.anyio
-async def test_a_node_that_is_uncordoned_takes_who_waited(cluster: EmbeddedCluster) -> None:
+async def test_uncordoned_node_takes_waiting_pods(cluster: EmbeddedCluster) -> None:
     sandbox = ResourceKey("", "Node", "", "sandbox")
     async with simulated(cluster) as world:
         assert {live_node["metadata"]["name"] for live_node in await world.all(NODE)} == {"sandbox", "sandbox-gpu"}

@@ -1,4 +1,4 @@
-"""Services, Endpoints and Ingresses that the simulators play, on the embedded cluster."""
+"""Simulated Services, Endpoints and Ingresses on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def slices(world: World) -> list[Manifest]:
 
 
 @pytest.mark.anyio
-async def test_a_service_leads_to_its_ready_pods_and_follows_them(cluster: EmbeddedCluster) -> None:
+async def test_endpoints_follow_the_ready_pods_of_a_service(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(service())
         await world.becomes(ENDPOINTS, lambda manifest: manifest["metadata"]["name"] and not addresses(manifest))
@@ -76,7 +76,7 @@ async def test_a_service_leads_to_its_ready_pods_and_follows_them(cluster: Embed
 
 
 @pytest.mark.anyio
-async def test_what_led_somewhere_goes_with_its_service_and_what_others_wrote_stays(cluster: EmbeddedCluster) -> None:
+async def test_endpoints_are_deleted_with_their_service_but_manual_ones_stay(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(service())
         await world.becomes(ENDPOINTS, lambda manifest: manifest["metadata"]["name"])
@@ -97,7 +97,7 @@ async def test_what_led_somewhere_goes_with_its_service_and_what_others_wrote_st
 
 
 @pytest.mark.anyio
-async def test_a_load_balancer_gets_an_address_and_says_that_nothing_is_behind_it(cluster: EmbeddedCluster) -> None:
+async def test_load_balancer_service_gets_an_address_marked_as_simulated(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(service(type="LoadBalancer"))
         live = await world.becomes(SERVICE, lambda manifest: manifest["status"]["loadBalancer"]["ingress"])
@@ -110,7 +110,7 @@ async def test_a_load_balancer_gets_an_address_and_says_that_nothing_is_behind_i
 
 
 @pytest.mark.anyio
-async def test_a_fault_keeps_addresses_back_and_slow_ones_come_late(cluster: EmbeddedCluster) -> None:
+async def test_faults_withhold_or_delay_external_addresses(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(ingress(fail("NotReady")))
         slow = service(type="LoadBalancer")
@@ -126,7 +126,7 @@ async def test_a_fault_keeps_addresses_back_and_slow_ones_come_late(cluster: Emb
 
 
 @pytest.mark.anyio
-async def test_an_ingress_gets_an_address_whose_name_says_what_it_is(cluster: EmbeddedCluster) -> None:
+async def test_ingress_gets_an_address_marked_as_simulated(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(ingress())
         live = await world.becomes(INGRESS, lambda manifest: health(manifest)[0] == "Healthy")
@@ -135,7 +135,7 @@ async def test_an_ingress_gets_an_address_whose_name_says_what_it_is(cluster: Em
         await world.told("Sync: Scheduled for sync (simulated by argosy)")
 
 
-# -- values ----------------------------------------------------------------------------------------------------------
+# -- pure functions --------------------------------------------------------------------------------------------------
 
 
 def served(**spec: Any) -> Manifest:
@@ -154,7 +154,7 @@ def running(name: str, *, ready: bool = True, port: str = "http", **spec: Any) -
     }
 
 
-def test_a_port_by_name_is_the_one_of_each_pod() -> None:
+def test_named_target_port_is_resolved_per_pod() -> None:
     named = served(ports=[{"name": "web", "port": 80, "targetPort": "http"}])
     endpoints = build_endpoints(named, [running("a"), running("bb", port="other")])
     assert [subset.get("ports") for subset in endpoints["subsets"]] == [
@@ -163,14 +163,14 @@ def test_a_port_by_name_is_the_one_of_each_pod() -> None:
     ]
 
 
-def test_pods_that_are_not_ready_are_told_apart_or_published_where_the_service_says_so() -> None:
+def test_not_ready_pods_are_separate_unless_the_service_publishes_them() -> None:
     pods = [running("a"), running("bb", ready=False)]
     endpoints = build_endpoints(served(), pods)
     assert (addresses(endpoints), addresses(endpoints, "notReadyAddresses")) == (1, 1)
     assert addresses(build_endpoints(served(publishNotReadyAddresses=True), pods)) == 2
 
 
-def test_a_pod_of_a_stateful_set_has_its_name_and_a_dying_one_is_only_in_slices() -> None:
+def test_terminating_stateful_pod_is_only_in_slices_with_its_hostname() -> None:
     dying = running("a", hostname="web-0", subdomain="web")
     dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert build_endpoints(served(), [dying])["subsets"] is None
@@ -180,7 +180,7 @@ def test_a_pod_of_a_stateful_set_has_its_name_and_a_dying_one_is_only_in_slices(
     assert endpoint["hostname"] == "web-0" and "service.kubernetes.io/headless" in only["metadata"]["labels"]
 
 
-def test_many_pods_are_in_several_slices() -> None:
+def test_endpoint_slices_hold_at_most_100_endpoints() -> None:
     made_for = build_endpoint_slices(served(), [running(f"p{number:03}") for number in range(250)])
     assert [len(endpoint_slice["endpoints"]) for endpoint_slice in made_for] == [100, 100, 50]
     assert len({endpoint_slice["metadata"]["name"] for endpoint_slice in made_for}) == 3

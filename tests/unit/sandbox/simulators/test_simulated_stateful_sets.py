@@ -1,4 +1,4 @@
-"""StatefulSets that the simulators play, on the embedded cluster."""
+"""Simulated StatefulSets on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage
 CLAIMS = [{"metadata": {"name": "data"}, "spec": STORAGE}]
 
 
-async def test_pods_come_one_after_another_with_claims_of_their_own(cluster: EmbeddedCluster) -> None:
+async def test_pods_start_in_order_with_their_own_pvcs(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         slow = {"sandbox.argosy.dev/ready-after": "60ms"}
         await cluster.create(stateful_set(3, slow, volumeClaimTemplates=CLAIMS))
@@ -64,7 +64,7 @@ async def test_pods_come_one_after_another_with_claims_of_their_own(cluster: Emb
     assert counts(live) == [3, 3, 3, 3]
 
 
-async def test_an_update_goes_from_the_last_pod_to_the_first(cluster: EmbeddedCluster) -> None:
+async def test_rolling_update_goes_from_the_last_pod_to_the_first(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(3))
         await world.becomes(STATEFUL_SET, is_done)
@@ -77,7 +77,7 @@ async def test_an_update_goes_from_the_last_pod_to_the_first(cluster: EmbeddedCl
         assert sorted(revision["revision"] for revision in await world.all(REVISIONS)) == [1, 2]
 
 
-async def test_pods_below_the_partition_stay_and_come_back_as_they_were(cluster: EmbeddedCluster) -> None:
+async def test_partition_keeps_lower_pods_at_the_old_revision(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(3))
         await world.becomes(STATEFUL_SET, is_done)
@@ -99,7 +99,7 @@ async def test_pods_below_the_partition_stay_and_come_back_as_they_were(cluster:
         assert images(await world.pods()) == ["example:2"] * 3
 
 
-async def test_scaling_down_takes_the_last_pod_first_and_keeps_its_claim(cluster: EmbeddedCluster) -> None:
+async def test_scale_down_removes_the_last_pods_and_keeps_their_pvcs(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(3, volumeClaimTemplates=CLAIMS))
         await world.becomes(STATEFUL_SET, is_done)
@@ -109,7 +109,7 @@ async def test_scaling_down_takes_the_last_pod_first_and_keeps_its_claim(cluster
         await world.becomes(STATEFUL_SET, lambda manifest: manifest["status"]["replicas"] == 1)
 
 
-async def test_claims_go_where_the_policy_says_so(cluster: EmbeddedCluster) -> None:
+async def test_pvc_retention_policy_deletes_pvcs_on_scale_down_and_deletion(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
         manifest = stateful_set(2, volumeClaimTemplates=CLAIMS, persistentVolumeClaimRetentionPolicy=policy)
@@ -125,7 +125,7 @@ async def test_claims_go_where_the_policy_says_so(cluster: EmbeddedCluster) -> N
                 await asyncio.sleep(0.01)
 
 
-async def test_a_fault_in_the_first_pod_holds_up_the_others(cluster: EmbeddedCluster) -> None:
+async def test_not_ready_first_pod_blocks_the_others(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(2, fail("NotReady")))
         await world.pods_become(lambda pods: len(pods) == 1)
@@ -134,13 +134,13 @@ async def test_a_fault_in_the_first_pod_holds_up_the_others(cluster: EmbeddedClu
         assert len(await world.pods()) == 1 and health(live) == ("Progressing", "Waiting for 2 pods to be ready...")
 
 
-async def test_parallel_sets_do_not_wait(cluster: EmbeddedCluster) -> None:
+async def test_parallel_pod_management_does_not_wait(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(3, fail("NotReady"), podManagementPolicy="Parallel"))
         await world.pods_become(lambda pods: len(pods) == 3)
 
 
-async def test_on_delete_changes_only_what_somebody_deletes(cluster: EmbeddedCluster) -> None:
+async def test_on_delete_strategy_updates_only_deleted_pods(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(stateful_set(2, updateStrategy={"type": "OnDelete"}))
         await world.becomes(STATEFUL_SET, lambda manifest: manifest["status"]["readyReplicas"] == 2)

@@ -1,4 +1,4 @@
-"""The store's contract, in memory and on disk."""
+"""The contract of the store, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def fill(store: Store, *paths: str, bucket: str = B) -> None:
         await store.put(bucket, namespace, name, body)
 
 
-def test_a_put_is_seen_by_latest_at_once_and_by_get_only_when_committed(run: Callable[[Scenario], None]) -> None:
+def test_put_is_visible_in_latest_at_once_and_in_get_after_commit(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         commit = store.put(B, "ns", "a", body)
         assert store.get_latest(B, "ns", "a") == StoreEntry("ns", "a", 1, body(1))
@@ -60,7 +60,7 @@ def test_a_put_is_seen_by_latest_at_once_and_by_get_only_when_committed(run: Cal
     run(scenario)
 
 
-def test_a_removed_object_is_gone_from_latest_at_once(run: Callable[[Scenario], None]) -> None:
+def test_removed_object_disappears_from_latest_at_once(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         await fill(store, "ns/a")
         commit = store.remove(B, "ns", "a", body)
@@ -74,7 +74,7 @@ def test_a_removed_object_is_gone_from_latest_at_once(run: Callable[[Scenario], 
     run(scenario)
 
 
-def test_an_update_staged_on_a_staged_update_keeps_both_in_order(run: Callable[[Scenario], None]) -> None:
+def test_staged_updates_of_one_object_commit_in_order(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         commits = [store.put(B, "ns", "a", body) for _ in range(3)]
         commits.append(store.remove(B, "ns", "a", body))
@@ -91,7 +91,7 @@ def test_an_update_staged_on_a_staged_update_keeps_both_in_order(run: Callable[[
     run(scenario)
 
 
-def test_a_body_that_cannot_be_made_takes_no_revision(run: Callable[[Scenario], None]) -> None:
+def test_failing_body_builder_consumes_no_revision(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         def broken(revision: int) -> bytes:
             raise ValueError("no")
@@ -104,7 +104,7 @@ def test_a_body_that_cannot_be_made_takes_no_revision(run: Callable[[Scenario], 
     run(scenario)
 
 
-def test_lists_are_ordered_by_the_bytes_of_namespace_slash_name(run: Callable[[Scenario], None]) -> None:
+def test_list_is_ordered_by_the_bytes_of_namespace_slash_name(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         await fill(store, "team/b", "team/a", "team-a/z", "a/é", "a/z", "team0/x")
         assert names(store.list(B)) == ["a/z", "a/é", "team-a/z", "team/a", "team/b", "team0/x"]
@@ -115,7 +115,7 @@ def test_lists_are_ordered_by_the_bytes_of_namespace_slash_name(run: Callable[[S
     run(scenario)
 
 
-def test_a_snapshot_at_an_old_revision_shows_exactly_that_state(run: Callable[[Scenario], None]) -> None:
+def test_list_at_an_old_revision_returns_exactly_that_state(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         await fill(store, "a/1", "a/2", "b/1")  # 1 2 3
         await store.put(B, "a", "1", body)  # 4
@@ -133,7 +133,7 @@ def test_a_snapshot_at_an_old_revision_shows_exactly_that_state(run: Callable[[S
     run(scenario)
 
 
-def test_compaction_makes_older_reads_and_watches_gone_and_no_others(run: Callable[[Scenario], None]) -> None:
+def test_compaction_makes_only_older_reads_and_watches_gone(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         await fill(store, "a/1", "a/1", "a/2", "a/1", "a/3")
         before = await store.list_at(B, "", 3)
@@ -155,7 +155,7 @@ def test_compaction_makes_older_reads_and_watches_gone_and_no_others(run: Callab
     run(scenario)
 
 
-def test_a_watch_has_its_event_before_the_writer_has_its_answer(run: Callable[[Scenario], None]) -> None:
+def test_watch_receives_its_event_before_the_write_returns(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         order: list[str] = []
 
@@ -176,7 +176,7 @@ def test_a_watch_has_its_event_before_the_writer_has_its_answer(run: Callable[[S
     run(scenario)
 
 
-def test_a_watch_of_a_bucket_that_does_not_exist_yet_gets_its_first_object(run: Callable[[Scenario], None]) -> None:
+def test_watch_of_a_missing_bucket_receives_its_first_object(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         await fill(store, "a/1")
         watch = store.watch("example.com/widgets", since=store.revision)
@@ -189,7 +189,7 @@ def test_a_watch_of_a_bucket_that_does_not_exist_yet_gets_its_first_object(run: 
     run(scenario)
 
 
-def test_a_watch_from_the_future_is_silent_until_then(run: Callable[[Scenario], None]) -> None:
+def test_watch_from_a_future_revision_is_silent_until_then(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         watch = store.watch(B, since=3)
         await fill(store, "a/1", "a/2", "a/3")
@@ -200,7 +200,7 @@ def test_a_watch_from_the_future_is_silent_until_then(run: Callable[[Scenario], 
     run(scenario)
 
 
-def test_a_quiet_watch_moves_its_position_with_the_store(run: Callable[[Scenario], None]) -> None:
+def test_idle_watch_position_advances_with_the_store(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         watch = store.watch("quiet", since=0)
         await fill(store, "a/1", "a/2")
@@ -214,7 +214,7 @@ def test_a_quiet_watch_moves_its_position_with_the_store(run: Callable[[Scenario
     run(scenario)
 
 
-def test_a_closed_watch_ends_without_an_error(run: Callable[[Scenario], None]) -> None:
+def test_closed_watch_ends_without_an_error(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         watch = store.watch(B, since=0)
         task = asyncio.create_task(watch.next_batch())
@@ -225,7 +225,7 @@ def test_a_closed_watch_ends_without_an_error(run: Callable[[Scenario], None]) -
     run(scenario)
 
 
-def test_closing_the_store_commits_what_is_staged_and_ends_the_watches(run: Callable[[Scenario], None]) -> None:
+def test_close_commits_staged_writes_and_ends_watches(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         watch = store.watch("quiet", since=0)
         task = asyncio.create_task(watch.next_batch())
@@ -240,7 +240,7 @@ def test_closing_the_store_commits_what_is_staged_and_ends_the_watches(run: Call
     run(scenario)
 
 
-def test_listeners_get_every_batch_in_order_even_beside_one_that_fails(run: Callable[[Scenario], None]) -> None:
+def test_listeners_receive_every_batch_although_another_one_fails(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         reports: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context["message"]))
@@ -260,7 +260,7 @@ def test_listeners_get_every_batch_in_order_even_beside_one_that_fails(run: Call
     run(scenario)
 
 
-def test_what_leaves_the_window_is_read_from_disk_or_is_gone(
+def test_events_outside_the_window_are_read_from_disk_or_gone(
     run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 10)
@@ -285,7 +285,7 @@ def test_what_leaves_the_window_is_read_from_disk_or_is_gone(
     run(scenario)
 
 
-def test_history_is_compacted_by_number_of_revisions(tmp_path: Path) -> None:
+def test_history_is_compacted_by_revision_count(tmp_path: Path) -> None:
     async def main() -> None:
         store = await Store.open(tmp_path / "argosy.db", retention=Retention(max_revisions=64))
         for _ in range(300):
@@ -309,7 +309,7 @@ def test_history_is_compacted_by_bytes_and_by_age(tmp_path: Path) -> None:
     asyncio.run(main(Retention(max_age_seconds=0.1), tmp_path / "age.db"))
 
 
-def test_a_cancelled_writer_takes_nobody_else_along() -> None:
+def test_cancelled_writer_does_not_abort_its_commit() -> None:
     async def check() -> None:
         store = await Store.open(None)
         commit = store.put("configmaps", "ns", "a", lambda revision: b"{}")

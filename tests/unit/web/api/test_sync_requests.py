@@ -1,4 +1,4 @@
-"""What the body of a sync becomes."""
+"""The sync operation built from the body of a sync request."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def build_operation(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return build_sync_operation(app(**spec), BodyReader(body), "ann")
 
 
-def test_an_empty_body_is_a_sync_with_hooks_by_whoever_asked():
+def test_empty_body_builds_a_hook_sync_initiated_by_the_caller():
     assert build_operation({}) == {"sync": {"syncStrategy": {"hook": {}}}, "initiatedBy": {"username": "ann"}}
 
 
-def test_everything_that_argo_cd_takes_is_taken():
+def test_all_argo_cd_sync_fields_are_accepted():
     operation = build_operation(
         {
             "revision": "v2", "prune": True, "dryRun": True, "strategy": {"apply": {"force": True}},
@@ -60,13 +60,13 @@ def test_everything_that_argo_cd_takes_is_taken():
     }  # fmt: skip
 
 
-def test_options_of_the_request_replace_those_of_the_application():
+def test_request_sync_options_replace_those_of_the_application():
     policy = {"syncOptions": ["CreateNamespace=true"]}
     assert build_operation({}, syncPolicy=policy)["sync"]["syncOptions"] == ["CreateNamespace=true"]
     assert build_operation({"syncOptions": {"items": []}}, syncPolicy=policy)["sync"]["syncOptions"] == []
 
 
-def test_an_excluded_object_leaves_all_others():
+def test_excluded_resource_syncs_all_others():
     operation = build_operation({"resources": [{"group": "apps", "kind": "Deployment", "name": "a", "exclude": True}]})
     assert [resource["name"] for resource in operation["sync"]["resources"]] == ["b"]
 
@@ -80,17 +80,17 @@ def test_an_excluded_object_leaves_all_others():
         {"syncOptions": {"items": [1]}}, {"retryStrategy": {"limit": 1 << 60}}, {"dryRun": 1},
     ],
 )  # fmt: skip
-def test_what_is_of_another_kind_is_refused_and_named(body):
+def test_invalid_sync_fields_are_rejected(body):
     with pytest.raises(UserError):
         build_operation(body)
 
 
-def test_another_revision_of_what_syncs_by_itself_is_refused():
+def test_explicit_revision_is_rejected_with_auto_sync():
     with pytest.raises(PolicyError, match="auto-sync"):
         build_operation({"revision": "v2"}, syncPolicy={"automated": {}})
 
 
-def test_a_body_may_not_name_another_than_the_address():
+def test_body_name_must_match_the_url():
     check_same_name("models", "")
     check_same_name("models", "models")
     with pytest.raises(UserError, match="the URL names 'models', but the body names 'other'"):

@@ -1,4 +1,4 @@
-"""Accounts, sessions and tokens on an embedded cluster."""
+"""The fixture `room`: accounts, sessions and tokens on an embedded cluster."""
 
 from support.identities import room
 

@@ -1,4 +1,4 @@
-"""The first start: a key and a password that nobody else has, made once, whoever starts at the same time."""
+"""First start: the signing key and the admin password are created once, even by concurrent starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.identities import NAMESPACE, Room
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_first_start_makes_a_key_and_a_password_and_keeps_a_hash(room: Room) -> None:
+async def test_first_start_creates_a_key_a_password_and_its_hash(room: Room) -> None:
     data = await room.secret()
     password = (await room.secret(INITIAL_ADMIN_SECRET))["password"]
     assert len(password) >= 22  # 128 bits
@@ -27,13 +27,13 @@ async def test_the_first_start_makes_a_key_and_a_password_and_keeps_a_hash(room:
     assert not await room.is_refused(await room.identities.login("admin", password.decode()))
 
 
-async def test_the_second_start_changes_nothing(room: Room) -> None:
+async def test_second_start_changes_nothing(room: Room) -> None:
     before = [await room.secret(), await room.secret(INITIAL_ADMIN_SECRET)]
     assert await room.server().prepare() is False
     assert [await room.secret(), await room.secret(INITIAL_ADMIN_SECRET)] == before
 
 
-async def test_what_an_argo_cd_has_set_up_is_used_and_not_replaced(tmp_path: Path) -> None:
+async def test_existing_argo_cd_secrets_are_used_and_not_replaced(tmp_path: Path) -> None:
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, NAMESPACE)
         room = Room(cluster, tmp_path / "codes")
@@ -49,7 +49,7 @@ async def test_what_an_argo_cd_has_set_up_is_used_and_not_replaced(tmp_path: Pat
         assert not await room.is_refused(await room.identities.login("admin", "as it was"))
 
 
-async def test_several_that_start_at_once_agree(tmp_path: Path) -> None:
+async def test_concurrent_first_starts_agree_on_one_password(tmp_path: Path) -> None:
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, NAMESPACE)
         room = Room(cluster, tmp_path / "codes")
@@ -60,7 +60,7 @@ async def test_several_that_start_at_once_agree(tmp_path: Path) -> None:
         assert not await room.is_refused(await room.identities.login("admin", password))
 
 
-async def test_a_start_that_broke_off_goes_on_with_the_password_that_is_there(tmp_path: Path) -> None:
+async def test_interrupted_first_start_resumes_with_the_existing_password(tmp_path: Path) -> None:
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, NAMESPACE)
         room = Room(cluster, tmp_path / "codes")
@@ -72,7 +72,7 @@ async def test_a_start_that_broke_off_goes_on_with_the_password_that_is_there(tm
         assert not await room.is_refused(await room.identities.login("admin", password))
 
 
-async def test_no_password_is_made_where_admin_is_off(tmp_path: Path) -> None:
+async def test_no_password_is_created_if_admin_is_disabled(tmp_path: Path) -> None:
     async with embedded(tmp_path) as cluster:
         await furnish(cluster, NAMESPACE)
         room = Room(cluster, tmp_path / "codes")

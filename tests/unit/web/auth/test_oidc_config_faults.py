@@ -1,4 +1,4 @@
-"""Any text of `oidc.config` is a provider or a sentence that says what is wrong, without its secrets."""
+"""Any text of `oidc.config` yields a provider or an error that says what is wrong, without its secrets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _check(text: str, secret: str | None) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=60), st.none() | st.text(max_size=12))
-def test_any_text_is_a_provider_or_a_sentence(text: str, secret: str | None) -> None:
+def test_any_text_yields_a_provider_or_an_error(text: str, secret: str | None) -> None:
     _check(text, secret)
     _check(USABLE + text, secret)
 
@@ -56,7 +56,7 @@ def test_any_text_is_a_provider_or_a_sentence(text: str, secret: str | None) -> 
     st.none() | ADDRESSES,
     st.none() | ADDRESSES | st.text(max_size=12),
 )
-def test_any_values_of_its_fields_are_a_provider_or_a_sentence(
+def test_any_field_values_yield_a_provider_or_an_error(
     changes: dict[str, Any], issuer: str, user_info: str | None, secret: str | None
 ) -> None:
     usual: dict[str, Any] = {"issuer": issuer, "clientID": "argosy"}
@@ -73,7 +73,7 @@ def test_any_values_of_its_fields_are_a_provider_or_a_sentence(
     (f"{WITH_USER_INFO}userInfoBaseURL: https://[x", "the userinfo address must begin with https://"),
     (f"{WITH_USER_INFO}userInfoBaseURL: https://x:99999", "the userinfo address must begin with https://"),
 ])  # fmt: skip
-def test_an_address_that_cannot_be_read_is_a_sentence(text: str, sentence: str) -> None:
+def test_invalid_address_is_reported(text: str, sentence: str) -> None:
     provider, fault = read_provider({"oidc.config": text}, {}.get)
     assert provider is None
     assert fault.startswith(f"{SETTING_LOCATION}: {sentence}")
@@ -88,11 +88,11 @@ def test_an_address_that_cannot_be_read_is_a_sentence(text: str, sentence: str) 
     "<<: sup3rsecret",
     "clientSecret:\t*sup3rsecret", "clientSecret: !!float sup3rsecret", "clientSecret: [*sup3rsecret]",
 ])  # fmt: skip
-def test_a_secret_that_is_no_yaml_is_not_quoted(line: str) -> None:
+def test_secret_in_invalid_yaml_is_not_quoted(line: str) -> None:
     _, fault = read_provider({"oidc.config": USABLE + line}, {}.get)
     assert "sup3rsecret" not in fault
 
 
-def test_the_line_that_is_no_yaml_is_named() -> None:
+def test_invalid_yaml_error_names_the_line() -> None:
     _, fault = read_provider({"oidc.config": f"{USABLE}clientSecret: *sup3rsecret\n"}, {}.get)
     assert fault == f"{SETTING_LOCATION}:3: is not valid YAML; correct this line"

@@ -1,4 +1,4 @@
-"""Sessions: how they begin, and everything that ends them."""
+"""Sessions and API tokens: how they begin, and everything that ends them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse"
 
 
-async def test_a_password_opens_a_session_of_a_day_for_a_program_and_of_an_idle_hour_for_a_browser(room: Room) -> None:
+async def test_password_login_lasts_a_day_for_programs_and_an_idle_hour_for_browsers(room: Room) -> None:
     await room.account("ann", PASSWORD)
     for is_browser, seconds in ((False, 86400), (True, 3600)):
         token = await room.identities.login("ann", PASSWORD, is_browser=is_browser)
@@ -34,14 +34,14 @@ async def test_a_password_opens_a_session_of_a_day_for_a_program_and_of_an_idle_
     [("ann", "wrong horse"), ("ann", ""), ("nobody", PASSWORD), ("", PASSWORD), ("Ann", PASSWORD), ("robot", PASSWORD),
      ("role:admin", PASSWORD), ("ann", "x" * 100), ("ann", f"{PASSWORD}\0"), ("ann\0", PASSWORD), ("ann", "\ud800")],
 )  # fmt: skip
-async def test_everything_else_is_refused_in_one_way(room: Room, name: str, password: str) -> None:
+async def test_invalid_logins_are_rejected_alike(room: Room, name: str, password: str) -> None:
     await room.account("ann", PASSWORD)
     await room.account("robot", PASSWORD, "apiKey")
     with pytest.raises(BadLogin):
         await room.identities.login(name, password)
 
 
-async def test_a_browser_that_is_in_use_stays_signed_in_for_a_day_and_no_longer(room: Room) -> None:
+async def test_active_browser_session_ends_after_a_day(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD, is_browser=True)
     for _ in range(27):
@@ -52,10 +52,10 @@ async def test_a_browser_that_is_in_use_stays_signed_in_for_a_day_and_no_longer(
     assert await room.is_refused(token, "argosy-1")
 
 
-async def test_the_installation_may_make_sessions_of_browsers_shorter_and_no_use_makes_them_longer(room: Room) -> None:
+async def test_session_duration_setting_limits_sessions_and_renewals(room: Room) -> None:
     await room.account("ann", PASSWORD)
     await room.settings(users__session__duration="30m")
-    for is_browser in (True, False):  # a program's token may be shown as a cookie, too
+    for is_browser in (True, False):  # a program may present its token as a cookie, too
         token = await room.identities.login("ann", PASSWORD, is_browser=is_browser)
         room.clock.leap(1000)
         caller = await room.who(token, "argosy-1")
@@ -74,20 +74,20 @@ async def test_the_installation_may_make_sessions_of_browsers_shorter_and_no_use
     assert await room.is_refused(token, "argosy-1")
 
 
-async def test_a_browser_that_is_not_in_use_is_signed_out_after_an_hour(room: Room) -> None:
+async def test_idle_browser_session_ends_after_an_hour(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD, is_browser=True)
     caller = await room.who(token, "argosy-1")
     assert caller is not None
-    assert room.identities.renew_token(caller) is None  # it is as good as new
+    assert room.identities.renew_token(caller) is None  # the token is too new to be renewed
     assert room.identities.is_still_valid(caller)
     room.clock.leap(3601)
     assert not room.identities.is_still_valid(caller)
     assert await room.is_refused(token, "argosy-1")
 
 
-async def test_a_stream_whose_token_was_renewed_meanwhile_is_only_past(room: Room) -> None:
-    """Its browser comes back with the newer one; whoever was signed out does not."""
+async def test_stream_with_a_renewed_token_is_expired_not_revoked(room: Room) -> None:
+    """The browser reconnects with the newer token; a caller that logged out cannot."""
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD, is_browser=True)
     room.clock.leap(3000)
@@ -103,7 +103,7 @@ async def test_a_stream_whose_token_was_renewed_meanwhile_is_only_past(room: Roo
     assert not room.identities.is_still_valid(again) and not room.identities.is_expired(again)
 
 
-async def test_whoever_signs_out_is_out_on_every_server_also_with_a_token_that_was_renewed(room: Room) -> None:
+async def test_logout_ends_the_session_and_renewed_tokens_on_every_server(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD, is_browser=True)
     room.clock.leap(400)
@@ -113,7 +113,7 @@ async def test_whoever_signs_out_is_out_on_every_server_also_with_a_token_that_w
     assert later is not None
     await room.identities.logout(caller)
     assert not room.identities.is_still_valid(caller)
-    other = room.server(room.glance)  # it reads from the cluster what the first one wrote
+    other = room.server(room.glance)  # reads from the cluster what the first server wrote
     await room.glance.look()
     assert not other.is_still_valid(caller)
     assert await room.is_refused(later, "argosy-1")
@@ -150,7 +150,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-async def test_open_sessions_and_tokens_end_as_soon_as_the_lookout_is_told(room: Room, ending: Any) -> None:
+async def test_account_changes_end_open_sessions_and_tokens(room: Room, ending: Any) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD)
     api = await room.identities.account_store.add_token("ann")
@@ -163,10 +163,10 @@ async def test_open_sessions_and_tokens_end_as_soon_as_the_lookout_is_told(room:
     assert await room.is_refused(api)
 
 
-async def test_a_token_counts_as_soon_as_it_is_given_and_not_any_more_once_it_is_deleted(room: Room) -> None:
+async def test_token_is_valid_when_issued_and_invalid_after_deletion(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.account_store.add_token("ann", lifetime_seconds=3600, token_id="ci")
-    caller = await room.who(token)  # the lookout has not heard of it
+    caller = await room.who(token)  # the cluster view has not seen it yet
     assert caller is not None
     assert caller.id == "ci"
     assert b"ci" in (await room.secret())["accounts.ann.tokens"]
@@ -179,7 +179,7 @@ async def test_a_token_counts_as_soon_as_it_is_given_and_not_any_more_once_it_is
     assert await room.is_refused(token)
 
 
-async def test_a_token_is_over_when_it_says_so_and_one_without_an_end_is_not(room: Room) -> None:
+async def test_token_expires_at_its_expiry_and_never_without_one(room: Room) -> None:
     await room.account("ann", PASSWORD)
     short = await room.identities.account_store.add_token("ann", lifetime_seconds=60)
     endless = await room.identities.account_store.add_token("ann")
@@ -189,7 +189,7 @@ async def test_a_token_is_over_when_it_says_so_and_one_without_an_end_is_not(roo
     assert not await room.is_refused(endless)
 
 
-async def test_an_id_that_is_given_again_revives_no_token(room: Room) -> None:
+async def test_reused_token_id_does_not_revive_a_deleted_token(room: Room) -> None:
     await room.account("ann", PASSWORD)
     book = room.identities.account_store
     leaked = await book.add_token("ann", token_id="ci")
@@ -205,7 +205,7 @@ async def test_an_id_that_is_given_again_revives_no_token(room: Room) -> None:
     assert await room.is_refused(leaked) and await room.is_refused(child)
 
 
-async def test_a_token_that_is_given_in_the_second_of_a_new_password_counts(room: Room) -> None:
+async def test_token_issued_in_the_second_of_a_password_change_is_valid(room: Room) -> None:
     await room.settings(accounts__ann="apiKey, login")
     await room.identities.account_store.set_password("ann", PASSWORD)
     await room.glance.look()
@@ -213,7 +213,7 @@ async def test_a_token_that_is_given_in_the_second_of_a_new_password_counts(room
     assert not await room.is_refused(await room.identities.login("ann", PASSWORD))
 
 
-async def test_a_password_that_is_changed_twice_in_a_second_ends_what_was_given_in_between(room: Room) -> None:
+async def test_password_changes_within_a_second_end_tokens_issued_in_between(room: Room) -> None:
     await room.settings(accounts__ann="apiKey, login")
     tokens = []
     for number in range(4):
@@ -225,14 +225,14 @@ async def test_a_password_that_is_changed_twice_in_a_second_ends_what_was_given_
         assert [await room.is_refused(token) for token in tokens[-2:]] == [False, False]
 
 
-async def test_two_servers_give_tokens_at_once_and_none_is_lost(room: Room) -> None:
+async def test_concurrent_token_creation_on_two_servers_loses_no_token(room: Room) -> None:
     await room.account("ann", PASSWORD)
     other = room.server(room.glance)
     tokens = await asyncio.gather(*(server.account_store.add_token("ann") for server in [room.identities, other] * 6))
     assert [await room.is_refused(token) for token in tokens] == [False] * 12
 
 
-async def test_admin_can_be_turned_off(room: Room) -> None:
+async def test_admin_can_be_disabled(room: Room) -> None:
     password = await room.identities.account_store.load_initial_password()
     token = await room.identities.login("admin", password)
     await room.settings(admin__enabled="false")
@@ -241,7 +241,7 @@ async def test_admin_can_be_turned_off(room: Room) -> None:
         await room.identities.login("admin", password)
 
 
-async def test_a_role_of_a_project_has_tokens_as_long_as_the_project_lists_them(room: Room) -> None:
+async def test_project_role_token_is_valid_while_the_project_lists_it(room: Room) -> None:
     now = int(room.clock.now().timestamp())
     key = ResourceKey("argoproj.io", "AppProject", NAMESPACE, "ml")
     role = {"name": "ci", "policies": ["p, proj:ml:ci, applications, sync, ml/*, allow"]}
@@ -269,7 +269,7 @@ async def test_a_role_of_a_project_has_tokens_as_long_as_the_project_lists_them(
     assert await room.is_refused(one)
 
 
-async def test_a_session_is_over_by_the_rules_at_once_when_they_change(room: Room) -> None:
+async def test_policy_changes_apply_to_open_sessions_immediately(room: Room) -> None:
     await room.account("ann", PASSWORD)
     caller = await room.who(await room.identities.login("ann", PASSWORD))
     assert caller is not None
@@ -282,7 +282,7 @@ async def test_a_session_is_over_by_the_rules_at_once_when_they_change(room: Roo
     assert room.identities.permissions(caller).digest != digest
 
 
-async def test_more_ended_sessions_than_can_be_kept_end_all(room: Room) -> None:
+async def test_exceeding_the_revocation_limit_ends_all_sessions(room: Room) -> None:
     await room.account("ann", PASSWORD)
     first, second = [await room.identities.login("ann", PASSWORD) for _ in range(2)]
     far = str(int(room.clock.now().timestamp()) + 86400)

@@ -1,4 +1,4 @@
-"""An oidc.config that cannot be used is reported in the log: at the start, and when it changes."""
+"""An unusable oidc.config is logged at startup and when it changes, and reported by doctor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("text", UNUSABLE)
-async def test_a_server_that_starts_names_what_is_wrong_once(
+async def test_startup_logs_an_unusable_oidc_config_once(
     room: Room, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await room.settings(oidc__config=text)
@@ -40,12 +40,12 @@ async def test_a_server_that_starts_names_what_is_wrong_once(
     (line,) = _lines(caplog)
     assert line.startswith("SSO is not usable: argocd-cm: oidc.config")
     assert UNUSABLE[text] in line
-    await room.settings(url="https://argosy.example")  # a change of something else
+    await room.settings(url="https://argosy.example")  # an unrelated change
     await glance.look()
     assert _lines(caplog) == [line]
 
 
-async def test_each_change_that_makes_it_unusable_or_usable_is_one_line(
+async def test_each_oidc_config_fault_and_its_recovery_log_one_line(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -62,13 +62,13 @@ async def test_each_change_that_makes_it_unusable_or_usable_is_one_line(
 
 
 @pytest.mark.parametrize("text", UNUSABLE)
-async def test_doctor_names_the_same_fault(room: Room, text: str) -> None:
+async def test_doctor_reports_the_same_oidc_config_fault(room: Room, text: str) -> None:
     await room.settings(oidc__config=text)
     settings = await read_installation(OptionalReads(room.cluster), NAMESPACE)
     assert UNUSABLE[text] in settings.view.sso_fault
 
 
-async def test_doctor_reads_the_secrets_that_the_setting_refers_to(room: Room) -> None:
+async def test_doctor_reads_the_secrets_that_oidc_config_refers_to(room: Room) -> None:
     await room.settings(oidc__config=USABLE + "clientSecret: $another:key")
     metadata = {"name": "another", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "argocd"}}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": "eA=="}})

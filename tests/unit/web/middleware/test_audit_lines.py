@@ -1,4 +1,4 @@
-"""A line for everything that changes something; answers that take too long; streams that break."""
+"""Audit lines of changes, request timeouts and broken streams."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [json.loads(record.getMessage()) for record in caplog.records if record.name == "argosy.audit"]
 
 
-async def test_a_change_is_a_line_with_who_what_and_what_came_of_it(
+async def test_each_change_writes_an_audit_line_with_user_object_and_result(
     entry: WebApplication, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "argosy.audit")
@@ -99,22 +99,20 @@ async def test_a_change_is_a_line_with_who_what_and_what_came_of_it(
     assert "s3cr3t-branch" not in caplog.text
 
 
-async def test_no_name_breaks_out_of_its_line(entry: WebApplication, caplog: pytest.LogCaptureFixture) -> None:
+async def test_request_path_cannot_inject_audit_lines(entry: WebApplication, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "argosy.audit")
     await ask(entry, "POST", '/api/v1/applications/a%0A{"who":"ann"}/sync', bearer("ann"), b"{}")
     assert [line["who"] for line in lines(caplog)] == ["ann"]
     assert all("\n" not in record.getMessage() for record in caplog.records if record.name == "argosy.audit")
 
 
-async def test_an_answer_that_takes_too_long_is_given_up(
-    entry: WebApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_response_times_out_with_503(entry: WebApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_limits, "REQUEST_TIMEOUT_SECONDS", 0.05)
     got = await ask(entry, "GET", "/api/v1/slow")
     assert (got.code, got.json()["code"]) == (503, 14)
 
 
-async def test_a_stream_that_breaks_ends_and_is_logged(entry: WebApplication, caplog: pytest.LogCaptureFixture) -> None:
+async def test_broken_stream_ends_and_is_logged(entry: WebApplication, caplog: pytest.LogCaptureFixture) -> None:
     got = await ask(entry, "GET", "/api/v1/breaking", bearer("ann"), reads_stream=True)
     assert (got.code, got.body) == (200, b"one\n")
     assert "stream failed: the cluster is away" in caplog.text

@@ -1,4 +1,4 @@
-"""How long an address, how many headers and how large a body may be: up to the limit, and not a byte more."""
+"""Limits of the URL length, the headers and the declared body size: exactly the limit is accepted, more is not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.web.middleware.request_limits import (
 )
 
 
-def test_the_longest_address_is_taken_and_a_longer_one_is_refused() -> None:
+def test_url_over_the_limit_is_rejected_with_414() -> None:
     check_request_head(b"/" * (MAX_URL_BYTES - 10), b"x" * 10, [])
     with pytest.raises(RequestLimitExceeded, match=f"longer than {MAX_URL_BYTES} bytes") as raised:
         check_request_head(b"/" * (MAX_URL_BYTES - 10), b"x" * 11, [])
@@ -25,7 +25,7 @@ def test_the_longest_address_is_taken_and_a_longer_one_is_refused() -> None:
     ("headers", "more"),
     [([(b"a", b"b")] * MAX_HEADERS, (b"a", b"b")), ([(b"a", b"b" * (MAX_HEADER_BYTES - 1))], (b"", b"b"))],
 )
-def test_as_many_headers_as_are_allowed_are_taken_and_more_are_refused(
+def test_headers_over_the_limits_are_rejected_with_431(
     headers: list[tuple[bytes, bytes]], more: tuple[bytes, bytes]
 ) -> None:
     check_request_head(b"/", b"", headers)
@@ -34,7 +34,7 @@ def test_as_many_headers_as_are_allowed_are_taken_and_more_are_refused(
     assert raised.value.code == 431
 
 
-def test_a_body_is_judged_by_its_announced_length() -> None:
+def test_body_limit_checks_the_declared_content_length() -> None:
     check_content_length("", 10)
     check_content_length("10", 10)
     for declared, code in (("11", 413), ("9" * 400, 413), ("-1", 400), ("1e3", 400), ("٣", 400)):

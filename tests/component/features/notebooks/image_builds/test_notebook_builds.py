@@ -1,4 +1,4 @@
-"""Images for notebooks: what is made for a build, and what becomes of the job."""
+"""Image builds for notebooks: the objects of a build, and its effect on the job."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ async def openshift_world(cluster: EmbeddedCluster, runs: ToldRuns | None = None
         yield at
 
 
-# -- by OpenShift ------------------------------------------------------------------------------------------------------
+# -- OpenShift ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.tier("all")
-async def test_a_job_waits_for_its_build_and_runs_in_its_image(cluster: EmbeddedCluster) -> None:
+async def test_job_waits_for_its_build_and_runs_in_the_built_image(cluster: EmbeddedCluster) -> None:
     async with openshift_world(cluster) as at:
         await at.apply(building())
         status = await at.ends()
@@ -80,7 +80,7 @@ async def test_a_job_waits_for_its_build_and_runs_in_its_image(cluster: Embedded
 
 
 @pytest.mark.tier("all")
-async def test_a_second_run_has_a_build_of_its_own(cluster: EmbeddedCluster) -> None:
+async def test_rerun_creates_a_new_buildconfig(cluster: EmbeddedCluster) -> None:
     async with openshift_world(cluster) as at:
         await at.apply(building())
         await at.ends()
@@ -94,7 +94,7 @@ async def test_a_second_run_has_a_build_of_its_own(cluster: EmbeddedCluster) -> 
 
 
 @pytest.mark.tier("all")
-async def test_jobs_of_one_name_in_two_namespaces_build_each_for_itself(cluster: EmbeddedCluster) -> None:
+async def test_jobs_with_one_name_in_two_namespaces_have_separate_builds(cluster: EmbeddedCluster) -> None:
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     async with openshift_world(cluster) as at:
         twin = building()
@@ -112,7 +112,7 @@ async def test_jobs_of_one_name_in_two_namespaces_build_each_for_itself(cluster:
     assert sorted(build["metadata"]["namespace"] for build in builds) == ["default", "other"]
 
 
-async def test_a_buildconfig_of_somebody_else_is_not_touched(cluster: EmbeddedCluster) -> None:
+async def test_foreign_buildconfig_fails_the_job(cluster: EmbeddedCluster) -> None:
     async with openshift_world(cluster) as at:
         foreign = {**openshift.build_manifests(read(), "x")[0]}
         foreign["metadata"] = {"name": "train-build", "namespace": "default"}
@@ -123,7 +123,7 @@ async def test_a_buildconfig_of_somebody_else_is_not_touched(cluster: EmbeddedCl
     assert at.runs.started == []
 
 
-async def test_without_anything_that_builds_a_job_fails_with_its_time_and_events(cluster: EmbeddedCluster) -> None:
+async def test_job_fails_if_the_cluster_serves_no_build_api(cluster: EmbeddedCluster) -> None:
     async with world(cluster) as at:
         await at.apply(building())
         status = await at.ends()
@@ -134,7 +134,7 @@ async def test_without_anything_that_builds_a_job_fails_with_its_time_and_events
     )  # fmt: skip
 
 
-async def test_a_build_that_takes_too_long_is_taken_away(cluster: EmbeddedCluster) -> None:
+async def test_build_is_deleted_after_its_timeout(cluster: EmbeddedCluster) -> None:
     for definition in load_definitions(
         "buildconfigs.build.openshift.io", "builds.build.openshift.io", "imagestreams.image.openshift.io"
     ):
@@ -163,12 +163,12 @@ BUILDS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("status", "state", "image"), BUILDS)
-def test_a_build_stands(status: dict[str, Any], state: str, image: str) -> None:
+def test_build_status_is_mapped_to_state_and_image(status: dict[str, Any], state: str, image: str) -> None:
     build_state = openshift.read_build_state({"metadata": {"name": "train-build-1"}, "status": status})
     assert (build_state.state, build_state.image) == (state, image)
 
 
-def test_why_a_build_failed_is_said_with_the_last_line_of_its_log() -> None:
+def test_build_failure_message_includes_the_last_log_line() -> None:
     build_state = openshift.read_build_state({"metadata": {"name": "b"}, "status": BUILDS[5][0]})
     assert build_state.message == "Build b is Failed: no space (out of disk)"
 
@@ -183,22 +183,22 @@ def test_why_a_build_failed_is_said_with_the_last_line_of_its_log() -> None:
          {"type": "Source", "sourceStrategy": {"from": {"kind": "DockerImage", "name": "base:1"}}}),
     ],
 )  # fmt: skip
-def test_a_buildconfig_builds_by(build: dict[str, Any], strategy: dict[str, Any]) -> None:
+def test_buildconfig_strategy_depends_on_the_build_settings(build: dict[str, Any], strategy: dict[str, Any]) -> None:
     config = openshift.build_manifests(read(baseImage="base:1", **build), "m")[0]
     assert config["spec"]["strategy"] == strategy
     assert config["spec"]["source"]["git"] == {"uri": "https://example.org/a.git", "ref": "v1"}
 
 
-def test_a_long_name_still_makes_names_that_fit() -> None:
+def test_long_job_names_give_unique_build_names_that_fit() -> None:
     names = {build_name(read(name="n" * 60 + end)) for end in ("a", "b")}
     assert len(names) == 2
     assert all(len(name) <= 63 for name in names)
 
 
-# -- by Tekton ---------------------------------------------------------------------------------------------------------
+# -- Tekton ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_pipelinerun_builds_where_tekton_is(cluster: EmbeddedCluster) -> None:
+async def test_tekton_strategy_builds_with_a_pipelinerun(cluster: EmbeddedCluster) -> None:
     for definition in load_definitions("pipelineruns.tekton.dev"):
         await cluster.apply(definition, manager="test")
     async with world(cluster) as at:
@@ -220,22 +220,22 @@ async def test_a_pipelinerun_builds_where_tekton_is(cluster: EmbeddedCluster) ->
     assert status["buildStatus"]["imageReference"] == "quay.io/me/train-build@sha256:2"
 
 
-def test_a_pipelinerun_that_was_cancelled_has_failed() -> None:
+def test_cancelled_pipelinerun_counts_as_failed() -> None:
     cancelled = {"type": "Succeeded", "status": "False", "reason": "Cancelled", "message": "by somebody"}
     build_state = tekton.read_build_state({"metadata": {"name": "r"}, "status": {"conditions": [cancelled]}})
     assert (build_state.state, build_state.message) == ("failed", "PipelineRun r: by somebody")
 
 
-def test_nothing_of_a_dockerfile_is_read_by_a_shell_on_its_way() -> None:
+def test_dockerfile_is_passed_to_tekton_base64_encoded() -> None:
     tasks = tekton.build_manifests(read(requirementsFile="a'b.txt"), "m")[0]["spec"]["pipelineSpec"]["tasks"]
     step = tasks[1]["taskSpec"]["steps"][0]
     assert base64.b64decode(step["command"][3]).decode() == render_dockerfile(read(requirementsFile="a'b.txt"))
 
 
-# -- the Dockerfile ----------------------------------------------------------------------------------------------------
+# -- Dockerfile --------------------------------------------------------------------------------------------------------
 
 
-def test_requirements_are_looked_for_beside_the_notebook_first() -> None:
+def test_requirements_are_searched_beside_the_notebook_first() -> None:
     assert list_requirements_candidates(read("deep/er/train.ipynb")) == [
         "deep/er/requirements.txt", "notebooks/requirements.txt", "requirements.txt"
     ]  # fmt: skip
@@ -254,7 +254,7 @@ def test_requirements_are_looked_for_beside_the_notebook_first() -> None:
         ([], "fail", 1, "no requirements found in"),
     ],
 )
-def test_what_the_build_does_follows_from_the_files_and_the_fallback(
+def test_requirements_step_depends_on_existing_files_and_fallback(
     tmp_path: Path, files: list[str], fallback: str, code: int, said: str
 ) -> None:
     for file in files:
@@ -273,7 +273,7 @@ def test_what_the_build_does_follows_from_the_files_and_the_fallback(
     assert said in done.stdout + done.stderr
 
 
-def test_with_auto_the_build_finds_what_the_notebook_imports(tmp_path: Path) -> None:
+def test_auto_fallback_installs_missing_imports_of_the_notebook(tmp_path: Path) -> None:
     cells = [
         {
             "cell_type": "code",
@@ -293,7 +293,7 @@ def test_with_auto_the_build_finds_what_the_notebook_imports(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("field", ["baseImage", "requirementsFile"])
-async def test_signs_that_could_leave_their_line_keep_a_job_from_running(cluster: EmbeddedCluster, field: str) -> None:
+async def test_line_breaks_in_build_settings_fail_the_job(cluster: EmbeddedCluster, field: str) -> None:
     async with world(cluster) as at:
         await at.apply(building(**{field: "a\nRUN evil"}))
         status = await at.ends()

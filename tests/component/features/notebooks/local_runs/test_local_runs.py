@@ -1,4 +1,4 @@
-"""Notebooks that run beside the cluster: what they are given, what is told of them, and what is left."""
+"""Notebooks that run locally beside the cluster: their inputs, reported progress, and remaining files."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ async def at(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 def list_run_files(folder: Path) -> list[str]:
-    """All files of runs, whatever they are for."""
+    """List all files below the folder `runs`."""
     return sorted(str(path.relative_to(folder)) for path in folder.glob("runs/**/*") if not path.is_dir())
 
 
-async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk) -> None:
+async def test_run_gets_volumes_env_and_parameters_and_reports_every_cell(at: Desk) -> None:
     job = at.job("notebooks/given.ipynb", podConfig={**VOLUMES, **ENV}, parameters={"rate": 0.5})
     outcome = await at.outcome(job)
     assert outcome.category == "dependency_install_failed"
@@ -97,7 +97,7 @@ async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk)
     assert json.loads((claim / "fraud" / "model.json").read_text()) == {"rate": 0.5}
     expected_names = ["events.jsonl", "outcome.json", "output.ipynb", "results.json", "run.json"]
     assert [os.path.basename(name) for name in list_run_files(at.folder)] == expected_names
-    # argosy itself follows no link that a notebook left in a claim
+    # argosy does not follow a link that a notebook left in a claim
     through = {"volumes": VOLUMES["volumes"], "volumeMounts": [
         {"name": "models", "mountPath": "/etc-of-the-machine", "subPath": "link"}]}  # fmt: skip
     refused = await at.outcome(at.job("notebooks/good.ipynb", "second", podConfig=through))
@@ -107,7 +107,7 @@ async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk)
 
 
 @pytest.mark.tier("all")
-async def test_what_a_run_left_in_claims_is_told_with_digests_and_known_after_a_restart(at: Desk) -> None:
+async def test_artefacts_in_claims_have_digests_and_survive_a_restart(at: Desk) -> None:
     job = at.job("notebooks/good.ipynb", podConfig=VOLUMES)
     outcome = await at.outcome(job)
     assert (outcome.passed, outcome.message) == (
@@ -122,7 +122,7 @@ async def test_what_a_run_left_in_claims_is_told_with_digests_and_known_after_a_
         assert observation.state == "ended" and observation.outcome == outcome
 
 
-async def test_a_run_that_is_cancelled_leaves_no_process_and_no_file(at: Desk) -> None:
+async def test_cancelled_run_leaves_no_files_and_is_absent(at: Desk) -> None:
     job = at.job("notebooks/long.ipynb")
     run = await at.begin(job)
     await at.becomes(job, run, lambda standing: len(standing.cells) == 1)
@@ -132,8 +132,8 @@ async def test_a_run_that_is_cancelled_leaves_no_process_and_no_file(at: Desk) -
 
 
 @pytest.mark.tier("all")
-async def test_a_run_ends_at_its_deadline_and_is_no_infrastructure_fault(at: Desk) -> None:
-    for seconds in (4, 30, HANG_SECONDS):  # the next where not even its first cell had ended by then
+async def test_run_timeout_is_a_notebook_failure_and_not_retriable(at: Desk) -> None:
+    for seconds in (4, 30, HANG_SECONDS):  # a longer timeout if the first cell did not finish in time
         outcome = await at.outcome(at.job("notebooks/long.ipynb", f"job-{seconds:g}", timeout=f"{seconds:g}s"))
         if outcome.results.get("cells"):
             break
@@ -142,7 +142,7 @@ async def test_a_run_ends_at_its_deadline_and_is_no_infrastructure_fault(at: Des
 
 
 @pytest.mark.tier("all")
-async def test_runs_wait_for_their_turn(tmp_path: Path) -> None:
+async def test_parallel_limit_queues_runs(tmp_path: Path) -> None:
     async with desk(tmp_path, FILES, parallel="1") as at:
         jobs = [at.job("notebooks/long.ipynb", f"job-{number}") for number in range(3)]
         runs = [await at.begin(job) for job in jobs]
@@ -168,7 +168,7 @@ async def test_runs_wait_for_their_turn(tmp_path: Path) -> None:
           "path": "notebooks/good.ipynb"}, "cannot confine the notebook", True),
     ],
 )  # fmt: skip
-async def test_what_cannot_begin_says_why_and_whether_to_try_again(
+async def test_run_that_cannot_start_reports_the_cause_and_if_it_is_retriable(
     at: Desk, spec: dict[str, Any], said: str, retriable: bool
 ) -> None:
     outcome = await at.outcome(at.job(**spec))
@@ -176,7 +176,7 @@ async def test_what_cannot_begin_says_why_and_whether_to_try_again(
     assert (outcome.passed, outcome.retriable) == (False, retriable)
 
 
-async def test_without_what_a_kernel_needs_a_run_says_what_to_install(
+async def test_missing_jupyter_packages_are_reported_with_the_install_command(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -188,7 +188,7 @@ async def test_without_what_a_kernel_needs_a_run_says_what_to_install(
     assert (outcome.passed, outcome.retriable, outcome.category) == (False, False, "environment_setup_failed")
 
 
-async def test_init_containers_run_before_the_notebook_in_the_same_place(at: Desk) -> None:
+async def test_init_container_shares_volumes_and_env_and_its_failure_fails_the_run(at: Desk) -> None:
     script = "echo $WORD > /models/out; pwd; echo no >&2; exit $CODE"
     init = {"name": "prepare", "command": ["sh", "-c", script], "env": [{"name": "WORD", "value": "first"}]}
     pod = {**VOLUMES, "initContainers": [init], "env": [{"name": "CODE", "value": "3"}]}
@@ -197,7 +197,7 @@ async def test_init_containers_run_before_the_notebook_in_the_same_place(at: Des
     assert (at.folder / "volumes" / NAMESPACE / "models" / "out").read_text() == "first\n"
 
 
-async def test_a_job_does_not_get_in_with_the_credentials_of_another_namespace(at: Desk) -> None:
+async def test_git_credentials_are_read_from_the_namespace_of_the_job(at: Desk) -> None:
     git = {"url": "https://git.example.com/notebooks.git", "ref": "main", "credentialsSecret": "keys"}
     outcome = await at.outcome(at.job(notebook={"git": git, "path": "notebooks/good.ipynb"}))
     assert outcome.message == (
@@ -218,7 +218,7 @@ async def _head(at: Desk) -> str:
     return (await process.communicate())[0].decode().strip()
 
 
-def test_the_key_of_a_namespace_is_no_path() -> None:
+def test_run_folder_rejects_a_namespace_with_dots() -> None:
     from argosy.features.notebooks.local_runs.run_record import get_run_folder
 
     with pytest.raises(ValueError, match="cannot be used as a folder name"):

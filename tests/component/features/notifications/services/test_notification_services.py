@@ -1,4 +1,4 @@
-"""What arrives at real servers on loopback, for each type of service."""
+"""Messages that arrive at real servers on loopback, for each type of notification service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def delivery(kind: str, options: dict[str, Any], said: dict[str, Any], to: str =
     return MessageDelivery(kind, more.pop("service", kind), to, options, said, "mark-1", NOW, **more)
 
 
-def test_a_webhook_gets_method_path_body_headers_and_a_key_by_which_it_can_tell_a_repetition() -> None:
+def test_webhook_gets_method_path_body_headers_and_idempotency_key() -> None:
     with http_inbox() as inbox:
         options = {
             "url": f"{inbox.url}/hooks/",
@@ -38,7 +38,7 @@ def test_a_webhook_gets_method_path_body_headers_and_a_key_by_which_it_can_tell_
     assert (second.method, second.body) == ("GET", b"plain")
 
 
-def test_slack_gets_text_attachments_and_a_thread_for_each_group() -> None:
+def test_slack_gets_text_attachments_and_a_thread_per_group() -> None:
     def answer(letter: Letter) -> tuple[int, bytes]:
         return 200, b'{"ok": true, "channel": "C1", "ts": "1.5"}'
 
@@ -59,14 +59,14 @@ def test_slack_gets_text_attachments_and_a_thread_for_each_group() -> None:
 
 
 @pytest.mark.parametrize(("why", "kind"), [("channel_not_found", UserError), ("ratelimited", TransientError)])
-def test_what_slack_refuses_is_told_and_what_may_pass_is_tried_again(why: str, kind: type[Exception]) -> None:
+def test_slack_errors_are_permanent_or_transient(why: str, kind: type[Exception]) -> None:
     body = f'{{"ok": false, "error": "{why}"}}'.encode()
     with http_inbox(lambda letter: (200, body)) as inbox, pytest.raises(kind) as caught:
         deliver(delivery("slack", {"token": "xoxb-1", "apiURL": inbox.url}, {"message": "m"}, "general"))
     assert "xoxb-1" not in str(caught.value)
 
 
-def test_a_mail_has_subject_body_and_recipient_and_its_sender_logs_in() -> None:
+def test_email_has_subject_body_and_recipient_and_its_sender_logs_in() -> None:
     with smtp_inbox() as box:
         options = {"host": "127.0.0.1", "port": box.port, "username": "me", "password": "secret", "from": "a@b.c"}
         message = {"message": "plain", "email": {"subject": "a\nsubject é", "body": "the body\n.dot"}}
@@ -77,13 +77,13 @@ def test_a_mail_has_subject_body_and_recipient_and_its_sender_logs_in() -> None:
     assert "To: you@b.c" in mail and "the body" in mail and "subject" in mail.partition("\r\n\r\n")[0]
 
 
-def test_a_mail_that_is_refused_is_told_to_whoever_must_correct_it() -> None:
+def test_refused_email_recipient_is_a_user_error() -> None:
     with smtp_inbox(refuses="nobody") as box, pytest.raises(UserError, match="refused"):
         options = {"host": "127.0.0.1", "port": box.port, "from": "a@b.c"}
         deliver(delivery("email", options, {"message": "m"}, "nobody@b.c"))
 
 
-def test_teams_gets_a_card_with_facts_and_actions() -> None:
+def test_teams_gets_a_message_card_with_facts() -> None:
     with http_inbox(lambda letter: (200, b"1")) as inbox:
         message = {
             "message": "m",
@@ -95,7 +95,7 @@ def test_teams_gets_a_card_with_facts_and_actions() -> None:
     assert card["sections"] == [{"facts": [{"name": "n", "value": "v"}]}]
 
 
-def test_github_gets_a_status_a_deployment_and_one_comment_for_each_tag() -> None:
+def test_github_gets_a_status_a_deployment_and_one_comment_per_tag() -> None:
     def answer(letter: Letter) -> tuple[int, bytes]:
         if letter.method == "GET":
             if letter.path.endswith("/pulls"):
@@ -131,7 +131,7 @@ def test_github_gets_a_status_a_deployment_and_one_comment_for_each_tag() -> Non
     assert inbox.letters[0].headers["authorization"] == "Bearer ghp"
 
 
-def test_a_github_app_asks_for_the_token_of_its_installation() -> None:
+def test_github_app_requests_an_installation_token() -> None:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -154,7 +154,7 @@ def test_a_github_app_asks_for_the_token_of_its_installation() -> None:
 @pytest.mark.parametrize(
     ("code", "kind"), [(503, TransientError), (429, TransientError), (401, UserError), (0, DeliveryUnknown)]
 )
-def test_an_answer_says_who_must_act(code: int, kind: type[Exception]) -> None:
+def test_response_codes_are_mapped_to_error_types(code: int, kind: type[Exception]) -> None:
     with http_inbox(lambda letter: (code, b"why")) as inbox, pytest.raises(kind):
         deliver(delivery("webhook", {"url": f"{inbox.url}/token-in-path"}, {"message": "m"}))
 
@@ -165,25 +165,25 @@ def test_a_redirect_is_not_followed() -> None:
     assert len(inbox.letters) == 1
 
 
-def test_a_host_that_the_rules_do_not_name_is_not_asked() -> None:
+def test_host_outside_the_allowed_hosts_is_rejected() -> None:
     with http_inbox() as inbox, pytest.raises(PolicyError, match=r"notifications\.hosts"):
         deliver(delivery("webhook", {"url": inbox.url}, {"message": "m"}, hosts=HostRules(("*.slack.com",))))
     assert inbox.letters == []
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "http://[fe80::1]/x", "http://[::ffff:169.254.1.1]/"])
-def test_addresses_where_machines_keep_credentials_are_never_asked(url: str) -> None:
+def test_cloud_metadata_addresses_are_rejected(url: str) -> None:
     with pytest.raises(PolicyError):
         deliver(delivery("webhook", {"url": url}, {"message": "m"}))
 
 
-def test_an_error_never_tells_the_path_of_an_address() -> None:
+def test_error_does_not_contain_the_path_of_the_url() -> None:
     with pytest.raises(TransientError) as caught:
         deliver(delivery("teams", {"recipientUrls": {"a": "http://127.0.0.1:1/secret-path"}}, {"message": "m"}, "a"))
     assert "secret-path" not in str(caught.value)
 
 
-def test_a_header_with_a_line_break_is_refused() -> None:
+def test_header_with_a_line_break_is_rejected() -> None:
     with http_inbox() as inbox, pytest.raises(UserError, match="header"):
         options = {"url": inbox.url, "headers": [{"name": "X", "value": "a\r\nEvil: b"}]}
         deliver(delivery("webhook", options, {"message": "m"}))

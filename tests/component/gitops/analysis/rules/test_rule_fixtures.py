@@ -1,6 +1,6 @@
-"""Each rule catches its bad fixture at the marked lines, and leaves its good one alone.
+"""Each rule of `argosy check` reports the marked lines of its bad fixture and nothing in its good fixture.
 
-A line that a rule must name ends in a comment with the rule's number: `#` in YAML and notebooks, `--` in Lua.
+A line that a rule must report ends in a comment with the rule's number: `#` in YAML and notebooks, `--` in Lua.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STATIC = [number for number, rule in CATALOGUE.items() if not rule.is_live]
 
 
 def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
-    """In a copy, which is no part of this repository. Where a rule asks what was before, that is committed first."""
+    """Check a copy outside this repository. If the rule has a `before` folder, commit that first."""
     copy, before = tmp_path / "repository", folder.parent / "before"
     if before.is_dir():
         shutil.copytree(before, copy)
@@ -32,7 +32,7 @@ def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ch
             subprocess.run(["git", *who, *words], cwd=copy, check=True)
     shutil.copytree(folder, copy, dirs_exist_ok=True)
     monkeypatch.chdir(copy)
-    # The host of the fixtures' repository, were it asked
+    # Stands in for the Git host of the fixtures' repository
     manner = CheckRunOptions(fetch_refs=lambda url: Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40}))
     return check_paths(["."], options=manner, log=lambda text: None)
 
@@ -41,7 +41,7 @@ _bad: dict[str, CheckResult] = {}
 
 
 def bad_fixture(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
-    """Checked once for all tests."""
+    """Return the result of the bad fixture, which is checked once for all tests."""
     if rule not in _bad:
         _bad[rule] = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
     return _bad[rule]
@@ -57,12 +57,12 @@ def marked(folder: Path, rule: str) -> set[tuple[str, int]]:
     }
 
 
-def test_every_rule_has_its_fixtures() -> None:
+def test_every_static_rule_has_a_fixture_folder() -> None:
     assert {path.name for path in FIXTURES.iterdir()} == set(STATIC)
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_a_rule_catches_its_bad_fixture_at_the_marked_lines(
+def test_rule_reports_marked_lines_of_its_bad_fixture(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = bad_fixture(rule, tmp_path, monkeypatch)
@@ -73,13 +73,13 @@ def test_a_rule_catches_its_bad_fixture_at_the_marked_lines(
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_a_rule_leaves_its_good_fixture_alone(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_reports_nothing_in_its_good_fixture(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = checked(FIXTURES / rule / "good", tmp_path, monkeypatch)
     assert [str(finding.violation) for finding in result.findings if finding.rule.id == rule] == []
 
 
 @pytest.mark.parametrize("rule", STATIC)
-def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_have_fix_message_and_certainty(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = bad_fixture(rule, tmp_path, monkeypatch)
     assert all(
         finding.violation.fix and finding.violation.message and finding.rule.certainty for finding in result.findings
@@ -87,7 +87,7 @@ def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("option", ["", "  syncPolicy: {syncOptions: [CreateNamespace=true]}\n"])
-def test_a_name_that_no_namespace_can_have_is_an_error_and_not_proposed(
+def test_invalid_namespace_name_is_an_error_without_file_fix(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(FIXTURES / "AGY107" / "bad", tmp_path / "invalid" / "bad")

@@ -1,4 +1,4 @@
-"""Which actions a manifest has, and what each would do, by scripts of the settings and by those that ship."""
+"""Resource actions: discovery and execution of custom Lua scripts (argocd-cm) and of the bundled ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ close_pool = POOL.fixture()
 
 
 def play(scene, *checks):
-    """Run a scene with the actions in force; users' scripts run confined."""
+    """Call `scene` with an action runner; user scripts run confined."""
     return POOL.run(lambda pool: scene(ActionRunner(pool, checks)))
 
 
@@ -79,20 +79,20 @@ def refusal(manifest, action, *checks, **parameters):
 # -- discovery -----------------------------------------------------------------------------------------------------
 
 
-def test_a_kind_nobody_knows_has_no_actions():
+def test_kind_without_scripts_has_no_actions():
     assert discover({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}) == []
 
 
-def test_a_kind_is_no_path_into_the_folders_of_rules():
+def test_kind_with_path_separators_finds_no_bundled_actions():
     for kind in ("../apps/Deployment", "Deployment/actions/..", "/"):
         assert discover({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}}) == []
 
 
-def test_bundled_actions_are_told_without_a_setting():
+def test_bundled_actions_are_discovered_without_settings():
     assert [action.name for action in discover(DEPLOYMENT)] == ["pause", "restart", "resume", "scale"]
 
 
-def test_an_action_is_told_with_its_state_icon_title_and_parameters():
+def test_discovery_returns_disabled_icon_display_name_and_params():
     script = """return {roll = {disabled = true, iconClass = "fa fa-redo", displayName = "Roll it",
         params = {{name = "percent", default = "10"}, {name = "pause"}}}, plain = {}}"""
     assert discover(DEPLOYMENT, check(script)) == [
@@ -101,22 +101,22 @@ def test_an_action_is_told_with_its_state_icon_title_and_parameters():
     ]
 
 
-def test_actions_of_the_settings_hide_the_bundled_ones():
+def test_custom_actions_replace_bundled_ones_by_default():
     assert discover(DEPLOYMENT, check("return {roll = {}}")) == [ResourceAction("roll")]
 
 
-def test_with_merge_the_bundled_actions_stay_and_the_users_win():
+def test_merge_builtin_keeps_bundled_actions_and_custom_ones_win():
     actions = discover(DEPLOYMENT, check("return {restart = {disabled = true}, roll = {}}", merge_builtin=True))
     assert [action.name for action in actions] == ["pause", "restart", "resume", "roll", "scale"]
     assert actions[1] == ResourceAction("restart", disabled=True)
 
 
-def test_a_discovery_without_a_result_names_no_actions():
+def test_discovery_script_without_result_yields_no_actions():
     assert discover(DEPLOYMENT, check("local unused = obj")) == []
     assert discover(DEPLOYMENT, check("")) == []
 
 
-def test_actions_under_a_pattern_with_wildcards_are_not_used():
+def test_actions_of_a_wildcard_pattern_are_ignored():
     actions = discover(DEPLOYMENT, check("return {roll = {}}", pattern="apps/*"))
     assert ResourceAction("roll") not in actions
 
@@ -135,7 +135,7 @@ def test_actions_under_a_pattern_with_wildcards_are_not_used():
         ("return obj.status.conditions[1]", "<string>:1:"),
     ],
 )
-def test_a_faulty_discovery_is_told_with_the_object_and_the_setting(script, part):
+def test_discovery_error_names_object_and_settings_key(script, part):
     with pytest.raises(UserError) as caught:
         discover(DEPLOYMENT, check(script))
     text = str(caught.value)
@@ -144,11 +144,11 @@ def test_a_faulty_discovery_is_told_with_the_object_and_the_setting(script, part
     assert text.endswith("(resource.customizations.actions.apps_Deployment)")
 
 
-def test_fields_of_a_discovered_action_are_taken_in_any_case():
+def test_action_field_names_are_case_insensitive():
     assert read_actions({"a": {"Disabled": True, "DISPLAYNAME": "A"}}) == [ResourceAction("a", True, display_name="A")]
 
 
-def test_the_first_script_wins_in_a_merge():
+def test_merge_actions_prefers_the_first_list_and_sorts_by_name():
     first, second = [ResourceAction("b", disabled=True)], [ResourceAction("b"), ResourceAction("a")]
     assert merge_actions(first, second) == [ResourceAction("a"), ResourceAction("b", disabled=True)]
 
@@ -156,23 +156,23 @@ def test_the_first_script_wins_in_a_merge():
 # -- running -------------------------------------------------------------------------------------------------------
 
 
-def test_an_object_alone_is_a_patch_of_the_source():
+def test_returned_object_becomes_a_patch_of_the_source():
     impacts = run(DEPLOYMENT, "grow", check(grow="obj.spec.replicas = obj.spec.replicas + 1\nreturn obj"))
     assert [impact.operation for impact in impacts] == ["patch"]
     assert build_patch(DEPLOYMENT, impacts[0]) == {"spec": {"replicas": 4}}
 
 
-def test_a_patch_of_nothing_is_empty():
+def test_unchanged_object_gives_an_empty_patch():
     assert build_patch(DEPLOYMENT, run(DEPLOYMENT, "look", check(look="return obj"))[0]) == {}
 
 
-def test_parameters_reach_the_script_as_texts():
+def test_action_parameters_reach_the_script_as_strings():
     script = "obj.metadata.labels.size = actionParams.size .. type(actionParams.size)\nreturn obj"
     impact = run(DEPLOYMENT, "size", check(size=script), size="6")[0]
     assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"size": "6string"}}}
 
 
-def test_a_list_creates_and_patches_in_its_order():
+def test_returned_list_keeps_the_order_of_create_and_patch():
     script = """
       obj.spec.paused = true
       local note = {apiVersion = "v1", kind = "ConfigMap", metadata = {name = "note", namespace = "prod"}}
@@ -185,36 +185,36 @@ def test_a_list_creates_and_patches_in_its_order():
     assert build_patch(DEPLOYMENT, impacts[1]) == {"spec": {"paused": True}}
 
 
-def test_a_created_object_may_leave_its_name_to_the_cluster():
+def test_created_object_may_use_generate_name():
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"}, "spec": {"selector": []}}
     assert read_impacts([{"operation": "create", "resource": job}], DEPLOYMENT) == [ActionImpact("create", job)]
 
 
-def test_an_object_without_a_name_can_be_judged_at_the_desk():
+def test_patch_is_accepted_for_a_source_object_without_a_name():
     nameless = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}
     assert read_impacts(nameless | {"spec": {"paused": True}}, nameless)[0].manifest["spec"] == {"paused": True}
 
 
-def test_an_empty_result_changes_nothing():
+def test_empty_result_yields_no_impacts():
     assert run(DEPLOYMENT, "idle", check(idle="return {}")) == []
 
 
-def test_an_action_runs_with_closed_libraries_and_the_clock():
+def test_action_has_only_os_time_and_no_open_libraries():
     script = 'obj.metadata.labels.libs = tostring(string) .. tostring(os) .. type(require("os").time())\nreturn obj'
     impact = run(DEPLOYMENT, "libs", check(libs=script))[0]
     assert impact.manifest["metadata"]["labels"]["libs"] == "nilnilnumber"
 
 
-def test_a_users_action_wins_over_the_bundled_one_of_its_name():
+def test_custom_action_overrides_bundled_action_of_the_same_name():
     impact = run(DEPLOYMENT, "restart", check(restart="obj.metadata.labels.mine = 'yes'\nreturn obj"))[0]
     assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"mine": "yes"}}}
 
 
-def test_a_users_discovery_may_name_a_bundled_action_and_it_runs():
+def test_bundled_action_runs_when_custom_discovery_names_it():
     assert run(DEPLOYMENT, "pause", check("return {pause = {}}"))[0].manifest["spec"]["paused"] is True
 
 
-def test_an_unknown_action_is_refused_with_those_that_there_are():
+def test_unknown_action_error_lists_available_actions():
     assert refusal(DEPLOYMENT, "restrat") == (
         "apps/Deployment/prod/web: no action 'restrat'; its actions are pause, restart, resume, scale"
     )
@@ -242,23 +242,23 @@ def test_an_unknown_action_is_refused_with_those_that_there_are():
         ("while true do end", "ran longer than 1 second"),
     ],
 )
-def test_a_faulty_action_is_told_with_the_object_the_action_and_the_setting(script, part):
+def test_action_error_names_object_action_and_settings_key(script, part):
     text = refusal(DEPLOYMENT, "odd", check(odd=script))
     assert text.startswith("apps/Deployment/prod/web: action 'odd' failed: ")
     assert part in text
     assert text.endswith("(resource.customizations.actions.apps_Deployment)")
 
 
-def test_a_bundled_action_tells_what_is_wrong_with_a_parameter():
+def test_bundled_action_rejects_invalid_parameter_value():
     message = refusal(DEPLOYMENT, "scale", replicas="lots")
     assert 'replicas must be a whole number from 0 to 2147483647, not "lots"' in message
     assert message.endswith("(bundled apps/Deployment/actions/scale/action.lua)")
 
 
-# -- what Lua cannot carry -----------------------------------------------------------------------------------------
+# -- what Lua cannot represent -------------------------------------------------------------------------------------
 
 
-def test_objects_that_were_empty_are_objects_again_at_any_depth():
+def test_empty_objects_are_restored_from_empty_lists_at_any_depth():
     returned = {
         **DEPLOYMENT,
         "metadata": {**DEPLOYMENT["metadata"], "annotations": []},
@@ -278,12 +278,12 @@ def test_objects_that_were_empty_are_objects_again_at_any_depth():
     assert pod["volumes"] == [{"name": "scratch", "emptyDir": {}}, {"name": "more", "emptyDir": []}]
 
 
-def test_the_last_entry_of_a_map_can_be_taken_away():
+def test_script_can_remove_the_last_entry_of_a_map():
     impact = run(DEPLOYMENT, "bare", check(bare="obj.metadata.labels.app = nil\nreturn obj"))[0]
     assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"app": None}}}
 
 
-def test_nulls_and_numbers_beyond_lua_are_no_change():
+def test_nulls_and_large_integers_survive_the_lua_round_trip():
     source = {
         "apiVersion": "example.com/v1",
         "kind": "Limit",
@@ -307,7 +307,7 @@ PARTS = st.recursive(
 
 @settings(max_examples=examples())
 @given(spec=PARTS)
-def test_a_script_that_gives_back_its_object_changes_nothing(spec):
+def test_returning_the_object_unchanged_gives_an_empty_patch(spec):
     source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
     (impact,) = read_impacts(run_script("return obj", source), source)
     assert build_patch(source, impact) == {}
@@ -315,13 +315,13 @@ def test_a_script_that_gives_back_its_object_changes_nothing(spec):
 
 @settings(max_examples=examples())
 @given(spec=PARTS)
-def test_a_patch_holds_nothing_but_what_the_script_changed(spec):
+def test_patch_contains_only_fields_changed_by_the_script(spec):
     source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"deep": spec}}
     (impact,) = read_impacts(run_script("obj.spec.marked = true\nreturn obj", source), source)
     assert build_patch(source, impact) == {"spec": {"marked": True}}
 
 
-def test_the_source_is_not_changed_by_its_own_action():
+def test_action_does_not_mutate_the_source_manifest():
     before = repr(DEPLOYMENT)
     run(DEPLOYMENT, "restart")
     assert repr(DEPLOYMENT) == before
@@ -330,7 +330,7 @@ def test_the_source_is_not_changed_by_its_own_action():
 # -- patches -------------------------------------------------------------------------------------------------------
 
 
-def test_a_patch_leaves_alone_what_only_the_cluster_writes():
+def test_patch_omits_server_managed_metadata_and_status():
     source = {**DEPLOYMENT, "metadata": {**DEPLOYMENT["metadata"], "uid": "u", "generation": 3, "managedFields": []}}
     anew = {**source, "metadata": {"name": "web", "namespace": "prod", "labels": {"app": "web", "tier": "1"}}}
     assert build_patch(source, ActionImpact("patch", anew)) == {
@@ -338,19 +338,19 @@ def test_a_patch_leaves_alone_what_only_the_cluster_writes():
     }
 
 
-def test_a_patch_of_status_goes_apart():
+def test_split_status_separates_status_from_the_rest():
     assert split_status({"spec": {"a": 1}, "status": {"b": 2}}) == ({"spec": {"a": 1}}, {"status": {"b": 2}})
     assert split_status({"spec": {}}) == ({"spec": {}}, {})
 
 
-def test_a_bundled_restart_patches_one_annotation():
+def test_bundled_restart_patches_only_the_restarted_at_annotation():
     patch = build_patch(DEPLOYMENT, run(DEPLOYMENT, "restart")[0])
     annotations = patch["spec"]["template"]["metadata"].pop("annotations")
     assert list(annotations) == ["kubectl.kubernetes.io/restartedAt"]
     assert patch == {"spec": {"template": {"metadata": {}}}}
 
 
-def test_every_bundled_action_is_discovered_and_every_discovered_one_is_there():
+def test_bundled_discovery_scripts_match_bundled_action_scripts():
     assert len(load_bundled_actions()) >= 11
     for of, scripts in load_bundled_actions().items():
         text = scripts.discoveries[0].text

@@ -1,6 +1,6 @@
-"""Hostile scripts: none hangs, none gets out, none leaves anything behind for the next one.
+"""Hostile Lua scripts cannot hang, escape the sandbox or influence the next script.
 
-The suite is also shown three weak sandboxes, and must notice each: a suite that finds nothing proves nothing.
+The suite also runs against three weak sandboxes and must detect each: a suite that never fails proves nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from support.hostile_lua import ESCAPES, POLLUTE, POLLUTERS, STUCK, WITNESS, esc
 from support.proof_scale import is_full
 
 pytestmark = pytest.mark.anyio
-LIMITS = CallLimits() if is_full() else CallLimits(cpu=0.2)  # each takes all the time that it may
-ENDS = {"deep source", "many locals", "wide table"}  # they may end: Lua's own limits, or a quick machine, are enough
+LIMITS = CallLimits() if is_full() else CallLimits(cpu=0.2)  # each script uses its whole time limit
+ENDS = {"deep source", "many locals", "wide table"}  # may end by Lua's own limits or on a fast machine
 A_FEW = ("busy loop", "pcall nest", "backtracking find", "growing table")
 SOUND = {"type": "table", "value": {"status": "Healthy", "message": "model"}}
 OBJECT: dict[str, Any] = {"metadata": {"name": "model"}}
@@ -45,7 +45,7 @@ async def pool(anyio_backend: str) -> AsyncIterator[WorkerPool]:
     await pool.close()
 
 
-def test_there_are_at_least_sixty() -> None:
+def test_there_are_at_least_sixty_hostile_scripts() -> None:
     assert len(STUCK) + len(ESCAPES) + len(POLLUTERS) >= 60
 
 
@@ -54,7 +54,7 @@ def needs_open_libraries(script: str) -> bool:
 
 
 async def not_stopped(scripts: dict[str, str], limits: CallLimits = LIMITS) -> list[str]:
-    """The scripts that ran over their time, ended as if nothing were wrong, or hurt the next evaluation."""
+    """Return problems: scripts that exceeded the time limit, ended without an error, or broke the next evaluation."""
     both = (True, False) if is_full() else (False,)
     left = [
         (name, script, is_open)
@@ -75,7 +75,7 @@ async def not_stopped(scripts: dict[str, str], limits: CallLimits = LIMITS) -> l
 
 
 async def find_stop_problems(pool: WorkerPool, name: str, script: str, is_open: bool, limits: CallLimits) -> list[str]:
-    """What is wrong with how one script was stopped: by its own second of work, not by the patience with a machine."""
+    """Return how stopping one script failed: the CPU limit must stop it, not the wall-clock limit."""
     (first,) = await pool.run_batch(EVALUATE_FUNCTION, [call(script, open_libs=is_open)], limits=limits)
     (after,) = await pool.run_batch(EVALUATE_FUNCTION, [CANARY])
     if after != SOUND:
@@ -88,7 +88,7 @@ async def find_stop_problems(pool: WorkerPool, name: str, script: str, is_open: 
 
 
 async def escaped(evaluate: Evaluate, tried: Iterable[str] = ESCAPES) -> list[str]:
-    """The scripts that got hold of something they should not have."""
+    """Return the scripts that reached something outside the sandbox."""
     names = [(name, is_open) for name in tried for is_open in (True, False)]
     answers = await evaluate([call(escape(ESCAPES[name]), open_libs=is_open) for name, is_open in names])
     held = {"type": "table", "value": ["held"]}
@@ -96,7 +96,7 @@ async def escaped(evaluate: Evaluate, tried: Iterable[str] = ESCAPES) -> list[st
 
 
 async def polluted(evaluate: Evaluate) -> list[str]:
-    """The scripts that changed what the next one sees."""
+    """Return the scripts that changed the environment of the next script."""
     names = []
     for is_open in (True, False):
         (clean,) = await evaluate([call(WITNESS, open_libs=is_open)])
@@ -108,18 +108,18 @@ async def polluted(evaluate: Evaluate) -> list[str]:
 
 
 @pytest.mark.parametrize("names", [A_FEW, pytest.param(tuple(STUCK), id="all", marks=pytest.mark.tier("all", "prove"))])
-async def test_none_runs_over_its_time_and_the_next_evaluation_is_unharmed(names: tuple[str, ...]) -> None:
+async def test_stuck_scripts_are_stopped_and_the_next_evaluation_works(names: tuple[str, ...]) -> None:
     assert await not_stopped({name: STUCK[name] for name in names}) == []
 
 
-async def test_none_gets_out(pool: WorkerPool) -> None:
+async def test_no_script_escapes_the_sandbox(pool: WorkerPool) -> None:
     async def confined(calls: list[dict[str, Any]]) -> list[Any]:
         return await pool.run_batch(EVALUATE_FUNCTION, calls)
 
     assert await escaped(confined) == []
 
 
-async def test_none_reaches_the_next_script(pool: WorkerPool) -> None:
+async def test_no_script_changes_the_environment_of_the_next_one(pool: WorkerPool) -> None:
     async def confined(calls: list[dict[str, Any]]) -> list[Any]:
         return await pool.run_batch(EVALUATE_FUNCTION, calls)
 
@@ -127,12 +127,12 @@ async def test_none_reaches_the_next_script(pool: WorkerPool) -> None:
 
 
 @pytest.mark.tier("all")
-async def test_the_suite_notices_a_sandbox_without_a_clock() -> None:
+async def test_suite_detects_sandbox_without_cpu_limit() -> None:
     problems = await not_stopped({"busy loop": STUCK["busy loop"]}, CallLimits(wall=2, cpu=60))
     assert any(problem.startswith("busy loop: ") and problem.endswith("(limit wall)") for problem in problems)
 
 
-async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:
+async def test_suite_detects_libraries_shared_between_scripts() -> None:
     engines = {is_open: LuaEngine(open_libs=is_open) for is_open in (True, False)}
 
     async def sharing(calls: list[dict[str, Any]]) -> list[Any]:
@@ -148,7 +148,7 @@ async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:
     assert {"table library", "string library", "coroutine library", "safe os"} <= set(names)
 
 
-async def test_the_suite_notices_a_state_with_everything_in_it() -> None:
+async def test_suite_detects_unrestricted_lua_runtime() -> None:
     from lupa import luajit21
 
     tried = ["reads a file", "reads the environment", "names python", "names jit", "requires ffi", "registry"]

@@ -1,4 +1,4 @@
-"""Which cases a folder has: trees and parts of trees, and what a hostile folder can do."""
+"""Case collection of `health test`: whole trees, subfolders of trees and hostile folders."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def whole() -> set[str]:
         ("_.example.com", 2),
         ("Parcel", 1),
         ("batch/CronJob", 1),
-        # the scripts of these are in other folders of the tree
+        # the scripts of these kinds are in other folders of the tree
         ("shop.example.com/Refund", 3),
         ("gifts.example.com/_Set", 1),
         ("gifts.example.com", 1),
     ],
 )
-def test_a_part_of_a_tree_is_judged_as_in_the_whole_tree(part, cases, whole):
+def test_subfolder_runs_the_same_cases_as_in_the_whole_tree(part, cases, whole):
     outcomes = outcomes_of(TREES / "good" / part)
     assert [render_line(outcome) for outcome in outcomes if not outcome.ok] == []
     assert len(outcomes) == cases
     assert {outcome.case.name for outcome in outcomes} <= whole
 
 
-def test_a_lone_rule_folder_knows_its_group_by_its_own_objects(tmp_path):
+def test_single_rule_folder_derives_group_from_its_test_objects(tmp_path):
     lone = write(tmp_path, rule_of("toys.example.com", "Doll")) / "toys.example.com" / "Doll"
     (case,) = collect_cases(lone).cases
     assert (case.group, case.kind) == ("toys.example.com", "Doll")
@@ -54,13 +54,13 @@ def test_a_lone_rule_folder_knows_its_group_by_its_own_objects(tmp_path):
     assert (case.group, case.kind) == ("", "Pebble")
 
 
-def test_the_folder_of_rules_is_found_in_argo_cds_repository(tmp_path):
+def test_resource_customizations_folder_is_found_in_repository_root(tmp_path):
     write(tmp_path / "resource_customizations", rule_of("toys.example.com", "Doll"))
     write(tmp_path / "somewhere", rule_of("toys.example.com", "Else"))
     assert [(case.group, case.kind) for case in collect_cases(tmp_path).cases] == [("toys.example.com", "Doll")]
 
 
-def test_a_folder_without_tests_is_an_error_and_not_a_success(tmp_path):
+def test_folder_without_tests_raises_user_error(tmp_path):
     (tmp_path / "README.md").write_text("nothing")
     with pytest.raises(UserError, match="no tests found; name a folder"):
         collect_cases(tmp_path)
@@ -68,7 +68,7 @@ def test_a_folder_without_tests_is_an_error_and_not_a_success(tmp_path):
         collect_cases(tmp_path / "README.md")
 
 
-def test_a_rule_whose_tests_have_no_rows_is_an_error_alone_and_a_note_in_a_tree(tmp_path):
+def test_health_test_without_rows_is_an_error_alone_and_a_note_in_a_tree(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Doll"))
     write(tmp_path, {"toys.example.com/Ball/health.lua": RULE, "toys.example.com/Ball/health_test.yaml": "tests: []\n"})
     with pytest.raises(UserError, match="no tests found"):
@@ -77,7 +77,7 @@ def test_a_rule_whose_tests_have_no_rows_is_an_error_alone_and_a_note_in_a_tree(
     assert note == "toys.example.com/Ball/health_test.yaml: has no rows, so the rule next to it is not tested; add some"
 
 
-def test_what_is_tested_by_nothing_is_told(tmp_path):
+def test_untested_scripts_and_empty_test_files_are_noted(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Doll"))
     write(
         tmp_path,
@@ -95,12 +95,12 @@ def test_what_is_tested_by_nothing_is_told(tmp_path):
     ]
 
 
-def test_rows_that_differ_in_parameters_only_have_names_of_their_own():
+def test_case_names_are_unique():
     names = [(case.suite, case.group, case.kind, case.name) for case in collect_cases(TREES / "bad").cases]
     assert len(set(names)) == len(names)
 
 
-def test_links_do_not_lead_out_of_the_tree(tmp_path):
+def test_symlink_to_test_object_outside_the_tree_fails_the_case(tmp_path):
     secret = tmp_path / "secret.yaml"
     secret.write_text(KIND)
     tree = write(tmp_path / "tree", rule_of("toys.example.com", "Thing"))
@@ -116,7 +116,7 @@ def test_links_do_not_lead_out_of_the_tree(tmp_path):
     assert allowed.ok
 
 
-def test_a_link_to_a_script_outside_is_refused(tmp_path):
+def test_symlink_to_script_outside_the_tree_fails_the_case(tmp_path):
     tree = write(tmp_path / "tree", rule_of("toys.example.com", "Thing"))
     script = tree / "toys.example.com" / "Thing" / "health.lua"
     script.rename(tmp_path / "health.lua")
@@ -125,7 +125,7 @@ def test_a_link_to_a_script_outside_is_refused(tmp_path):
     assert not outcome.ok and "is outside the tree" in render_line(outcome)
 
 
-def test_a_circle_of_links_a_pipe_and_a_nul_are_failed_cases(tmp_path):
+def test_symlink_loop_fifo_and_nul_path_are_failed_cases(tmp_path):
     tree = write(tmp_path, rule_of("toys.example.com", "Thing"))
     data = tree / "toys.example.com" / "Thing" / "testdata"
     (data / "circle.yaml").symlink_to("circle.yaml")
@@ -140,7 +140,7 @@ def test_a_circle_of_links_a_pipe_and_a_nul_are_failed_cases(tmp_path):
     assert not (circle.ok or pipe.ok or nul.ok)
 
 
-def test_a_rule_that_is_a_circle_of_links_is_a_failed_case(tmp_path):
+def test_script_that_is_a_symlink_loop_is_a_failed_case(tmp_path):
     script = write(tmp_path, rule_of("toys.example.com", "Thing")) / "toys.example.com" / "Thing" / "health.lua"
     script.unlink()
     script.symlink_to("health.lua")
@@ -148,14 +148,14 @@ def test_a_rule_that_is_a_circle_of_links_is_a_failed_case(tmp_path):
     assert not outcome.ok and "health.lua: cannot be read" in render_line(outcome)
 
 
-def test_a_folder_whose_name_is_no_text_is_refused_by_name(tmp_path):
+def test_folder_name_with_non_printable_characters_is_rejected(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Thing"))
     os.rename(tmp_path / "toys.example.com", os.fsencode(tmp_path) + b"/toys\xff\n")
     with pytest.raises(UserError, match=r"toys.udcff.n/Thing.*has non-printable characters; rename it"):
         collect_cases(tmp_path)
 
 
-def test_files_that_are_too_large_are_failed_cases(tmp_path):
+def test_oversized_test_object_and_script_are_failed_cases(tmp_path):
     tree = write(tmp_path, rule_of("toys.example.com", "Thing") | rule_of("toys.example.com", "Script"))
     (tree / "toys.example.com/Thing/testdata/one.yaml").write_text(KIND + "#" * MAX_FILE_BYTES)
     (tree / "toys.example.com/Script/health.lua").write_text("--" + "x" * MAX_SCRIPT_BYTES)
@@ -165,7 +165,7 @@ def test_files_that_are_too_large_are_failed_cases(tmp_path):
 
 
 @pytest.mark.tier("all")
-def test_a_tree_deeper_or_larger_than_trees_are_is_refused(tmp_path, monkeypatch):
+def test_tree_over_depth_or_case_limit_raises_limit_error(tmp_path, monkeypatch):
     write(tmp_path / "deep", {"/".join("abcdefghijklmn") + "/health.lua": RULE})
     with pytest.raises(LimitError, match="nested more than 12 deep"):
         collect_cases(tmp_path / "deep")
@@ -177,7 +177,7 @@ def test_a_tree_deeper_or_larger_than_trees_are_is_refused(tmp_path, monkeypatch
         collect_cases(tree)
 
 
-def test_yaml_that_grows_is_a_failed_case(tmp_path):
+def test_yaml_alias_bomb_is_a_failed_case(tmp_path):
     bomb = KIND + "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
     tree = write(tmp_path, rule_of("toys.example.com", "Thing") | {"toys.example.com/Thing/testdata/one.yaml": bomb})
@@ -186,7 +186,7 @@ def test_yaml_that_grows_is_a_failed_case(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["../../Doll", "/etc", "Doll/../Doll", "..", "Do\\nll"])
-def test_a_kind_that_is_a_path_has_no_script(tmp_path, kind):
+def test_kind_that_is_a_path_has_no_script(tmp_path, kind):
     tree = write(tmp_path, rule_of("toys.example.com", "Doll"))
     (tree / "toys.example.com/Doll/testdata/one.yaml").write_text(f'apiVersion: toys.example.com/v1\nkind: "{kind}"\n')
     for part in (tree, tree / "toys.example.com" / "Doll"):
@@ -194,7 +194,7 @@ def test_a_kind_that_is_a_path_has_no_script(tmp_path, kind):
         assert not outcome.ok and "no health script" in render_line(outcome)
 
 
-def test_a_kind_and_a_folder_made_to_be_matched_for_ever_are_not(tmp_path):
+def test_wildcard_matching_has_no_exponential_backtracking(tmp_path):
     tree = write(tmp_path, rule_of("toys.example.com", "Doll", folder=f"toys.example.com/{'_a' * 60}_b"))
     data = next(tree.rglob("one.yaml"))
     data.write_text(f"apiVersion: toys.example.com/v1\nkind: {'a' * 100_000}\n")
@@ -202,7 +202,7 @@ def test_a_kind_and_a_folder_made_to_be_matched_for_ever_are_not(tmp_path):
     assert not outcome.ok and len(render_line(outcome)) < 1_000
 
 
-def test_only_an_underscore_is_a_wildcard():
+def test_only_underscore_is_a_wildcard_in_folder_names():
     assert matches_kind("_.example.com/_", "a.b.example.com/Doll") and matches_kind("toys/D_ll", "toys/Doll")
     assert (
         not matches_kind("_/_", "Doll")
@@ -217,5 +217,5 @@ def test_only_an_underscore_is_a_wildcard():
     assert not matches_kind("toys/*_", "toys/Doll")
 
 
-def test_the_limit_of_cases_leaves_room_for_argo_cds_own_tree():
+def test_case_limit_is_at_least_ten_times_argo_cds_tree():
     assert MAX_CASES >= 10 * (1_123 + 104 + 87)

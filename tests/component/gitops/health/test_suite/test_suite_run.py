@@ -1,4 +1,4 @@
-"""Running cases: in order, in batches, and beside scripts that never end."""
+"""Execution of health and action test cases: batches, progress, library access and scripts that never end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THING = {"apiVersion": "toys.example.com/v1", "kind": "Thing", "metadata": {"nam
 
 
 class Counting:
-    """A pool that notes what it was asked, and answers as a script would that says the kind's name."""
+    """A fake pool that records payloads and returns Healthy with the kind as the message."""
 
     def __init__(self) -> None:
         self.asked: list[list[dict]] = []
@@ -42,7 +42,7 @@ def many(folder, cases):
     return write(folder, rule_of("toys.example.com", "Doll") | {"toys.example.com/Doll/health_test.yaml": rows})
 
 
-def test_progress_is_told_after_every_batch_and_ends_with_all(tmp_path):
+def test_progress_is_reported_after_every_batch(tmp_path):
     pool, progress_calls = Counting(), []
     suite = collect_cases(many(tmp_path, 3 * BATCH_SIZE + 1))
     outcomes = asyncio.run(run_suite(suite, pool, progress=lambda done, total: progress_calls.append((done, total))))
@@ -51,16 +51,16 @@ def test_progress_is_told_after_every_batch_and_ends_with_all(tmp_path):
     assert all(before < after for before, after in pairwise(progress_calls))
 
 
-def test_batches_are_under_way_at_once_only_if_the_caller_says_how(tmp_path):
+def test_batches_run_concurrently_only_with_a_gather_function(tmp_path):
     suite = collect_cases(many(tmp_path, 4 * BATCH_SIZE))
     alone, together = Counting(), Counting()
     asyncio.run(run_suite(suite, alone))
     asyncio.run(run_suite(suite, together, gather=asyncio.gather, max_concurrent_batches=3))
     assert (alone.most, together.most) == (1, 3)
-    assert len(alone.asked) == len(together.asked) == 5  # the first few go first
+    assert len(alone.asked) == len(together.asked) == 5  # a small first batch, then four more
 
 
-def test_health_and_discovery_get_all_libraries_and_actions_almost_none():
+def test_health_and_discovery_scripts_get_open_libraries_and_actions_do_not():
     pool = Counting()
     asyncio.run(run_suite(collect_cases(TREES / "good" / "shop.example.com" / "Order"), pool))
     all_payloads = [payload for payloads in pool.asked for payload in payloads]
@@ -74,7 +74,7 @@ def test_health_and_discovery_get_all_libraries_and_actions_almost_none():
 
 
 @pytest.mark.tier("all")
-def test_a_script_that_never_ends_fails_its_cases_and_no_others(tmp_path):
+def test_endless_script_fails_only_its_own_cases(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Doll") | rule_of("toys.example.com", "Hang"))
     (tmp_path / "toys.example.com/Hang/health.lua").write_text(HANGS)
     doll, hang = outcomes_of(tmp_path)
@@ -82,7 +82,7 @@ def test_a_script_that_never_ends_fails_its_cases_and_no_others(tmp_path):
     assert "context deadline exceeded" in render_line(hang)
 
 
-def test_a_script_that_hung_often_enough_is_not_asked_again(tmp_path):
+def test_script_is_not_run_again_after_max_limit_failures(tmp_path):
     class Hanging(Counting):
         async def run_batch(self, function, payloads):
             self.asked.append(payloads)
@@ -95,7 +95,7 @@ def test_a_script_that_hung_often_enough_is_not_asked_again(tmp_path):
     assert f"not run: the script exceeded its limits in {MAX_LIMIT_FAILURES} cases before" in render_line(outcomes[-1])
 
 
-def test_a_lone_script_tells_what_it_says_of_each_object(tmp_path):
+def test_single_script_reports_its_result_for_each_object(tmp_path):
     write(
         tmp_path,
         {"check.lua": "if obj.kind == 'Bad' then error('no', 0) end return {status = 'Suspended', message = obj.kind}"},
@@ -108,7 +108,7 @@ def test_a_lone_script_tells_what_it_says_of_each_object(tmp_path):
     assert empty.ok and empty.got == {"status": "Suspended", "message": ""}
 
 
-def test_an_action_that_answers_with_something_too_deep_is_a_failed_case():
+def test_action_with_too_deeply_nested_result_is_a_failed_case():
     class Deep(Counting):
         async def run_batch(self, function, payloads):
             value: list = []

@@ -1,4 +1,4 @@
-"""Whole trees: one in which every feature of Argo CD's own tests is right, its twin where each is wrong, and ours."""
+"""Whole rule trees: `good` uses every feature of Argo CD's tests, `bad` breaks each of them, plus the bundled rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from argosy.gitops.health.test_suite import build_report, render_line
 from support.health_suites import POOL, TREES, outcomes_of
 
 ORDER = "shop.example.com/Order"
-# suite, folder, name → what must be told of it
+# suite, folder, name → text that the report line must contain
 BROKEN = {
     ("health", "_", "testdata/card.yaml"): "no health script in this tree for gifts.example.org/Card",
     ("health", "shop.example.com/Broken", "health_test.yaml"): "health_test.yaml:2: did not find expected node content",
@@ -83,14 +83,14 @@ def place(outcome):
     return case.suite, f"{case.group}/{case.kind}".lstrip("/"), case.name
 
 
-def test_a_tree_in_which_all_is_right_passes_whole_and_nothing_of_it_is_left_out():
+def test_all_cases_of_the_good_tree_run_and_pass():
     outcomes = outcomes_of(TREES / "good")
     assert [render_line(outcome) for outcome in outcomes if not outcome.ok] == []
     assert Counter(outcome.case.suite for outcome in outcomes) == {"health": 20, "discovery": 2, "action": 9}
     assert build_report(outcomes) | {"cases": []} == {"total": 31, "passed": 31, "failed": 0, "skipped": 0, "cases": []}
 
 
-def test_in_the_twin_where_each_feature_is_wrong_every_case_fails_and_says_why():
+def test_every_case_of_the_bad_tree_fails_with_its_reason():
     lines_by_case = {place(outcome): render_line(outcome) for outcome in outcomes_of(TREES / "bad")}
     assert lines_by_case.keys() == BROKEN.keys()
     assert [line for line in lines_by_case.values() if not line.startswith("FAIL ")] == []
@@ -98,7 +98,7 @@ def test_in_the_twin_where_each_feature_is_wrong_every_case_fails_and_says_why()
 
 
 @pytest.mark.parametrize("tree", [RULES_FOLDER, *sorted(PROFILES_FOLDER.iterdir())], ids=lambda tree: tree.name)
-def test_every_case_of_our_own_rules_passes_confined(tree: Path):
+def test_all_cases_of_the_bundled_rules_pass_confined(tree: Path):
     outcomes = outcomes_of(tree)
     assert [render_line(outcome) for outcome in outcomes if not outcome.ok] == []
     tested = {(outcome.case.group, outcome.case.kind) for outcome in outcomes if outcome.case.suite == "health"}

@@ -1,4 +1,4 @@
-"""Charts, with both engines: everything that an Application can say about one, and what comes out of it."""
+"""Helm chart rendering with both engines: all Helm options of an Application and the resulting manifests."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def names(manifests: list[dict[str, Any]]) -> list[str]:
 
 
 @both_engines
-def test_a_release_is_called_as_the_application_and_goes_where_that_goes(engine: str) -> None:
+def test_release_name_and_namespace_default_to_the_application(engine: str) -> None:
     (about,) = render(engine, a_chart({"templates/a.yaml": RELEASE}))
     assert about["data"] == {
         "name": "web",
@@ -81,7 +81,7 @@ def test_a_release_is_called_as_the_application_and_goes_where_that_goes(engine:
 
 
 @program_first
-def test_options_overrule_name_namespace_and_capabilities(engine: str) -> None:
+def test_helm_options_override_name_namespace_and_capabilities(engine: str) -> None:
     options = HelmOptions(
         release_name="till", namespace="cellar", kube_version="v1.29.3+k3s1",
         api_versions=("gateway.networking.k8s.io/v1",), version="v3",
@@ -92,7 +92,7 @@ def test_options_overrule_name_namespace_and_capabilities(engine: str) -> None:
 
 
 @program_first
-def test_values_come_after_files_and_parameters_after_values(engine: str) -> None:
+def test_value_precedence_is_parameters_values_value_files_chart(engine: str) -> None:
     files = {"values.yaml": "a: chart\nb: chart\nc: chart\nd: chart\nmap: {x: 1, z: 2}\n",
              "more.yaml": "b: file\nc: file\nd: file\nmap: {z: 3}\n", "templates/a.yaml": SHOWN}  # fmt: skip
     options = HelmOptions(
@@ -103,7 +103,7 @@ def test_values_come_after_files_and_parameters_after_values(engine: str) -> Non
 
 
 @library_first
-def test_the_object_wins_over_the_text_even_where_it_is_empty(engine: str) -> None:
+def test_values_object_replaces_values_even_when_empty(engine: str) -> None:
     tree = a_chart({"templates/a.yaml": SHOWN})
     assert read_rendered_values(render(engine, tree, HelmOptions(values="a: 1", values_object={"b": {"c": [1]}}))) == {
         "b": {"c": [1]}
@@ -112,7 +112,7 @@ def test_the_object_wins_over_the_text_even_where_it_is_empty(engine: str) -> No
 
 
 @program_first
-def test_a_null_takes_a_default_away(engine: str) -> None:
+def test_null_value_removes_chart_default(engine: str) -> None:
     tree = a_chart({"values.yaml": "a: 1\nmap: {x: 1, z: 2}\n", "templates/a.yaml": SHOWN})
     assert read_rendered_values(render(engine, tree, HelmOptions(values="a: null\nmap: {x: null}"))) == {
         "map": {"z": 2}
@@ -120,7 +120,7 @@ def test_a_null_takes_a_default_away(engine: str) -> None:
 
 
 @program_first
-def test_parameters_are_read_as_helm_reads_them(engine: str) -> None:
+def test_parameters_are_parsed_like_helm_set(engine: str) -> None:
     options = HelmOptions(
         values="list: [{name: a, size: 1}, {name: b}]\nkept: {x: 1}",
         parameters=(
@@ -153,7 +153,7 @@ def test_parameters_are_read_as_helm_reads_them(engine: str) -> None:
 
 
 @program_first
-def test_a_file_parameter_is_the_text_of_a_file(engine: str) -> None:
+def test_file_parameter_has_the_content_of_the_file(engine: str) -> None:
     from argosy.gitops.application import HelmFileParameter
 
     tree = a_chart({"templates/a.yaml": SHOWN, "conf/a.ini": "x=1,2\ny={3}\n", "/shared.txt": "s"})
@@ -164,14 +164,14 @@ def test_a_file_parameter_is_the_text_of_a_file(engine: str) -> None:
 
 
 @program_first
-def test_custom_resource_definitions_come_first_unless_they_are_skipped(engine: str) -> None:
+def test_crds_come_first_unless_skip_crds_is_set(engine: str) -> None:
     tree = a_chart({"crds/cart.yaml": CRD, "templates/a.yaml": config("a")})
     assert names(render(engine, tree)) == ["carts.shop.example.com", "a"]
     assert names(render(engine, tree, HelmOptions(skip_crds=True))) == ["a"]
 
 
 @program_first
-def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> None:
+def test_hooks_keep_annotations_and_come_last(engine: str) -> None:
     tree = a_chart(
         {
             "templates/a.yaml": hook("before", "pre-install,pre-upgrade"),
@@ -188,7 +188,7 @@ def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> No
 
 @pytest.mark.tier("all")
 @program_first
-def test_notes_partials_and_empty_documents_give_nothing(engine: str) -> None:
+def test_notes_partials_and_empty_documents_render_no_manifests(engine: str) -> None:
     tree = a_chart(
         {
             "templates/NOTES.txt": "Thanks, {{ .Release.Name }}!\n",
@@ -200,7 +200,7 @@ def test_notes_partials_and_empty_documents_give_nothing(engine: str) -> None:
 
 
 @program_first
-def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> None:
+def test_subchart_is_rendered_if_its_condition_or_tag_is_true(engine: str) -> None:
     chart = CHART + "dependencies:\n- {name: cart, version: 1.0.0, condition: cart.enabled}\n"
     chart += "- {name: cart, version: 1.0.0, alias: basket, tags: [more]}\n"
     part = "apiVersion: v2\nname: cart\nversion: 1.0.0\n"
@@ -226,7 +226,7 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
 
 
 @program_first
-def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
+def test_file_dependency_in_the_same_repository_is_rendered(engine: str) -> None:
     chart = CHART + "dependencies:\n- {name: lib, version: 1.x.x, repository: 'file://../../libs/lib'}\n"
     tree = a_chart(
         {
@@ -253,14 +253,14 @@ def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
 
 @pytest.mark.tier("all")
 @program_first
-def test_a_chart_at_the_root_of_the_repository_is_rendered(engine: str) -> None:
+def test_chart_at_the_repository_root_is_rendered(engine: str) -> None:
     tree = TextTree({"Chart.yaml": CHART, "templates/a.yaml": SHOWN, "values.yaml": "a: 1\n", "prod.yaml": "a: 2\n"})
     assert read_rendered_values(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}
 
 
 @pytest.mark.tier("all")
 @program_first
-def test_links_within_the_repository_are_followed(engine: str) -> None:
+def test_symlinks_within_the_repository_are_followed(engine: str) -> None:
     tree = a_chart(
         {
             "/shared/a.yaml": config("shared"),
@@ -275,7 +275,7 @@ def test_links_within_the_repository_are_followed(engine: str) -> None:
 
 @pytest.mark.tier("all")
 @program_first
-def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
+def test_values_schema_is_enforced_unless_skipped(engine: str) -> None:
     schema = '{"type": "object", "properties": {"size": {"type": "integer"}}}'
     tree = a_chart({"values.schema.json": schema, "templates/a.yaml": SHOWN})
     with pytest.raises(RenderError, match=r"size.*integer"):
@@ -287,7 +287,7 @@ def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
 
 @pytest.mark.tier("all")
 @program_first
-def test_a_kustomization_can_inflate_a_chart(engine: str) -> None:
+def test_inflate_renders_chart_for_kustomize(engine: str) -> None:
     tree = a_chart(
         {
             "values.yaml": "a: 1\nb: 1\n", "/over.yaml": "a: 2\n", "crds/c.yaml": CRD, "templates/a.yaml": SHOWN,
@@ -307,7 +307,7 @@ def test_a_kustomization_can_inflate_a_chart(engine: str) -> None:
 
 
 @program_first
-def test_kinds_come_in_the_order_in_which_helm_installs_them(engine: str) -> None:
+def test_manifests_are_sorted_in_helm_install_order(engine: str) -> None:
     kinds = ["Zebra", "Service", "Deployment", "Ape", "Namespace", "Secret", "APIService", "Ingress", "ClusterRole"]
     documents = [f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a{index}}}\n" for index, kind in enumerate(kinds)]
     manifests = render(engine, a_chart({"templates/z.yaml": config("c"), "templates/a.yaml": "---\n".join(documents)}))
@@ -318,7 +318,7 @@ def test_kinds_come_in_the_order_in_which_helm_installs_them(engine: str) -> Non
 
 
 @needs_one
-def test_origins_name_the_template_and_its_line_where_a_key_is_written_once() -> None:
+def test_origins_name_template_and_line_of_each_field() -> None:
     text = config("a", "  labels: {x: y}\ndata:\n  size: 1\n  {{- if true }}\n  color: red\n  {{- end }}\n")
     tree = a_chart({"templates/a.yaml": text + "---\n" + config("b", "data:\n  height: 2\n")})
     rendered_chart = helm.template(tree, "charts/shop", app=APP)
@@ -342,7 +342,7 @@ def test_origins_name_the_template_and_its_line_where_a_key_is_written_once() ->
         ["values-global.yaml", "values-notebooks-validation.yaml"],
     ],
 )
-def test_our_charts_give_what_plain_helm_gives_with_both_engines(files: list[str]) -> None:
+def test_platform_chart_matches_plain_helm_output_with_both_engines(files: list[str]) -> None:
     folder = helm_charts.PLATFORM
     tree = TextTree(
         {f"chart/{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*") if path.is_file()}

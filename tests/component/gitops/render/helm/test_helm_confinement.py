@@ -1,4 +1,4 @@
-"""Charts that reach out: for files, names and hosts that are not theirs, for more memory and time than they may use."""
+"""Confinement of Helm charts: files, environment and hosts outside the chart, and resource limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def limited(engine: str, limits: ProgramLimits) -> HelmEngine:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A chart in a folder of this machine, and a canary beside it that no chart may see."""
+    """A folder with a chart, and next to it a canary file that no chart may read."""
     (tmp_path / "canary.yaml").write_text(f"a: {SECRET}\n")
     chart = tmp_path / "repository" / "chart"
     (chart / "templates").mkdir(parents=True)
@@ -45,7 +45,7 @@ def repository(tmp_path: Path) -> Path:
     "place", ["values.yaml", "Chart.yaml", "templates/x.yaml", "crds/x.yaml", "values.schema.json", "charts", "files/x"]
 )
 @pytest.mark.parametrize("target", ["../../canary.yaml", "absolute", "../../../../canary.yaml"])
-def test_a_link_that_leads_out_is_refused_by_its_name(repository: Path, engine: str, place: str, target: str) -> None:
+def test_symlink_out_of_repository_is_rejected(repository: Path, engine: str, place: str, target: str) -> None:
     link = repository / "chart" / place
     link.parent.mkdir(exist_ok=True)
     link.unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def test_a_link_that_leads_out_is_refused_by_its_name(repository: Path, engine: 
 
 @program_first
 @pytest.mark.parametrize("path", ["../../canary.yaml", "/../canary.yaml", "x/../../../canary.yaml", "{canary}"])
-def test_no_field_names_a_file_outside(repository: Path, engine: str, path: str) -> None:
+def test_value_file_and_file_parameter_paths_outside_are_rejected(repository: Path, engine: str, path: str) -> None:
     path = path.replace("{canary}", str(repository.parent / "canary.yaml"))
     for options in (
         HelmOptions(value_files=(path,)),
@@ -72,8 +72,8 @@ def test_no_field_names_a_file_outside(repository: Path, engine: str, path: str)
 
 
 @both_engines
-def test_helm_itself_can_read_nothing_but_its_copy(repository: Path, tmp_path: Path, engine: str) -> None:
-    """Without our checks: the engine is given a folder that still has the link."""
+def test_helm_process_cannot_read_outside_its_working_copy(repository: Path, tmp_path: Path, engine: str) -> None:
+    """Bypasses our symlink check: the engine gets a folder that still has the link."""
     chart = repository / "chart"
     (chart / "templates" / "x.yaml").symlink_to(repository.parent / "canary.yaml")
     for folder in (tmp_path, *repository.parents, repository, chart, chart / "templates"):
@@ -91,7 +91,7 @@ def test_helm_itself_can_read_nothing_but_its_copy(repository: Path, tmp_path: P
 
 
 @program_first
-def test_a_chart_sees_no_files_beside_it(repository: Path, engine: str) -> None:
+def test_chart_cannot_read_files_outside_its_folder(repository: Path, engine: str) -> None:
     (repository / "other.txt").write_text(SECRET)
     text = TOP + 'data:\n  a: {{ .Files.Get "../other.txt" | quote }}\n  b: {{ .Files.Get "/etc/hostname" | quote }}\n'
     text += '  c: {{ (.Files.Glob "../**").AsConfig | quote }}\n'
@@ -102,7 +102,7 @@ def test_a_chart_sees_no_files_beside_it(repository: Path, engine: str) -> None:
 
 
 @program_first
-def test_a_schema_reaches_no_file_and_no_host(repository: Path, engine: str) -> None:
+def test_values_schema_ref_cannot_read_files_or_connect_to_hosts(repository: Path, engine: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         host = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
@@ -118,7 +118,7 @@ def test_a_schema_reaches_no_file_and_no_host(repository: Path, engine: str) -> 
 
 @program_first
 @pytest.mark.parametrize("function", ["env", "expandenv"])
-def test_a_chart_sees_no_environment(engine: str, function: str) -> None:
+def test_environment_functions_are_not_defined_in_templates(engine: str, function: str) -> None:
     with pytest.raises(RenderError, match=f'function "{function}" not defined'):
         render(engine, a_chart({"templates/a.yaml": TOP + f'x: {{{{ {function} "HOME" }}}}\n'}))
 
@@ -134,26 +134,26 @@ def test_a_chart_sees_no_environment(engine: str, function: str) -> None:
     ],
     ids=["time", "cpu", "memory", "output"],
 )
-def test_a_bomb_is_stopped_at_a_limit(engine: str, template: str, limits: ProgramLimits) -> None:
+def test_resource_bomb_template_raises_limit_error(engine: str, template: str, limits: ProgramLimits) -> None:
     tree = a_chart({"templates/a.yaml": TOP + template + "\n"})
     with pytest.raises(LimitError, match=r"charts/shop: rendering the chart .*limit"):
         helm.template(tree, "charts/shop", app=APP, engine=limited(engine, limits))
 
 
 @program_first
-def test_links_that_form_a_ring_are_refused(engine: str) -> None:
+def test_symlink_cycles_are_rejected(engine: str) -> None:
     for links in ({"files/again": ".."}, {"a": "b", "b": "a"}, {"files/x": "../files"}):
         with pytest.raises(RenderError, match=r"a folder that contains it|too many links"):
             render(engine, a_chart({"templates/a.yaml": TOP, "files/y": ""}, links))
 
 
-def test_a_link_to_nothing_is_named() -> None:
+def test_dangling_symlink_error_names_the_link() -> None:
     with pytest.raises(RenderError, match=r"charts/shop/x: is a link to a path that is not in the repository"):
         render(None, a_chart({"templates/a.yaml": TOP}, {"x": "nothing"}))
 
 
 @needs_one
-def test_only_the_chart_is_looked_at() -> None:
+def test_rendering_reads_only_the_chart_and_its_value_files() -> None:
     read_paths: set[str] = set()
 
     class Noting(TextTree):

@@ -1,4 +1,4 @@
-"""Jsonnet: what files see, in what order, what they give, and where an error is."""
+"""Jsonnet evaluation: variables, imports, manifests, error locations and limits."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ OUTSIDE_IN_MAKE_TEST = {("../../../etc/passwd", "importstr"), ("/etc/passwd", "i
 
 
 def one(text: str, files: dict[str, str] | None = None, options=NOTHING, environment=None, **limits):
-    """What `app/a.jsonnet` with this text gives."""
+    """Evaluate `app/a.jsonnet` with this text and return its documents."""
     tree = TextTree({"app/a.jsonnet": text, **(files or {})}, {"app/link": "/etc/passwd"})
     bounds = {"limits": ProgramLimits(**limits)} if limits else {}
     return evaluate_files(tree, "app", ["app/a.jsonnet"], options, environment or {}, **bounds)["app/a.jsonnet"]
 
 
 @needs_engine
-def test_an_object_is_a_manifest_and_an_array_is_many():
+def test_object_yields_one_manifest_and_array_yields_many():
     assert one("{kind: 'A', n: 1 + 1}") == [{"kind": "A", "n": 2}]
     assert one("[{kind: 'A'}, {kind: 'B'}]") == [{"kind": "A"}, {"kind": "B"}]
     assert one("[]") == []
@@ -39,20 +39,20 @@ def test_an_object_is_a_manifest_and_an_array_is_many():
 @pytest.mark.parametrize(
     "text", ["1", *(pytest.param(text, marks=IN_TEST_ALL) for text in ("'text'", "null", "[1]")), "[[{}]]"]
 )
-def test_what_is_no_manifest_is_refused(text):
+def test_result_that_is_not_a_manifest_is_rejected(text):
     with pytest.raises(RenderError, match=r"^app/a\.jsonnet: evaluates to .*, not to a manifest"):
         one(text)
 
 
 @needs_engine
-def test_all_files_of_a_source_are_evaluated():
+def test_all_jsonnet_files_of_a_source_are_evaluated():
     tree = TextTree({"a.jsonnet": "{kind: 'A'}", "b/b.jsonnet": "[{kind: 'B'}]"})
     documents_by_file = evaluate_files(tree, "", ["a.jsonnet", "b/b.jsonnet"], NOTHING, {})
     assert documents_by_file == {"a.jsonnet": [{"kind": "A"}], "b/b.jsonnet": [{"kind": "B"}]}
 
 
 @needs_engine
-def test_variables_are_texts_or_code_with_build_variables_in_them():
+def test_ext_vars_and_tlas_are_strings_or_code_with_build_variables():
     options = JsonnetOptions(
         external=(ToolVariable("e", "$ARGOCD_APP_NAME"), ToolVariable("c", "1 + $N", True)),
         top_level=(ToolVariable("t", "${ARGOCD_APP_NAME}!"), ToolVariable("l", "[1, 2]", True)),
@@ -63,7 +63,7 @@ def test_variables_are_texts_or_code_with_build_variables_in_them():
 
 
 @needs_engine
-def test_files_are_imported_as_code_as_text_and_as_bytes():
+def test_import_importstr_and_importbin_read_files():
     text = "{kind: 'A', it: [import 'x.libsonnet', importstr '../y.txt', importbin @'../y.txt']}"
     documents = one(text, {"app/x.libsonnet": "import 'deep/z'", "app/deep/z": "40 + 2", "y.txt": "hi"})
     assert documents == [{"kind": "A", "it": [42, "hi", [104, 105]]}]
@@ -79,7 +79,7 @@ def test_files_are_imported_as_code_as_text_and_as_bytes():
         pytest.param(["app"], "app", marks=IN_TEST_ALL),
     ],
 )
-def test_an_import_is_looked_for_beside_the_file_then_in_libs_from_the_last_then_in_the_sources_folder(there, won):
+def test_import_search_order_is_file_folder_libs_last_first_source_folder(there, won):
     files = {f"{folder}/x.libsonnet": f"'{folder}'" for folder in there}
     files["app/sub/y.libsonnet"] = "{kind: 'A', it: import 'x.libsonnet'}"
     documents = one("import 'sub/y.libsonnet'", files, JsonnetOptions(libs=("one", "/two/")))
@@ -95,17 +95,17 @@ def test_an_import_is_looked_for_beside_the_file_then_in_libs_from_the_last_then
         for name in ("../../../etc/passwd", "/etc/passwd", "none.libsonnet", "link")
     ],
 )
-def test_nothing_outside_the_tree_can_be_imported(name, how):
+def test_import_of_file_outside_the_repository_is_rejected(name, how):
     with pytest.raises(RenderError, match=r"^app/a\.jsonnet:2: imports .*, which is not in the repository"):
         one(f"{{\n  it: {how} '{name}' }}")
 
 
 @needs_engine
-def test_an_import_that_is_not_evaluated_may_be_missing():
+def test_unevaluated_import_may_be_missing():
     assert one("{kind: 'A', it: if false then import 'none' else 1}") == [{"kind": "A", "it": 1}]
 
 
-def test_libs_that_leave_the_repository_are_refused():
+def test_libs_path_outside_the_repository_is_rejected():
     with pytest.raises(RenderError, match="leads out of the repository"):
         ImportClosure(TextTree({}), "", ("../lib",))
 
@@ -128,7 +128,7 @@ def test_libs_that_leave_the_repository_are_refused():
         pytest.param("{\n  a:\n  (1\n  + {}.b) }", r"^app/a\.jsonnet:4: Field does not exist: b", marks=IN_TEST_ALL),
     ],
 )
-def test_an_error_names_file_and_line(text, said):
+def test_jsonnet_error_names_file_and_line(text, said):
     with pytest.raises(RenderError, match=said):
         one(text, {"app/lib.libsonnet": "\n{a: 1}.b"})
 
@@ -142,19 +142,19 @@ def test_an_error_names_file_and_line(text, said):
         pytest.param("std.repeat('a', 3e6)", {"output": 1 << 20}, marks=pytest.mark.tier("all")),
     ],
 )
-def test_a_bomb_is_stopped(text, limits):
+def test_resource_bomb_raises_limit_error(text, limits):
     with pytest.raises(LimitError, match=r"^app/a\.jsonnet: evaluating Jsonnet"):
         one(text, **limits)
 
 
 @needs_engine
-def test_the_engine_knows_nothing_of_this_machine(monkeypatch):
+def test_proc_environ_cannot_be_imported(monkeypatch):
     monkeypatch.setenv("CANARY", "sparrow")
     with pytest.raises(RenderError):
         one("importstr '/proc/self/environ'")
 
 
-def test_without_the_engine_it_is_said_how_to_get_it(monkeypatch):
+def test_missing_gojsonnet_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(jsonnet, "find_spec", lambda name: None)
     with pytest.raises(RenderError, match=r"^app/a\.jsonnet: .*pip install 'argosy\[jsonnet\]'"):
         one("{}")
@@ -176,22 +176,22 @@ def test_without_the_engine_it_is_said_how_to_get_it(monkeypatch):
         ("importstr 'a' + importbin 'b'", ["a", "b"]),
     ],
 )
-def test_import_literals_are_found(text, expected):
+def test_list_imports_finds_import_literals(text, expected):
     assert [name for name, _ in list_imports(text)] == expected
 
 
-def test_a_text_that_is_imported_is_not_looked_at_for_imports():
+def test_importstr_content_is_not_scanned_for_imports():
     closure = ImportClosure(TextTree({"a": "importstr 'b'", "b": "import 'c'", "c": "1"}), "", ())
     closure.add_file("a")
     assert sorted(closure.contents) == ["a", "b"]
 
 
-def test_imports_in_a_circle_end():
+def test_circular_imports_terminate():
     closure = ImportClosure(TextTree({"a": "import 'b'", "b": "import 'a'"}), "", ())
     closure.add_file("a")
     assert sorted(closure.contents) == ["a", "b"]
 
 
-def test_the_engine_file_opens_nothing():
+def test_engine_module_has_no_open_call_and_no_argosy_import():
     text = Path(jsonnet.__file__).with_name("engine.py").read_text()
     assert "open(" not in text and "argosy" not in text

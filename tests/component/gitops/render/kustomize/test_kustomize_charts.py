@@ -1,4 +1,4 @@
-"""Charts that a kustomization inflates, against kubectl 1.32 with the Helm that comes with it."""
+"""Helm charts inflated by a kustomization, compared with kubectl 1.32 and its Helm."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ HELM_ON = FixedKustomizeSettings(is_helm_enabled=True)
 
 
 class Inflated:
-    """Notes what it is asked for, and gives a ConfigMap named after the release."""
+    """A fake inflate function that records its calls and returns a ConfigMap named after the release."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ class Inflated:
 
 
 class ByHelm:
-    """Has the real Helm render what kubectl has it render."""
+    """Renders charts with the same Helm binary that kubectl uses."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -165,7 +165,7 @@ IN_MAKE_TEST = {"override", "a generator"}
     "kustomization",
     [pytest.param(text, id=name, marks=() if name in IN_MAKE_TEST else IN_TEST_ALL) for name, text in CASES.items()],
 )
-def test_charts_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:
+def test_inflated_charts_match_kubectl_output(kustomization: str, tmp_path: Path) -> None:
     files = {**FILES, "kustomization.yaml": kustomization}
     expected = by_kubectl(files, tmp_path)
     assert build(TextTree(files), "", settings=HELM_ON, inflate=ByHelm(tmp_path)) == expected
@@ -180,7 +180,7 @@ def test_charts_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) 
         pytest.param("two charts and a patch", marks=IN_TEST_ALL),
     ],
 )
-def test_charts_give_the_same_through_our_own_helm(case: str, tmp_path: Path) -> None:
+def test_charts_inflated_by_our_helm_engine_match_kubectl_output(case: str, tmp_path: Path) -> None:
     files = {**FILES, "kustomization.yaml": CASES[case]}
     expected = by_kubectl(files, tmp_path)
     own = partial(inflate, engine=HelmProgram(str(HELM)))
@@ -220,16 +220,16 @@ def by_kubectl(files: Mapping[str, str], folder: Path) -> list[Any]:
         ("resources: [r.yaml]\nhelmCharts: [{name: web, releaseName: r}]\n", "r.yaml does not exist"),
     ],
 )
-def test_a_chart_that_cannot_be_inflated_is_refused_with_what_to_do(kustomization: str, said: str) -> None:
+def test_invalid_helm_charts_entry_is_rejected_with_a_reason(kustomization: str, said: str) -> None:
     assert said in refusal(kustomization)
 
 
 @pytest.mark.parametrize("kustomization", ["helmCharts: [{name: web}]\n", "generators: [generator.yaml]\n"])
-def test_charts_need_the_build_option(kustomization: str) -> None:
+def test_helm_charts_need_the_enable_helm_option(kustomization: str) -> None:
     assert "need --enable-helm" in refusal(kustomization, FixedKustomizeSettings())
 
 
-def test_values_outside_of_the_folder_need_the_other_build_option() -> None:
+def test_chart_values_outside_the_folder_need_load_restrictions_none() -> None:
     chart = "helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: web, releaseName: r}]\n"
     tree = TextTree({**FILES, "app/kustomization.yaml": chart})
     with pytest.raises(RenderError, match="outside the kustomization's folder"):
@@ -240,7 +240,7 @@ def test_values_outside_of_the_folder_need_the_other_build_option() -> None:
     assert inflate.asked[0]["values"] == ["charts/web/values.yaml"]
 
 
-def test_a_chart_beside_a_version_is_taken_where_it_is_of_that_version() -> None:
+def test_unversioned_chart_folder_is_used_if_its_version_matches() -> None:
     files = {path: text for path, text in FILES.items() if "web-1.2.3" not in path}
     chart = "helmCharts: [{name: web, version: 1.2.3, repo: 'https://x.invalid', releaseName: r}]\n"
     inflate = Inflated()
@@ -248,7 +248,7 @@ def test_a_chart_beside_a_version_is_taken_where_it_is_of_that_version() -> None
     assert inflate.asked[0]["chart"] == "charts/web"
 
 
-def test_the_cluster_is_that_of_the_chart_then_of_the_application_then_of_the_settings() -> None:
+def test_kube_version_precedence_is_chart_then_application_then_settings() -> None:
     settings = FixedKustomizeSettings(is_helm_enabled=True, kube_version="1.30.0", api_versions=("a/v1",))
     charts = "helmCharts: [{name: web, releaseName: r}, {name: web, releaseName: s, kubeVersion: '1.20'}]\n"
     tree = TextTree({**FILES, "kustomization.yaml": charts})
@@ -260,7 +260,7 @@ def test_the_cluster_is_that_of_the_chart_then_of_the_application_then_of_the_se
     assert versions == [("1.30.0", ("a/v1",)), ("1.20", ("a/v1",)), ("1.31", ("b/v1",)), ("1.20", ("b/v1",))]
 
 
-def test_a_chart_of_a_remote_base_is_inflated_in_its_repository() -> None:
+def test_chart_of_remote_base_is_inflated_from_the_remote_repository() -> None:
     remote = TextTree({**FILES, "kustomization.yaml": f"helmCharts: [{{name: web, {QUIET}}}]\n"})
     trees: list[FileTree] = []
 
@@ -273,7 +273,7 @@ def test_a_chart_of_a_remote_base_is_inflated_in_its_repository() -> None:
     assert trees == [remote]
 
 
-def test_what_helm_refuses_names_the_file_in_the_remote_base() -> None:
+def test_helm_error_names_the_file_in_the_remote_base() -> None:
     def inflate(tree: FileTree, chart: str, **options: Any) -> list[Any]:
         raise RenderError("template error", where=f"{chart}/templates/cm.yaml", line=3)
 

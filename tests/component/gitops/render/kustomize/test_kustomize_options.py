@@ -1,4 +1,4 @@
-"""What an Application sets on top of a kustomization, against the kubectl 1.32 build of the edited file."""
+"""spec.source.kustomize options of an Application, compared with kubectl 1.32 building the edited kustomization."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ CASES: list[tuple[str, KustomizeOptions, str, str]] = [
 
 
 @pytest.mark.parametrize(("options", "own", "edited"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_settings_give_what_the_edited_file_gives(options: KustomizeOptions, own: str, edited: str) -> None:
+def test_options_match_build_of_the_edited_kustomization(options: KustomizeOptions, own: str, edited: str) -> None:
     assert built(own, options) == build(TextTree({**FILES, "kustomization.yaml": edited}), "")
 
 
@@ -190,7 +190,7 @@ def test_settings_give_what_the_edited_file_gives(options: KustomizeOptions, own
         for number, case in enumerate(CASES)
     ],
 )
-def test_settings_give_what_kubectl_gives_with_the_edited_file(
+def test_options_match_kubectl_build_of_the_edited_kustomization(
     options: KustomizeOptions, own: str, edited: str, tmp_path: Path
 ) -> None:
     assert built(own, options) == kubectl({**FILES, "kustomization.yaml": edited}, tmp_path)
@@ -207,7 +207,7 @@ def kubectl(files: Mapping[str, str], folder: Path) -> list[Any]:
 
 
 class Asked(Mapping[str, str]):
-    """An environment that notes what it was asked for."""
+    """An environment mapping that records which names were read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values_by_name, self.asked = values, set[str]()
@@ -223,7 +223,7 @@ class Asked(Mapping[str, str]):
         return len(self.values_by_name)
 
 
-def test_build_variables_are_put_into_images_labels_and_wanted_annotations() -> None:
+def test_build_variables_are_substituted_in_images_labels_and_annotations() -> None:
     environment = Asked({"ARGOCD_APP_NAME": "shop", "ARGOCD_APP_REVISION": "abc", "KUBE_VERSION": "1"})
     options = KustomizeOptions(
         images=("nginx:${ARGOCD_APP_REVISION}",),
@@ -238,7 +238,7 @@ def test_build_variables_are_put_into_images_labels_and_wanted_annotations() -> 
     assert environment.asked == {"ARGOCD_APP_NAME", "ARGOCD_APP_REVISION"}
 
 
-def test_annotations_keep_their_dollar_signs_unless_asked() -> None:
+def test_annotations_are_not_substituted_without_common_annotations_envsubst() -> None:
     environment = Asked({"A": "b"})
     [_, web] = built(OWN, KustomizeOptions(common_annotations={"cost": "$A"}), environment)
     assert web["metadata"]["annotations"] == {"cost": "$A"}
@@ -267,11 +267,11 @@ def test_annotations_keep_their_dollar_signs_unless_asked() -> None:
         (KustomizeOptions(patches=({"patch": "x: y"},)), OWN, "no kind"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_with_what_to_do(options: KustomizeOptions, own: str, said: str) -> None:
+def test_invalid_options_are_rejected_with_a_reason(options: KustomizeOptions, own: str, said: str) -> None:
     assert said in refusal(own, options)
 
 
-def test_settings_do_not_reach_into_bases() -> None:
+def test_options_do_not_change_the_kustomization_of_a_base() -> None:
     base = "namePrefix: b-\nresources: [a.yaml]\n"
     tree = TextTree({"kustomization.yaml": "resources: [b]\n", "b/kustomization.yaml": base, "b/a.yaml": SERVICE})
     [manifest] = build(tree, "", options=KustomizeOptions(name_prefix="a-"))

@@ -1,4 +1,4 @@
-"""What a build may not do unless the installation allows it, and what it never does."""
+"""Restrictions of a kustomize build: files outside the folder, plug-ins, validators and target patterns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refusal(files: dict[str, str], settings: FixedKustomizeSettings = ANYWHERE) 
     return str(caught.value)
 
 
-def test_files_beside_the_folder_are_read_only_where_that_is_allowed(tmp_path: Path) -> None:
+def test_files_outside_the_folder_are_read_only_if_settings_allow(tmp_path: Path) -> None:
     assert "outside the kustomization's folder" in refusal(FILES, FixedKustomizeSettings())
     manifests = build(TextTree(FILES), "app", settings=ANYWHERE)
     assert manifests[0]["data"] == {"x": "1", "y": "2"}
@@ -53,13 +53,13 @@ def test_files_beside_the_folder_are_read_only_where_that_is_allowed(tmp_path: P
 
 
 @pytest.mark.parametrize("path", ["../../a.yaml", "/etc/passwd", "../link.yaml"])
-def test_nothing_outside_of_the_repository_is_ever_read(path: str) -> None:
+def test_paths_out_of_the_repository_are_always_rejected(path: str) -> None:
     tree = TextTree({"app/kustomization.yaml": f"resources: ['{path}']\n"}, {"link.yaml": "../../etc/passwd"})
     with pytest.raises(RenderError, match=r"out of the repository|absolute path"):
         build(tree, "app", settings=ANYWHERE)
 
 
-def test_a_remote_base_stays_in_its_folders_whatever_is_allowed() -> None:
+def test_remote_base_never_reads_files_outside_its_folder() -> None:
     remote = TextTree({"b/kustomization.yaml": "resources: [../a.yaml]\n", "a.yaml": CONFIG_MAP})
     tree = TextTree({"kustomization.yaml": "resources: ['https://github.com/org/repo//b']\n"})
     with pytest.raises(RenderError, match="outside the kustomization's folder"):
@@ -87,14 +87,14 @@ metadata:
         "apiVersion: viaduct.ai/v1\nkind: ksops\nmetadata: {name: x}\n",
     ],
 )
-def test_plugins_that_would_run_a_program_are_refused_by_name(field: str, plugin: str) -> None:
+def test_plugins_that_run_a_program_are_rejected_by_file_name(field: str, plugin: str) -> None:
     files = {"app/kustomization.yaml": f"{field}: [plugin.yaml]\nresources: []\n", "app/plugin.yaml": plugin}
     message = refusal(files)
     assert message.startswith("app/plugin.yaml")
     assert "would run a program, which is not allowed" in message
 
 
-def test_validators_are_refused_by_name() -> None:
+def test_validators_are_rejected_by_file_name() -> None:
     message = refusal({"app/kustomization.yaml": "resources: []\nvalidators: [v.yaml]\n"})
     assert message.startswith("app/kustomization.yaml")
     assert "validators run programs, which is not allowed: remove them" in message
@@ -109,11 +109,11 @@ def renamed(target: str) -> list[str]:
 
 
 @pytest.mark.parametrize("target", ["web-[[:digit:]]", "[^[:space:]]+-1", "(?i)WEB-1", "(?P<a>web)-1", "x|web.1"])
-def test_patterns_are_those_of_go(target: str) -> None:
+def test_target_patterns_use_go_regexp_syntax(target: str) -> None:
     assert renamed(target) == ["web-1"]
 
 
 @pytest.mark.parametrize("target", ["web(?=-1).*", "(?<!x)web-1", r"(w)eb\1-1", "web.*+", "(?(1)a|b)", "*web", "(web"])
-def test_patterns_that_go_refuses_are_refused(target: str) -> None:
+def test_target_patterns_invalid_in_go_are_rejected(target: str) -> None:
     with pytest.raises(RenderError):
         renamed(target)

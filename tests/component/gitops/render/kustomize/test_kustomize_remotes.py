@@ -1,4 +1,4 @@
-"""Remote bases: how they are named, fetched once, and kept to themselves."""
+"""Remote bases of kustomize: URL parsing, one fetch per repository and ref, and confinement to their repository."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A, B = "a/kustomization.yaml", "b/kustomization.yaml"
 
 
 class Fetched:
-    """Repositories by address; notes what was asked for."""
+    """A fake fetch function with repositories by URL; records its calls."""
 
     def __init__(self, trees: Mapping[str, Mapping[str, str]], links: Mapping[str, str] | None = None) -> None:
         self.trees = {url: TextTree(files, links) for url, files in trees.items()}
@@ -98,11 +98,11 @@ def refusal(kustomization: str, remote: Mapping[str, str], links: Mapping[str, s
         ("https://host/one", None),
     ],
 )
-def test_addresses_are_taken_apart_as_kustomize_takes_them(text: str, expected: RemoteBase | None) -> None:
+def test_parse_remote_parses_urls_like_kustomize(text: str, expected: RemoteBase | None) -> None:
     assert parse_remote(text) == expected
 
 
-def test_a_remote_base_stands_on_its_own_folders_and_is_fetched_once() -> None:
+def test_remote_base_reads_its_own_folders_and_is_fetched_once() -> None:
     kustomization = (
         "namePrefix: my-\nresources:\n- https://github.com/org/repo//over?ref=v1\n"
         "- https://raw.githubusercontent.com/org/repo/v1/b.yaml\n"
@@ -118,7 +118,7 @@ def test_a_remote_base_stands_on_its_own_folders_and_is_fetched_once() -> None:
     assert fetch.asked == [(URL, "v1")]
 
 
-def test_components_patches_and_configurations_may_be_remote() -> None:
+def test_components_patches_configurations_and_generator_files_may_be_remote() -> None:
     raw = "https://raw.githubusercontent.com/org/repo/v1"
     kustomization = (
         f"resources: ['{raw}/a.yaml']\ncomponents: ['{URL}//part?ref=v1']\n"
@@ -137,7 +137,7 @@ def test_components_patches_and_configurations_may_be_remote() -> None:
     assert manifests[1]["data"] == {"k": CONFIG_MAP}
 
 
-def test_a_remote_base_may_name_another() -> None:
+def test_remote_base_may_refer_to_another_remote_base() -> None:
     other = "https://github.com/org/other"
     fetch = Fetched(
         {
@@ -172,40 +172,40 @@ def test_a_remote_base_may_name_another() -> None:
         ("oci://host/org/repo", {}, "but not a repository"),
     ],
 )  # fmt: skip
-def test_a_remote_base_that_cannot_be_had_is_refused_by_name(entry: str, remote: dict[str, str], said: str) -> None:
+def test_invalid_remote_base_is_rejected_with_a_reason(entry: str, remote: dict[str, str], said: str) -> None:
     assert said in refusal(f"resources: ['{entry}']\n", remote)
 
 
-def test_links_of_a_remote_base_stay_in_its_repository() -> None:
+def test_symlink_out_of_a_remote_base_is_rejected() -> None:
     remote = {"a/kustomization.yaml": "resources: [x.yaml]\n"}
     assert "leads out of the repository" in refusal(f"resources: ['{URL}//a']\n", remote, {"a/x.yaml": "../../etc/x"})
 
 
-def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
+def test_url_with_password_is_rejected_without_printing_the_password() -> None:
     message = refusal("resources: ['https://user:geheim@github.com/org/repo//a']\n", {})
     assert "password" in message
     assert "geheim" not in message
 
 
-def test_without_a_way_to_fetch_a_remote_base_is_refused_by_name() -> None:
+def test_remote_base_is_rejected_without_a_fetch_function() -> None:
     tree = TextTree({"app/kustomization.yaml": f"resources: ['{URL}//a?ref=v1']\n"})
     with pytest.raises(RenderError, match=r"^app/kustomization\.yaml.*//a\?ref=v1 is remote"):
         build(tree, "app")
 
 
-def test_why_a_repository_cannot_be_reached_keeps_its_kind_and_names_the_entry() -> None:
+def test_fetch_error_keeps_its_type_and_names_the_kustomization() -> None:
     tree = TextTree({"app/kustomization.yaml": "resources: [github.com/org/gone]\n"})
     with pytest.raises(SourceUnreachable, match=r"app/kustomization\.yaml.*cannot fetch .*org/gone: gives no answer"):
         build(tree, "app", fetch=Fetched({}))
 
 
-def test_more_remote_bases_than_the_limit_are_refused() -> None:
+def test_more_than_100_remote_bases_are_rejected() -> None:
     entries = "".join(f"- https://github.com/org/repo//a?ref=v{number}\n" for number in range(101))
     files = {"a/kustomization.yaml": "resources: []\n"}
     assert "more than 100 remote bases" in refusal(f"resources:\n{entries}", files)
 
 
-def test_origin_annotations_name_the_repository_and_the_ref() -> None:
+def test_origin_annotations_name_repository_and_ref_of_remote_base() -> None:
     kustomization = f"buildMetadata: [originAnnotations, transformerAnnotations]\nresources: ['{URL}//a?ref=v1']\n"
     remote = {"a/kustomization.yaml": "resources: [x.yaml]\nnamePrefix: p-\n", "a/x.yaml": CONFIG_MAP}
     [manifest], _ = rendered(kustomization, remote)
@@ -215,12 +215,12 @@ def test_origin_annotations_name_the_repository_and_the_ref() -> None:
     assert f"repo: {URL}\n  ref: v1\n  configuredIn: a/kustomization.yaml" in changes
 
 
-def test_a_name_of_a_remote_file_can_be_taken_apart_again() -> None:
+def test_split_display_path_returns_url_ref_and_path() -> None:
     assert split_display_path(f"{URL}//a/x.yaml?ref=v1") == (URL, "v1", "a/x.yaml")
     assert split_display_path("a/x.yaml") == ("", "", "a/x.yaml")
 
 
-def test_a_file_of_the_repository_may_look_like_an_address() -> None:
+def test_existing_file_that_looks_like_a_url_is_read_locally() -> None:
     files = {"kustomization.yaml": "resources: ['me@host/a/b.yaml']\n", "me@host/a/b.yaml": CONFIG_MAP}
     assert build(TextTree(files), "")
 
@@ -236,7 +236,7 @@ def test_a_file_of_the_repository_may_look_like_an_address() -> None:
         pytest.param("resources: ['%s?version=v1']\n", marks=pytest.mark.tier("all")),
     ],
 )
-def test_remote_bases_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:
+def test_remote_bases_match_kubectl_output(kustomization: str, tmp_path: Path) -> None:
     if not KUBECTL.is_file():
         pytest.skip("kubectl 1.32 is not here: make install")
     files = {

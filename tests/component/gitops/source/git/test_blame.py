@@ -1,4 +1,4 @@
-"""Which commit wrote a line."""
+"""git blame: the commit that last changed a line, and the commit that removed a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.engine import Repository
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_line_has_the_commit_that_wrote_it_last(tmp_path: Path) -> None:
+async def test_blame_returns_the_last_commit_of_a_line(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     first = repository.push({"a.yaml": "one\ntwo\n"}, "Begin")
     second = repository.push({"a.yaml": "one\n2\n"}, "Write numbers\n\nand more")
@@ -25,7 +25,7 @@ async def test_a_line_has_the_commit_that_wrote_it_last(tmp_path: Path) -> None:
     assert earlier and earlier.revision == first
 
 
-async def test_a_line_answers_for_what_is_indented_below_it(tmp_path: Path) -> None:
+async def test_blame_includes_changes_indented_below_the_line(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     text = "ops:\n- op: replace\n  value: 1\n- op: add\n  value: 1\nother: 1\n"
     folder = repository.path / ".git"
@@ -37,7 +37,7 @@ async def test_a_line_answers_for_what_is_indented_below_it(tmp_path: Path) -> N
 
 
 async def _later(repository: Repository, text: str) -> str:
-    """Commits of one second have no order, so this one is of the next year."""
+    """Push a commit dated 2030, because commits within one second have no order."""
     repository.push({"a.yaml": text}, "Write 2")
     repository._git("commit", "--quiet", "--amend", "--no-edit", "--date", "2030-01-01T00:00:00Z")
     return repository.head
@@ -45,13 +45,13 @@ async def _later(repository: Repository, text: str) -> str:
 
 @pytest.mark.parametrize("revision, file, line", [("", "a.yaml", 9), ("", "b.yaml", 1), ("", "", 1), ("", "a.yaml", 0),
                                                   ("main", "a.yaml", 1), ("--all", "a.yaml", 1)])  # fmt: skip
-async def test_nobody_is_blamed_for_what_is_not_there(tmp_path: Path, revision: str, file: str, line: int) -> None:
+async def test_blame_returns_none_for_invalid_input(tmp_path: Path, revision: str, file: str, line: int) -> None:
     repository = Repository(tmp_path / "repository")
     head = repository.push({"a.yaml": "one\n"})
     assert await blame(repository.path / ".git", revision or head, file, line) is None
 
 
-async def test_what_took_a_file_away_is_found_between_two_revisions(tmp_path: Path) -> None:
+async def test_find_last_change_returns_the_commit_that_removed_a_file(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     first = repository.push({"[a]*.yaml": "one\n", "a.yaml": "one\n"}, "Begin")
     second = repository.push({"[a]*.yaml": None}, "Take it away")
@@ -63,7 +63,7 @@ async def test_what_took_a_file_away_is_found_between_two_revisions(tmp_path: Pa
     assert await find_last_change(folder, "main", third, "a.yaml") is None
 
 
-def test_what_is_quoted_of_a_commit_is_short_and_can_be_printed() -> None:
+def test_read_blame_truncates_subject_and_escapes_control_characters() -> None:
     commit = read_blame(f"{'a' * 40} 1 1 1\nauthor Ann\nauthor-time 99\nsummary \x1b[31m{'x' * 200}\n\tsummary no\n")
     assert commit and commit.subject.startswith("?[31mx") and len(commit.subject) == 80
     assert read_blame("") is None and read_blame("nonsense") is None

@@ -1,4 +1,4 @@
-"""From a ref to a revision and its files."""
+"""Checkouts: resolving a ref to a revision, reading its files, fetch errors and damaged mirrors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]
 
 
-async def test_every_form_of_a_ref_leads_to_its_commit(repository, opened: Opened) -> None:
+async def test_every_form_of_ref_resolves_to_its_commit(repository, opened: Opened) -> None:
     old = repository.commit({"model.yaml": "a: 1"})
     repository.tag("v1.0.0")
     repository.git("tag", "-a", "-m", "noted", "v1.1.0", "main")
@@ -47,7 +47,7 @@ async def test_every_form_of_a_ref_leads_to_its_commit(repository, opened: Opene
         assert (await repositories.checkout(url, ref)).revision == revision, ref
 
 
-async def test_a_checkout_holds_the_files_of_its_revision(repository, opened: Opened) -> None:
+async def test_checkout_contains_the_files_of_its_revision(repository, opened: Opened) -> None:
     repository.commit({"base/model.yaml": "a: 1", "overlays/dev/patch.yaml": "b: 2", "README": "hi"})
     tree = (await opened().checkout(f"file://{repository.path}", "main")).tree
     assert [(entry.name, entry.kind) for entry in tree.list_folder("")] == [
@@ -60,7 +60,7 @@ async def test_a_checkout_holds_the_files_of_its_revision(repository, opened: Op
     assert tree.list_folder("README") == () and tree.list_folder("none") == ()
 
 
-async def test_a_tree_reads_the_same_in_another_process(repository, opened: Opened) -> None:
+async def test_pickled_tree_reads_the_same_files(repository, opened: Opened) -> None:
     repository.commit({"a": "x"})
     tree = (await opened().checkout(str(repository.path), "main")).tree
     other = pickle.loads(pickle.dumps(tree))
@@ -68,7 +68,7 @@ async def test_a_tree_reads_the_same_in_another_process(repository, opened: Open
     other.objects.close()
 
 
-async def test_a_new_commit_is_seen_and_the_old_checkout_stays(repository, opened: Opened) -> None:
+async def test_new_commit_is_fetched_and_old_checkout_stays_readable(repository, opened: Opened) -> None:
     repository.commit({"a": "old"})
     repositories, url = opened(), str(repository.path)
     before = await repositories.checkout(url, "main")
@@ -78,9 +78,7 @@ async def test_a_new_commit_is_seen_and_the_old_checkout_stays(repository, opene
     assert (await repositories.checkout(url, before.revision)).tree.read_file("a") == b"old"
 
 
-async def test_a_deleted_branch_is_an_unknown_ref_and_its_last_good_revision_can_be_had(
-    repository, opened: Opened
-) -> None:
+async def test_deleted_branch_raises_unknown_ref_with_usable_last_good_revision(repository, opened: Opened) -> None:
     repository.commit({"a": "main"})
     good = repository.commit({"a": "feature"}, branch="feature")
     repositories, url = opened(), str(repository.path)
@@ -96,13 +94,13 @@ async def test_a_deleted_branch_is_an_unknown_ref_and_its_last_good_revision_can
     assert (await opened().checkout(url, good)).tree.read_file("a") == b"feature"
 
 
-async def test_a_repository_that_is_gone_leaves_its_last_good_revision(repository, opened: Opened) -> None:
+async def test_last_good_revision_survives_repository_deletion_and_restart(repository, opened: Opened) -> None:
     good = repository.commit({"a": "1"})
     repositories, url = opened(), str(repository.path)
     mirror = repositories.mirror(url)
     await mirror.checkout("main")
     shutil.rmtree(repository.path)
-    fresh = Mirror(mirror.folder, mirror.remote)  # as after a restart
+    fresh = Mirror(mirror.folder, mirror.remote)  # simulates a restart
     with pytest.raises(SourceRefused, match="repository not found") as caught:
         await fresh.checkout("main")
     assert caught.value.last_good_revision == good
@@ -110,7 +108,7 @@ async def test_a_repository_that_is_gone_leaves_its_last_good_revision(repositor
     fresh.close()
 
 
-async def test_an_unknown_ref_names_those_that_are_near(repository, opened: Opened) -> None:
+async def test_unknown_ref_error_suggests_similar_refs(repository, opened: Opened) -> None:
     repository.commit({"a": "1"}, branch="staging")
     with pytest.raises(UnknownRef, match="did you mean staging"):
         await opened().checkout(str(repository.path), "stagin")
@@ -133,19 +131,19 @@ async def test_an_unknown_ref_names_those_that_are_near(repository, opened: Open
         ("x" * 100_000, "no branch, tag or commit"),
     ],
 )
-async def test_a_ref_that_is_not_there_is_said_so(repository, opened: Opened, ref: str, said: str) -> None:
+async def test_missing_or_malformed_ref_raises_unknown_ref(repository, opened: Opened, ref: str, said: str) -> None:
     repository.commit({"a": "1"})
     repository.tag("v1.0.0")
     with pytest.raises(UnknownRef, match=said):
         await opened().checkout(str(repository.path), ref)
 
 
-async def test_an_empty_repository_is_said_to_be_empty(repository, opened: Opened) -> None:
+async def test_empty_repository_raises_unknown_ref(repository, opened: Opened) -> None:
     with pytest.raises(UnknownRef, match="empty"):
         await opened().checkout(str(repository.path), "main")
 
 
-async def test_refs_that_look_like_options_are_only_names(repository, opened: Opened, tmp_path: Path) -> None:
+async def test_refs_that_look_like_git_options_are_treated_as_names(repository, opened: Opened, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     name = f"--upload-pack=touch${{IFS}}{canary}"
     repository.commit({"a": "1"})
@@ -158,7 +156,7 @@ async def test_refs_that_look_like_options_are_only_names(repository, opened: Op
     assert not canary.exists()
 
 
-async def test_a_branch_may_turn_into_a_folder_of_branches(repository, opened: Opened) -> None:
+async def test_branch_can_be_replaced_by_branches_below_its_name(repository, opened: Opened) -> None:
     repository.commit({"a": "1"}, branch="release")
     repositories, url = opened(), str(repository.path)
     await repositories.checkout(url, "release")
@@ -167,7 +165,7 @@ async def test_a_branch_may_turn_into_a_folder_of_branches(repository, opened: O
     assert (await repositories.checkout(url, "release/one")).tree.read_file("a") == b"2"
 
 
-async def test_a_repository_of_sha256_ids_is_read(tmp_path: Path, opened: Opened) -> None:
+async def test_sha256_repository_is_checked_out(tmp_path: Path, opened: Opened) -> None:
     path = tmp_path / "served" / "wide.git"
     work = tmp_path / "work"
     subprocess.run(["git", "init", "-q", "--object-format=sha256", "-b", "main", work], check=True)
@@ -181,7 +179,7 @@ async def test_a_repository_of_sha256_ids_is_read(tmp_path: Path, opened: Opened
     assert len(checkout.revision) == 64 and checkout.tree.read_file("a") == b"wide"
 
 
-async def test_nothing_is_fetched_when_nothing_changed(repository, opened: Opened) -> None:
+async def test_second_checkout_without_changes_adds_no_pack(repository, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories, url = opened(), str(repository.path)
     await repositories.checkout(url, "main")
@@ -191,13 +189,13 @@ async def test_nothing_is_fetched_when_nothing_changed(repository, opened: Opene
     assert sorted(os.listdir(pack)) == before
 
 
-# -- trouble ---------------------------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------------------------
 
 
-async def test_two_fetches_at_once_both_end_well(repository, opened: Opened) -> None:
+async def test_concurrent_fetches_of_one_repository_succeed(repository, opened: Opened) -> None:
     commits = {branch: repository.commit({"a": branch}, branch=branch) for branch in ("one", "two", "three", "four")}
     url = str(repository.path)
-    # Each with its own mirror object, as two processes would have.
+    # Each has its own mirror object, as separate processes would.
     checkouts = await asyncio.gather(*(opened().checkout(url, branch) for branch in commits))
     assert [checkout.revision for checkout in checkouts] == list(commits.values())
 
@@ -214,7 +212,7 @@ asyncio.run(hold())
 """
 
 
-async def test_a_killed_fetch_leaves_nothing_that_stops_the_next(repository, opened: Opened) -> None:
+async def test_leftover_locks_of_a_killed_fetch_are_removed(repository, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories, url = opened(), str(repository.path)
     await repositories.checkout(url, "main")
@@ -233,7 +231,7 @@ async def test_a_killed_fetch_leaves_nothing_that_stops_the_next(repository, ope
     assert not list(folder.rglob("*.lock")) and not list(folder.rglob("tmp_*"))
 
 
-async def test_a_lock_that_is_held_too_long_is_a_timeout(repository, opened: Opened) -> None:
+async def test_fetch_lock_held_too_long_raises_source_timeout(repository, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories = opened(limits=SourceLimits(fetch_seconds=0.1))
     mirror = repositories.mirror(str(repository.path))
@@ -278,7 +276,7 @@ DAMAGED_IN_MAKE_TEST = {(_damage_pack, True), (_break_config, False), (_lose_hea
         for damage in (_damage_pack, _empty_packs, _break_config, _break_refs, _lose_head)
     ],
 )
-async def test_a_damaged_mirror_heals_by_a_refresh_or_two(
+async def test_damaged_mirror_is_repaired_within_two_checkouts(
     repository, opened: Opened, damage: Callable[[Path], None], moves: bool
 ) -> None:
     repository.commit({"a": "1"})
@@ -299,7 +297,7 @@ async def test_a_damaged_mirror_heals_by_a_refresh_or_two(
     assert content == (b"2" if moves else b"1")
 
 
-async def test_a_mirror_made_anew_keeps_the_last_good_revisions_that_are_whole(repository, opened: Opened) -> None:
+async def test_recreated_mirror_keeps_intact_last_good_revisions(repository, opened: Opened) -> None:
     good = repository.commit({"a": "good"}, branch="gone")
     repository.commit({"a": "1"})
     repositories, url = opened(), str(repository.path)
@@ -313,7 +311,7 @@ async def test_a_mirror_made_anew_keeps_the_last_good_revisions_that_are_whole(r
     assert await opened().mirror(url).find_last_good("gone") == good
 
 
-async def test_a_reader_whose_git_was_ended_starts_another(repository, opened: Opened) -> None:
+async def test_object_reader_restarts_a_killed_git_process(repository, opened: Opened) -> None:
     repository.commit({"a": "1"})
     repositories, url = opened(), str(repository.path)
     tree = (await repositories.checkout(url, "main")).tree
@@ -326,7 +324,7 @@ async def test_a_reader_whose_git_was_ended_starts_another(repository, opened: O
 
 
 @pytest.mark.tier("all")
-async def test_many_fetches_do_not_pile_up_packs(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_packs_are_limited_to_max_packs(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("argosy.gitops.source.git.mirror.MAX_PACKS", 3)
     repositories, url = opened(), str(repository.path)
     for number in range(8):
@@ -336,7 +334,7 @@ async def test_many_fetches_do_not_pile_up_packs(repository, opened: Opened, mon
         assert len(list(repositories.mirror(url).folder.glob("objects/pack/*.pack"))) <= 3
 
 
-async def test_a_damaged_repository_is_named_and_the_mirror_keeps_what_it_had(repository, opened: Opened) -> None:
+async def test_corrupt_remote_raises_error_and_mirror_keeps_old_commits(repository, opened: Opened) -> None:
     good = repository.commit({"a": "good"})
     repositories, url = opened(), str(repository.path)
     await repositories.checkout(url, "main")
@@ -349,19 +347,19 @@ async def test_a_damaged_repository_is_named_and_the_mirror_keeps_what_it_had(re
     assert (await repositories.checkout(url, good)).tree.read_file("a") == b"good"
 
 
-async def test_a_fetch_larger_than_the_limit_is_refused(repository, opened: Opened) -> None:
+async def test_fetch_over_the_pack_size_limit_is_rejected(repository, opened: Opened) -> None:
     repository.commit_tree(repository.tree(("100644", repository.blob(os.urandom(300_000)), "weights")))
     with pytest.raises(SourceTooLarge, match="exceeds the size limit"):
         await opened(limits=SourceLimits(pack_bytes=100_000)).checkout(str(repository.path), "main")
 
 
-async def test_too_many_refs_are_refused(repository, opened: Opened) -> None:
+async def test_ref_list_over_the_size_limit_is_rejected(repository, opened: Opened) -> None:
     repository.commit({"a": "1"})
     with pytest.raises(SourceTooLarge, match="branches and tags"):
         await opened(limits=SourceLimits(refs_bytes=10)).checkout(str(repository.path), "main")
 
 
-async def test_a_file_larger_than_the_limit_is_refused_and_others_can_still_be_read(repository, opened: Opened) -> None:
+async def test_file_over_the_limit_is_rejected_and_others_stay_readable(repository, opened: Opened) -> None:
     blobs = [("100644", repository.blob(b"0" * 5_000_000), "huge"), ("100644", repository.blob(b"small"), "small")]
     repository.commit_tree(repository.tree(*blobs))
     tree = (await opened(limits=SourceLimits(file_bytes=1000)).checkout(str(repository.path), "main")).tree
@@ -370,9 +368,7 @@ async def test_a_file_larger_than_the_limit_is_refused_and_others_can_still_be_r
     assert tree.read_file("small") == b"small"
 
 
-async def test_git_that_is_not_installed_is_said_so(
-    repository, opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_missing_git_raises_source_error(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     repository.commit({"a": "1"})
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(SourceError, match="git is not installed"):
@@ -383,7 +379,7 @@ async def test_git_that_is_not_installed_is_said_so(
     "said",
     ["git version 2.25.1", pytest.param("git version 1.8.3", marks=pytest.mark.tier("all")), "nothing"],
 )
-async def test_a_git_that_would_ignore_our_settings_is_refused(
+async def test_git_older_than_2_31_is_rejected(
     repository, opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
 ) -> None:
     (tmp_path / "git").write_text(f"#!/bin/sh\necho {said}\n")
@@ -394,7 +390,7 @@ async def test_a_git_that_would_ignore_our_settings_is_refused(
         await opened().checkout(str(repository.path), "main")
 
 
-async def test_many_who_ask_one_after_another_share_what_the_host_says(repository, opened: Opened) -> None:
+async def test_consecutive_ref_requests_share_responses_of_the_host(repository, opened: Opened) -> None:
     revision = repository.commit({"model.yaml": "a: 1"})
     mirror = opened().mirror(str(repository.path))
     counting = CountingRemote(*(getattr(mirror.remote, field.name) for field in fields(MirrorRemote)))
@@ -410,14 +406,14 @@ async def test_many_who_ask_one_after_another_share_what_the_host_says(repositor
 
 
 class CountingRemote(MirrorRemote):
-    requests: list[str] = []  # noqa: RUF012 - of this test alone
+    requests: list[str] = []  # noqa: RUF012 - used by one test only
 
     async def list_refs(self, scratch: Path) -> Refs:
         self.requests.append("refs")
         return await super().list_refs(scratch)
 
 
-async def test_what_a_branch_is_and_why_it_cannot_be_read_is_logged_once(
+async def test_resolved_revision_and_ref_error_are_each_logged_once(
     repository, opened: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
     revision = repository.commit({"a": "1"})

@@ -1,4 +1,4 @@
-"""A commit with edits laid over it holds what a commit of the edits would hold; histories only read."""
+"""A commit overlaid with working tree edits equals a commit of those edits; reading changes nothing in .git."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def history(root: Path) -> LocalRepository:
 
 
 def contents(tree: FileTree, folder: str = "") -> dict[str, bytes | None]:
-    """All that can be reached by listings, asked for by entries too."""
+    """Return all files reachable by listings, and check that entry lookups agree."""
     content_by_path: dict[str, bytes | None] = {}
     for entry in tree.list_folder(folder):
         path = f"{folder}/{entry.name}" if folder else entry.name
@@ -78,7 +78,7 @@ def scramble(root: Path, chance: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_edits_laid_over_a_commit_are_what_a_commit_of_them_would_hold(root: Path, seed: int) -> None:
+def test_overlay_of_edits_equals_a_commit_of_the_edits(root: Path, seed: int) -> None:
     chance = Random(seed)
     for _ in range(4):
         scramble(root, chance)
@@ -98,7 +98,7 @@ def test_edits_laid_over_a_commit_are_what_a_commit_of_them_would_hold(root: Pat
         repository.close()
 
 
-def test_a_tree_can_be_handed_to_another_process(root: Path) -> None:
+def test_working_tree_overlay_can_be_pickled(root: Path) -> None:
     (root / "a.yaml").write_text("a: 1\n")
     before = commit(root)
     (root / "b.yaml").write_text("b: 1\n")
@@ -112,7 +112,7 @@ def test_a_tree_can_be_handed_to_another_process(root: Path) -> None:
     repository.close()
 
 
-def test_what_git_ignores_is_not_there(root: Path) -> None:
+def test_git_ignored_files_are_not_in_the_overlay(root: Path) -> None:
     (root / ".gitignore").write_text("*.log\n")
     before = commit(root)
     (root / "a.log").write_text("a")
@@ -124,7 +124,7 @@ def test_what_git_ignores_is_not_there(root: Path) -> None:
     repository.close()
 
 
-def test_a_missing_object_is_told_and_nothing_is_noted_in_the_repository(root: Path) -> None:
+def test_missing_object_raises_error_without_changing_the_repository(root: Path) -> None:
     (root / "a.yaml").write_text("a: 1\n")
     before = commit(root)
     blob = git(root, "rev-parse", "HEAD:a.yaml")

@@ -1,4 +1,4 @@
-"""POST /apps/plan: the answer when some of the selected Applications cannot be refreshed."""
+"""POST /apps/plan: the response when some of the selected Applications cannot be refreshed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 class LookoutWithoutRows(StillLookout):
-    """A lookout that has not summarized any Application yet."""
+    """A cluster view that has no row for any Application yet."""
 
     def find_row(self, namespace: str, name: str) -> None:
         return None
@@ -49,11 +49,11 @@ def post(cluster: EmbeddedCluster, apps: list[Manifest]) -> RequestContext:
     )
 
 
-async def test_the_page_counts_applications_that_were_refreshed_and_lists_those_that_were_not() -> None:
+async def test_bulk_refresh_counts_refreshed_applications_and_lists_failed_ones() -> None:
     async with EmbeddedCluster.open() as cluster:
         await furnish(cluster, CONTROL)
         apps = [await cluster.create(application(name)) for name in ("one", "two", "three")]
-        await cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "two"))  # the lookout still has it
+        await cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "two"))  # the cluster view still has it
         answer = await run_plan(post(cluster, apps))
         assert isinstance(answer, PageResponse) and answer.code == 409
         assert (answer.values["done"], answer.values["of"]) == (2, 3)

@@ -1,4 +1,4 @@
-"""Several logs as one: names that tell them apart, the order of time, and Pods that print nothing."""
+"""Merged logs of several containers: labels, time order, and Pods without logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log(pod: str, container: str) -> ContainerLog:
     return ContainerLog(ResourceKey("", "Pod", "ml", pod), container)
 
 
-def test_a_long_name_is_cut_where_names_are_alike_and_what_is_everywhere_the_same_is_left_out() -> None:
+def test_log_labels_shorten_long_names_and_omit_common_parts() -> None:
     one, other = log(LONG, "kserve-container"), log(LONG, "modelcar")
     assert list(build_labels([one, other]).values()) == [("kserve-container",) * 2, ("modelcar",) * 2]
     second = log("web-1", "modelcar")
@@ -48,17 +48,17 @@ def test_a_long_name_is_cut_where_names_are_alike_and_what_is_everywhere_the_sam
         ("took 99:99:99", ""),
     ],
 )
-def test_times_are_read_as_programs_print_them(line: str, at: str) -> None:
+def test_timestamps_are_parsed_in_common_log_formats(line: str, at: str) -> None:
     line_time = find_line_time(line, NOON)
     assert (line_time.time().isoformat() if line_time else "") == at
 
 
-def test_a_clock_goes_on_after_midnight() -> None:
+def test_clock_time_after_midnight_belongs_to_the_next_day() -> None:
     line_time = find_line_time("00:00:05 on", datetime(2026, 11, 15, 23, 59, 58, tzinfo=UTC))
     assert line_time is not None and line_time.day == 16
 
 
-def test_lines_stand_in_the_order_of_time_and_those_of_one_container_stay_in_theirs() -> None:
+def test_merged_lines_are_ordered_by_time_and_keep_order_per_container() -> None:
     first = [LogLine("12:00:02 a"), LogLine("  more of a"), LogLine("12:00:01 late"), LogLine("12:00:09 b")]
     second = [LogLine("no time at all"), LogLine("12:00:05 c")]
     lines = merge_by_time([(NOON, first), (NOON, second)])
@@ -67,7 +67,7 @@ def test_lines_stand_in_the_order_of_time_and_those_of_one_container_stay_in_the
     ]  # fmt: skip
 
 
-def test_a_container_tells_when_it_began() -> None:
+def test_container_start_time_is_read_from_the_pod_status() -> None:
     running = {"running": {"startedAt": "2026-11-15T12:00:00Z"}}
     pod = {"status": {"containerStatuses": [{"name": "main", "state": running}]}}
     assert (find_start_time(pod, "main"), find_start_time(pod, "other").year, find_start_time(None, "main").year) == (
@@ -77,7 +77,7 @@ def test_a_container_tells_when_it_began() -> None:
     )
 
 
-def test_pods_that_have_not_begun_say_why() -> None:
+def test_pending_pods_state_why_they_have_no_logs() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     pods: dict[str, dict[str, Any]] = {
         "stuck": {"status": {"phase": "Pending", "conditions": [condition]}},

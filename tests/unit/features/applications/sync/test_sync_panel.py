@@ -1,4 +1,4 @@
-"""The sync panel: what was ticked becomes a wish; what was not, does not."""
+"""Sync panel: the submitted form becomes the options of a sync operation."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def form(*pairs: tuple[str, str]) -> QueryParameters:
     return QueryParameters([("revision", "main"), ("propagation", "foreground"), *pairs])
 
 
-def test_an_empty_form_is_a_plain_sync() -> None:
+def test_empty_form_is_a_sync_without_options() -> None:
     operation = sync_operation(app(), read_sync_form(app(), form()), "ann")
     assert operation["sync"] == {"syncStrategy": {"hook": {}}}
 
 
-def test_all_resources_are_the_same_as_none() -> None:
+def test_selecting_all_resources_equals_selecting_none() -> None:
     every = [("resource", f":ConfigMap:ml/{name}") for name in ("one", "two")]
     assert read_sync_form(app(), form(*every)).resources == ()
     assert read_sync_form(app(), form(every[0])).resources == (":ConfigMap:ml/one",)
 
 
-def test_resources_that_it_has_not_are_refused() -> None:
+def test_unknown_resource_is_rejected() -> None:
     with pytest.raises(UserError, match="select again"):
         read_sync_form(app(), form(("resource", ":Secret:ml/other")))
 
 
-def test_replace_needs_its_word() -> None:
+def test_replace_requires_typed_confirmation() -> None:
     with pytest.raises(UserError, match="type the word replace"):
         read_sync_form(app(), form(("replace", "true")))
     assert read_sync_form(app(), form(("replace", "true"), ("sure", "Replace"))).replace
 
 
-def test_an_option_of_the_application_that_is_unticked_is_taken_back() -> None:
+def test_cleared_sync_option_of_the_application_is_set_to_false() -> None:
     wish = read_sync_form(app(("CreateNamespace=true",)), form())
     assert wish.options == ("CreateNamespace=false",)
     sync_form = read_sync_form(
@@ -62,25 +62,25 @@ def test_an_option_of_the_application_that_is_unticked_is_taken_back() -> None:
     assert sync_form.options == ("PruneLast=true",)
 
 
-def test_skipping_validation_is_the_option_turned_off() -> None:
+def test_skip_validation_checkbox_sets_validate_false() -> None:
     assert read_sync_form(app(), form(("option", "Validate"))).options == ("Validate=false",)
     assert [option.is_on for option in list_sync_options(app(("Validate=false",))) if option.name == "Validate"] == [
         True
     ]
 
 
-def test_another_revision_is_asked_for_and_its_own_is_not() -> None:
+def test_only_a_different_revision_is_sent() -> None:
     assert read_sync_form(app(), QueryParameters([("revision", "v2")])).revision == "v2"
     assert read_sync_form(app(), form()).revision == ""
 
 
-def test_retries_count_only_where_they_are_ticked() -> None:
+def test_retry_limit_is_used_only_if_retry_is_selected() -> None:
     assert read_sync_form(app(), form(("retry_limit", "5"))).retry_limit is None
     assert read_sync_form(app(), form(("retry", "true"), ("retry_limit", "5"))).retry_limit == 5
     with pytest.raises(UserError, match="invalid number"):
         read_sync_form(app(), form(("retry", "true"), ("retry_limit", "five")))
 
 
-def test_groups_of_resources_have_three_states() -> None:
+def test_resource_group_is_selected_fully_or_partly() -> None:
     assert [group.state for group in list_resource_groups(app())] == ["all"]
     assert [group.state for group in list_resource_groups(app(), [":ConfigMap:ml/one"])] == ["some"]

@@ -1,4 +1,4 @@
-"""Health checks as files: what they hold, and that the ready made ones are what the command prints."""
+"""Exported health checks: their contents, and the committed files that `argosy health export` prints."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ FORM_OF = {"argocd-cr": "cr", "argocd-cm": "configmap"}
 
 @pytest.mark.parametrize("name", FORM_OF)
 @pytest.mark.parametrize("profile", ["strict", "lenient"])
-def test_the_ready_made_files_are_what_export_prints(name: str, profile: str) -> None:
+def test_committed_files_equal_the_export(name: str, profile: str) -> None:
     file = READY_MADE / f"{name}{'' if profile == 'strict' else f'-{profile}'}.yaml"
     assert file.read_text() == render_export(FORM_OF[name], build_requested_checks(DEFAULT_KINDS, profile))
 
 
 @pytest.mark.parametrize("name", FORM_OF)
-def test_the_ready_made_files_for_claims_are_what_export_prints(name: str) -> None:
+def test_committed_pvc_files_equal_the_export(name: str) -> None:
     text = (READY_MADE / f"{name}-pvc.yaml").read_text()
     assert text == render_export(FORM_OF[name], build_requested_checks((CLAIM,)))
     (check,) = read_manifests([read_yaml(text)]).checks
     assert check.pattern == "PersistentVolumeClaim"
 
 
-def test_no_ready_made_file_is_there_without_a_test() -> None:
+def test_every_committed_health_file_is_covered_by_a_test() -> None:
     ends = ("", "-lenient", "-pvc")
     assert {file.name for file in READY_MADE.iterdir()} == {f"{name}{end}.yaml" for name in FORM_OF for end in ends}
 
 
-def test_the_ready_made_files_that_the_charts_need_are_the_linked_ones() -> None:
+def test_helm_readme_links_the_pvc_health_files() -> None:
     page = INTEGRATIONS / "helm/README.md"
     linked = re.findall(r"\]\(([^)]*deploy/health[^)]*)\)", page.read_text())
     assert len(linked) == len(FORM_OF)
@@ -48,14 +48,14 @@ def test_the_ready_made_files_that_the_charts_need_are_the_linked_ones() -> None
         assert check.pattern == "PersistentVolumeClaim"
 
 
-def test_the_resource_says_that_applying_it_replaces_the_list_and_what_merges() -> None:
+def test_cr_export_warns_that_apply_replaces_the_list() -> None:
     head = render_export("cr", build_requested_checks(DEFAULT_KINDS)).partition("apiVersion:")[0]
     assert all(line.startswith("#") for line in head.splitlines())
     assert "replaces the whole resourceHealthChecks list" in head
     assert "`argosy health apply` merges the list" in head
 
 
-def test_the_resource_holds_the_checks_and_nothing_else() -> None:
+def test_cr_export_contains_only_the_checks() -> None:
     checks = build_requested_checks(DEFAULT_KINDS)
     manifest = read_yaml(render_export("cr", checks, namespace="gitops", name="mine"))
     assert manifest == {
@@ -66,7 +66,7 @@ def test_the_resource_holds_the_checks_and_nothing_else() -> None:
     }
 
 
-def test_the_config_map_holds_our_keys_only_and_the_label_by_which_argo_cd_finds_it() -> None:
+def test_configmap_export_contains_only_check_keys_and_argocd_label() -> None:
     checks = build_requested_checks(DEFAULT_KINDS)
     manifest = read_yaml(render_export("configmap", checks))
     assert manifest["data"] == {check.key: check.script for check in checks}
@@ -74,14 +74,14 @@ def test_the_config_map_holds_our_keys_only_and_the_label_by_which_argo_cd_finds
     assert (manifest["metadata"]["name"], manifest["metadata"]["namespace"]) == ("argocd-cm", "argocd")
 
 
-def test_the_variables_are_a_list_of_group_kind_and_check() -> None:
+def test_ansible_export_is_a_list_of_group_kind_and_check() -> None:
     checks = build_requested_checks(DEFAULT_KINDS)
     variables = read_yaml(render_export("ansible", checks))
     assert variables == {"validated_patterns_argocd_health_checks": [check.entry for check in checks]}
 
 
 @pytest.mark.parametrize("form", [form for form in EXPORT_FORMATS if form != "ansible"])
-def test_what_is_exported_is_read_back_as_the_same_checks(form: str) -> None:
+def test_exported_checks_can_be_read_back(form: str) -> None:
     checks = build_requested_checks(DEFAULT_KINDS)
     customizations = read_manifests([read_yaml(render_export(form, checks))])
     assert customizations.faults == ()

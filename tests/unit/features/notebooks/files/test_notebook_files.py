@@ -1,4 +1,4 @@
-"""Notebooks that are files: reported safely, told to CI, linted, accepted, and found again."""
+"""Notebook files: HTML report, JUnit, lint, accepting outputs, run records and parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def notebook(*cells: Cell) -> dict[str, Any]:
 
 
 def summary(executed: dict[str, Any], golden: dict[str, Any] | None = None, **more: Any) -> NotebookRunSummary:
-    """What came of a run that succeeded, unless it is said otherwise."""
+    """Summary of a run; by default it succeeded."""
     cells = [
         {"cell_index": number, "cell_type": cell["cell_type"], "status": "succeeded", "seconds": 0.5}
         for number, cell in enumerate(executed["cells"])
@@ -94,7 +94,7 @@ def tags_of(page: str) -> list[tuple[str, dict[str, str | None]]]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
+def test_html_report_escapes_notebook_content(attack: str) -> None:
     finding = {"cell": 0, "severity": "warning", "category": "x", "message": attack, "suggestion": attack}
     outputs = [stream(attack), stream(attack, "stderr"), {"output_type": "error", "ename": attack, "evalue": attack}]
     outputs += [
@@ -114,7 +114,7 @@ def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
         assert (attributes.get("href") or "#").startswith("#")
 
 
-def test_the_page_forbids_itself_everything_but_its_style_and_its_pictures() -> None:
+def test_html_report_csp_allows_only_its_style_and_data_images() -> None:
     executed = notebook(
         code("plot()", build_display_output(image__png=base64.b64encode(PNG).decode(), text__plain="<Figure>"))
     )
@@ -131,12 +131,12 @@ def test_the_page_forbids_itself_everything_but_its_style_and_its_pictures() -> 
 
 
 @pytest.mark.parametrize("content", ["no base64!", base64.b64encode(b"<svg onload=alert(1)>").decode(), 7, None])
-def test_what_only_claims_to_be_a_picture_is_not_shown_as_one(content: Any) -> None:
+def test_invalid_image_output_is_not_rendered_as_an_image(content: Any) -> None:
     executed = notebook(code("plot()", build_display_output(image__png=content)))
     assert [tag for tag, _ in tags_of(render_report(summary(executed), executed)) if tag == "img"] == []
 
 
-def test_the_report_names_what_failed() -> None:
+def test_html_report_shows_the_failed_cell() -> None:
     executed = notebook(code("1 / 0"), code("print(2)", stream("2")))
     failed = {0: {"status": "failed", "error": "ZeroDivisionError: x", "traceback": "\x1b[31mZeroDivisionError\x1b[0m"}}
     page = render_report(
@@ -149,7 +149,7 @@ def test_the_report_names_what_failed() -> None:
 # -- JUnit -----------------------------------------------------------------------------------------------------------
 
 
-def test_each_cell_is_a_case_and_what_blocks_is_a_failure() -> None:
+def test_junit_has_one_case_per_cell_and_fails_blocking_findings() -> None:
     executed = notebook(
         code("# load\nx", stream("1")), code("fit()"), code("skip()"), code("print(0.5)", stream("0.5"))
     )
@@ -173,14 +173,14 @@ def test_each_cell_is_a_case_and_what_blocks_is_a_failure() -> None:
     }
 
 
-def test_a_failure_that_no_cell_is_to_blame_for_is_told_too() -> None:
+def test_junit_reports_a_failure_without_a_cell() -> None:
     suite = ElementTree.fromstring(
         render_junit([summary(notebook(code("x")), status="failed", error="no kernel")]).encode()
     )
     assert [failure.get("message") for failure in suite.iter("failure")] == ["no kernel"]
 
 
-def test_titles_are_the_first_words_that_say_something() -> None:
+def test_cell_title_is_the_first_meaningful_line() -> None:
     assert build_title(code("\n# Load the data\nx = 1")) == "Load the data"
     assert build_title(code("#NBVAL_SKIP\nmodel.fit(X, y)")) == "model.fit(X, y)"
     assert build_title(code("x" * 90)) == "x" * 39 + "…"
@@ -189,7 +189,7 @@ def test_titles_are_the_first_words_that_say_something() -> None:
     assert build_title(code("# %% Plot")) == "Plot"
 
 
-def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
+def test_nbformat_3_and_utf_8_bom_files_are_read(tmp_path: Path) -> None:
     pytest.importorskip("nbformat")
     cell = {"cell_type": "code", "input": ["1 + 1"], "language": "python", "metadata": {}, "outputs": []}
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [cell], "metadata": {}}]}
@@ -199,7 +199,7 @@ def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
     assert build_title(load_notebook(tmp_path / "bom.ipynb")["cells"][0]) == "1"
 
 
-def test_the_line_that_failed_is_marked() -> None:
+def test_failing_line_is_marked_in_the_source_excerpt() -> None:
     cell = code("\n".join(f"line {number}" for number in range(1, 21)), execution_count=4)
     traceback = "Cell In[4], line 9\n...\nCell In[1], line 3, in f(x)"
     lines = list_failing_lines(cell, traceback)
@@ -219,7 +219,7 @@ def linted(
     return [(remark.finding.cell, remark.finding.severity, remark.rule) for remark in remarks]
 
 
-def test_a_sound_notebook_has_no_remarks() -> None:
+def test_lint_accepts_a_clean_notebook() -> None:
     assert linted(code("x = 1", execution_count=1), code("print(x)", stream("1"), execution_count=2)) == []
 
 
@@ -236,33 +236,33 @@ def test_a_sound_notebook_has_no_remarks() -> None:
         ([code("def f():\n    print(1)\nx = f()")], (0, "warning", "AGY306")),
     ],
 )
-def test_faults_of_a_notebook_are_found(cells: list[Cell], remark: tuple[int, str, str]) -> None:
+def test_lint_finds_notebook_defects(cells: list[Cell], remark: tuple[int, str, str]) -> None:
     assert linted(*cells) == [remark]
 
 
-def test_a_secret_is_not_repeated() -> None:
+def test_lint_findings_do_not_contain_the_secret() -> None:
     secret = "ghp_" + "a1B2" * 9
     remarks = lint_notebook("n.ipynb", notebook(code(f"t = '{secret}'")), ValidationConfig())
     assert remarks
     assert secret not in json.dumps([remark.to_wire() for remark in remarks])
 
 
-def test_an_address_whose_password_is_a_variable_has_no_secret() -> None:
+def test_lint_accepts_a_url_with_a_password_variable() -> None:
     assert linted(code("u = f'postgres://{user}:{password}@db/x'")) == []
 
 
-def test_chance_with_a_seed_or_a_mark_is_fine() -> None:
+def test_lint_accepts_randomness_with_a_seed_or_ignore_tag() -> None:
     by_chance = code("import random\nrandom.random()", build_display_output(text__plain="0.3"))
     assert linted(code("random.seed(1)"), by_chance) == []
     assert linted({**by_chance, "metadata": {"tags": ["nbval-ignore-output"]}}) == []
 
 
-def test_parameters_that_a_notebook_does_not_declare_are_named() -> None:
+def test_lint_reports_undeclared_parameters() -> None:
     cell = code("alpha = 1", metadata={"tags": ["parameters"]})
     assert linted(cell, parameter_names=("alpha", "beta")) == [(-1, "warning", "AGY303")]
 
 
-def test_the_level_says_what_fails() -> None:
+def test_lint_level_decides_which_findings_fail() -> None:
     remarks = lint_notebook(
         "n.ipynb", notebook(code("a", execution_count=5), code("b", execution_count=2)), ValidationConfig()
     )
@@ -273,7 +273,7 @@ def test_the_level_says_what_fails() -> None:
 # -- accept ----------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_outputs_of_the_cells_that_are_named_are_accepted() -> None:
+def test_accept_replaces_only_outputs_of_selected_cells() -> None:
     golden = notebook(code("a", stream("1")), code("b", stream("1")), code("c = 1"))
     executed = notebook(code("a", stream("2")), code("b", stream("2")), code("c = 2"))
     differences = list_differences(executed, golden, ComparisonConfig())
@@ -285,7 +285,7 @@ def test_only_the_outputs_of_the_cells_that_are_named_are_accepted() -> None:
         accept_outputs(executed, golden, {2}, differences)
 
 
-def test_cells_that_are_new_are_accepted_with_all_others() -> None:
+def test_new_cells_are_accepted_only_together_with_all_cells() -> None:
     golden, executed = notebook(code("a", stream("1"))), notebook(code("new"), code("a", stream("2")))
     executed["metadata"]["papermill"] = {"parameters": {"x": 1}}
     differences = list_differences(executed, golden, ComparisonConfig())
@@ -302,20 +302,20 @@ def test_cells_that_are_new_are_accepted_with_all_others() -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"cells": 1}', '{"cells": [1]}', '{"worksheets": []}', "\xff", "[" * 90_000]
 )
-def test_a_file_that_is_no_notebook_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_a_notebook_is_rejected_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "n.ipynb").write_text(text, encoding="latin-1")
     with pytest.raises(UserError, match=r"n\.ipynb: .*; save it again"):
         load_notebook(tmp_path / "n.ipynb")
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_previous_file(tmp_path: Path) -> None:
     write_atomically(tmp_path / "deep" / "a.txt", "one")
     with pytest.raises(UnicodeEncodeError):
         write_atomically(tmp_path / "deep" / "a.txt", "\ud800")
     assert [(path.name, path.read_text()) for path in (tmp_path / "deep").iterdir()] == [("a.txt", "one")]
 
 
-def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) -> None:
+def test_run_folders_are_unique_and_the_last_run_is_found(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
     runs = [run_folder.create_run(tmp_path, Path("a/my.train.ipynb"), now) for _ in range(3)]
     assert [run.path_prefix.name for run in runs] == [f"my.train-20260102-030405{end}" for end in ("", "-2", "-3")]
@@ -336,11 +336,11 @@ def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) 
      ("(1, 2)", [1, 2]), ("{'a': 1}", {"a": 1}), ("a b", "a b"), ("", ""), ("[x", "[x"), ("1e400", float("inf")),
      ("'7'", "'7'"), ('"7"', "7"), ("{1, 2}", "{1, 2}"), ("[b'x']", "[b'x']")],
 )  # fmt: skip
-def test_parameters_are_what_they_look_like(text: str, value: Any) -> None:
+def test_parameter_values_are_parsed_as_literals(text: str, value: Any) -> None:
     assert parse_value(text) == value
 
 
-def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
+def test_command_line_parameters_override_parameter_files(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("alpha: 1\nname: x\n")
     assert collect_parameters([("alpha", "2")], [("raw", "7")], [tmp_path / "p.yaml"]) == {
         "alpha": 2,
@@ -356,7 +356,7 @@ def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
         collect_parameters([], [], [tmp_path / "p.yaml"])
 
 
-def test_a_notebook_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path) -> None:
+def test_git_lfs_pointer_is_rejected_with_advice(tmp_path: Path) -> None:
     file = tmp_path / "train.ipynb"
     file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12345\n")
     with pytest.raises(UserError, match="is a Git LFS pointer, and not the file itself; fetch it first: git lfs pull"):

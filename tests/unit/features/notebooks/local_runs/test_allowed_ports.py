@@ -1,4 +1,4 @@
-"""Which ports the installation allows to notebooks and Pods that run beside it."""
+"""Ports that the setting notebooks.network allows to local notebook runs and Pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from argosy.sandbox.simulators.pod_processes.allowed_ports import load_allowed_p
         ("", ()), ("false", ()), ("nonsense", ()), ("443, 99999", ()), ("0", ()), ("-1", ()), ("443, x", ()),
     ],
 )  # fmt: skip
-async def test_no_port_is_allowed_by_a_value_that_cannot_be_read(
+async def test_network_setting_is_parsed_and_invalid_values_allow_no_port(
     cluster: Cluster, text: str, ports: tuple[int, ...]
 ) -> None:
     assert read_settings({"notebooks.network": text}) == LocalRunSettings(ports=ports)

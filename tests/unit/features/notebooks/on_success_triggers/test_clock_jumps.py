@@ -1,4 +1,4 @@
-"""Tries of triggers and of notebook runs go on after the clock was set."""
+"""Trigger retries and written-file detection stay correct when the clock jumps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(1, 2000), st.floats(-30 * 86400, 30 * 86400))
-def test_a_trigger_waits_no_longer_than_its_delay_however_the_clock_is_set(tries: int, jump: float) -> None:
+def test_retry_delay_stays_within_its_limit_after_clock_jumps(tries: int, jump: float) -> None:
     record: dict[str, Any] = record_failed_try({"tries": tries - 1}, "no answer", NOW)
     assert compute_retry_delay(record, NOW) > 0.5
     assert (
@@ -35,12 +35,12 @@ def test_a_trigger_waits_no_longer_than_its_delay_however_the_clock_is_set(tries
     )
 
 
-def test_a_trigger_is_tried_at_once_when_the_clock_was_set_back_by_a_day() -> None:
+def test_trigger_is_retried_at_once_after_the_clock_goes_back_a_day() -> None:
     assert compute_retry_delay(record_failed_try({}, "no answer", NOW), NOW - timedelta(days=1)) == 0
 
 
 @pytest.mark.parametrize("jump", [-30 * 86400.0, -3600.0, 0.0, 3600.0, 30 * 86400.0])
-def test_files_that_a_run_wrote_are_found_however_the_clock_is_set_meanwhile(tmp_path: Path, jump: float) -> None:
+def test_written_files_are_found_after_clock_jumps(tmp_path: Path, jump: float) -> None:
     wall, passed = 1_800_000_000.0, 0.0
     start = RunStart(lambda: wall, lambda: passed)
     old = min(wall, wall + jump) - 60

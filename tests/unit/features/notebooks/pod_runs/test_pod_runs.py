@@ -1,4 +1,5 @@
-"""Runs as Pods: what a Pod asks for, what its end means, and that no run leaves anything. Tests play the kubelet."""
+"""Notebook runs as Pods: the run state read from a Pod's status, retries and cleanup.
+The tests act as the kubelet."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ FAILED = {
 }  # fmt: skip
 
 
-# -- what its end means ------------------------------------------------------------------------------------------------
+# -- run state from the Pod status -----------------------------------------------------------------------------------
 
 
 def ended(code: int, message: str = "", name: str = "validator", reason: str = "") -> dict[str, Any]:
@@ -60,7 +61,7 @@ def stands(status: dict[str, Any], notes: Any = None, **spec: Any) -> NotebookRu
     return read_run_state(read_job(job(**spec)), {**manifest, "status": status}, notes, NOW)
 
 
-def test_a_notebook_that_passed_is_told_with_its_cells_and_its_commit() -> None:
+def test_succeeded_pod_reports_cells_and_commit() -> None:
     cloned = {"name": "git-clone", "state": {"terminated": {"exitCode": 0, "message": COMMIT}}}
     run_state = stands({**ended(0, pack_results(PASSED)), "initContainerStatuses": [cloned]})
     assert (run_state.state, run_state.revision, run_state.pod) == ("ended", COMMIT, "train-validation")
@@ -69,15 +70,15 @@ def test_a_notebook_that_passed_is_told_with_its_cells_and_its_commit() -> None:
     assert run_state.cells[0] == {"cell": 0, "type": "code", "status": "Success", "seconds": 0.5, "output": "42"}
 
 
-def test_a_notebook_that_failed_is_told_with_its_cells() -> None:
-    """The original reads results only of Pods that succeeded, so that these never are."""
+def test_failed_pod_reports_its_cells() -> None:
+    """The original operator reads results only from succeeded Pods, so it never reports these cells."""
     run_state = stands(ended(1, pack_results(FAILED)))
     assert run_state.outcome and not run_state.outcome.passed and not run_state.outcome.retriable
     assert run_state.outcome.category == "notebook_execution_failed"
     assert (run_state.cells[0]["status"], run_state.cells[0]["errorName"]) == ("Failure", "NameError")
 
 
-def test_cells_are_whole_though_the_last_report_was_lost() -> None:
+def test_cells_are_complete_without_the_last_progress_report() -> None:
     event = {"event": "cell", "cell": 0, "type": "code", "status": "Success", "seconds": 1.0, "output": ""}
     two = [*PASSED["cells"], {**PASSED["cells"][0], "cell_index": 1}]
     run_state = stands(ended(0, pack_results({**PASSED, "cells": two})), {"data": {"events.jsonl": json.dumps(event)}})
@@ -85,8 +86,8 @@ def test_cells_are_whole_though_the_last_report_was_lost() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "Completed", "{", '{"status": "unknown"}'])
-def test_a_pod_that_ends_well_and_tells_nothing_has_not_passed(said: str) -> None:
-    """In the original it has."""
+def test_successful_exit_without_results_is_not_a_pass(said: str) -> None:
+    """The original operator counts it as passed."""
     run_state = stands(ended(0, said))
     assert run_state.outcome and not run_state.outcome.passed and run_state.outcome.retriable
 
@@ -96,19 +97,19 @@ def test_a_pod_that_ends_well_and_tells_nothing_has_not_passed(said: str) -> Non
     {"comparison": {"strategy": "guess", "result": "matched"}}, {"findings": [{"severity": "dire"}]}, {"findings": 1},
     {"cells": [{"cell_index": -1, "status": "succeeded"}]}, {"cells": [{"cell_index": 0, "seconds": "long"}]},
 ])  # fmt: skip
-def test_results_of_another_shape_are_none(forged: dict[str, Any]) -> None:
+def test_malformed_results_are_ignored(forged: dict[str, Any]) -> None:
     run_state = stands(ended(0, json.dumps({"status": "succeeded", **forged})))
     assert run_state.outcome is not None
     assert not run_state.outcome.passed
     assert run_state.cells == ()
 
 
-def test_a_result_that_the_exit_code_denies_does_not_count() -> None:
+def test_success_result_with_failing_exit_code_is_not_a_pass() -> None:
     run_state = stands(ended(1, pack_results(PASSED)))
     assert run_state.outcome and not run_state.outcome.passed
 
 
-def test_results_that_were_cut_are_taken_whole_from_the_config_map() -> None:
+def test_truncated_results_are_completed_from_the_configmap() -> None:
     full = {**FAILED, "timestamp": "t", "findings": [{"cell": 0}]}
     notes = {"data": {"results.json": json.dumps(full)}}
     run_state = stands(ended(1, json.dumps({**FAILED, "timestamp": "t", "cells": [], "cut": True})), notes)
@@ -118,7 +119,7 @@ def test_results_that_were_cut_are_taken_whole_from_the_config_map() -> None:
     assert state.outcome and not state.outcome.passed
 
 
-def test_cells_are_told_while_the_notebook_runs() -> None:
+def test_finished_cells_are_reported_while_the_notebook_runs() -> None:
     cell = {"event": "cell", "cell": 0, "type": "code", "status": "Success", "seconds": 1.0, "output": ""}
     lines = [{"event": "started", "cells": 2, "code": 2}, cell]
     notes = {"data": {"events.jsonl": "\n".join(map(json.dumps, lines))}}
@@ -145,7 +146,7 @@ def test_cells_are_told_while_the_notebook_runs() -> None:
     ({"phase": "Failed", "reason": "NodeLost"}, "infrastructure_error", True, "NodeLost"),
     ({"phase": "Failed"}, "infrastructure_error", True, "terminated from outside"),
 ])  # fmt: skip
-def test_what_a_pods_end_means(status: dict[str, Any], category: str, again: bool, words: str) -> None:
+def test_pod_failure_maps_to_category_and_retry(status: dict[str, Any], category: str, again: bool, words: str) -> None:
     run_state = stands(status)
     assert run_state.outcome and not run_state.outcome.passed
     assert (run_state.outcome.category, run_state.outcome.retriable) == (category, again)
@@ -163,7 +164,7 @@ def test_what_a_pods_end_means(status: dict[str, Any], category: str, again: boo
     (waiting("RunContainerError", "unable to validate against any SCC"), "ended", False),
     ({"phase": "Pending"}, "waiting", None),
 ])  # fmt: skip
-def test_a_pod_that_does_not_begin_is_waited_for_as_long_as_it_makes_sense(
+def test_waiting_reason_decides_between_wait_retry_and_failure(
     status: dict[str, Any], state: str, again: bool | None
 ) -> None:
     run_state = stands(status)
@@ -171,7 +172,7 @@ def test_a_pod_that_does_not_begin_is_waited_for_as_long_as_it_makes_sense(
     assert (run_state.outcome.retriable if run_state.outcome else None) is again
 
 
-def test_a_pod_that_no_node_takes_says_so_and_is_given_up_after_the_jobs_time() -> None:
+def test_unschedulable_pod_is_reported_and_given_up_after_the_timeout() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
     status = {**waiting("", seconds=60), "conditions": [condition], "containerStatuses": []}
     assert stands(status).message == "Unschedulable: 0/3 nodes"
@@ -179,12 +180,12 @@ def test_a_pod_that_no_node_takes_says_so_and_is_given_up_after_the_jobs_time() 
     assert run_state.outcome and run_state.outcome.retriable and "0/3 nodes" in run_state.outcome.message
 
 
-def test_a_secret_in_what_git_said_is_not_repeated() -> None:
+def test_git_error_message_does_not_contain_the_password() -> None:
     run_state = stands(ended(12, "fatal: unable to access 'https://robot:s3cret@example.org/a.git'", "git-clone"))
     assert run_state.outcome and "s3cret" not in run_state.outcome.message
 
 
-def test_every_category_of_ours_has_a_reason_in_the_status() -> None:
+def test_every_failure_category_has_a_specific_status_reason() -> None:
     for category in (diagnosis.GIT_REFUSED, diagnosis.GIT_FAILED, "environment_setup_failed", "notebook_timeout"):
         assert statuses.choose_reason(diagnosis.RunOutcome(False, "", category)) != "Failed"
 
@@ -209,7 +210,7 @@ def runs(cluster: EmbeddedCluster) -> tuple[PodRuns, ControllerContext]:
     return PodRuns(), ControllerContext(cluster, InformerCache(), SystemClock())
 
 
-async def test_a_job_becomes_a_pod_and_the_pods_end_its_status(cluster: EmbeddedCluster) -> None:
+async def test_job_creates_a_pod_and_takes_its_result(cluster: EmbeddedCluster) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         live = await appears(at, POD)
@@ -224,7 +225,7 @@ async def test_a_job_becomes_a_pod_and_the_pods_end_its_status(cluster: Embedded
         assert status["results"][0]["status"] == "Failure"
 
 
-async def test_a_pod_that_is_lost_is_made_again_and_its_notes_are_new(cluster: EmbeddedCluster) -> None:
+async def test_evicted_pod_is_recreated_with_a_fresh_configmap(cluster: EmbeddedCluster) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job(retryPolicy={"backoff": "10ms"}))
         first = await appears(at, POD, "1-1")
@@ -238,7 +239,7 @@ async def test_a_pod_that_is_lost_is_made_again_and_its_notes_are_new(cluster: E
         assert (status["phase"], status["retryCount"], len(status["attempts"])) == ("Succeeded", 1, 2)
 
 
-async def test_an_operator_that_is_killed_takes_up_the_pod_that_runs_and_begins_no_other(
+async def test_restarted_controller_resumes_the_running_pod(
     cluster: EmbeddedCluster,
 ) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
@@ -247,14 +248,14 @@ async def test_an_operator_that_is_killed_takes_up_the_pod_that_runs_and_begins_
         running = {"name": "validator", "state": {"running": {"startedAt": "2026-08-01T00:00:00Z"}}}
         await kubelet(cluster, {"phase": "Running", "containerStatuses": [running]})
         await at.becomes(lambda status: status["attempts"][0]["startTime"])
-    await kubelet(cluster, ended(0, pack_results(PASSED)))  # while nobody is there
+    await kubelet(cluster, ended(0, pack_results(PASSED)))  # while no controller runs
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         status = await at.ends()
         assert (status["phase"], len(status["attempts"])) == ("Succeeded", 1)
         assert (await appears(at, POD))["metadata"]["uid"] == first["metadata"]["uid"]
 
 
-async def test_a_pod_that_somebody_deletes_is_an_attempt_that_was_lost(cluster: EmbeddedCluster) -> None:
+async def test_deleted_pod_is_retried(cluster: EmbeddedCluster) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job(retryPolicy={"backoff": "10ms"}))
         await appears(at, POD, "1-1")
@@ -268,7 +269,7 @@ async def test_a_pod_that_somebody_deletes_is_an_attempt_that_was_lost(cluster: 
         assert (status["phase"], status["retryCount"]) == ("Succeeded", 1)
 
 
-async def test_a_long_notebook_counts_all_its_cells_though_its_pod_can_tell_of_few(cluster: EmbeddedCluster) -> None:
+async def test_truncated_results_keep_the_total_cell_count(cluster: EmbeddedCluster) -> None:
     many = {**PASSED, "cells": [], "cut": True, "statistics": {"succeeded_cells": 900, "success_rate": 100.0}}
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
@@ -277,7 +278,7 @@ async def test_a_long_notebook_counts_all_its_cells_though_its_pod_can_tell_of_f
         assert (await at.ends())["message"] == "Validation completed: 900/900 cells succeeded (100.0% success rate)"
 
 
-async def test_a_pod_that_is_given_up_does_not_begin_later(cluster: EmbeddedCluster, until: Any) -> None:
+async def test_pod_with_a_permanent_error_is_deleted(cluster: EmbeddedCluster, until: Any) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         await appears(at, POD)
@@ -291,7 +292,7 @@ async def test_a_pod_that_is_given_up_does_not_begin_later(cluster: EmbeddedClus
         await until(gone)
 
 
-async def test_a_pod_is_not_looked_at_more_often_than_an_api_server_can_bear(cluster: EmbeddedCluster) -> None:
+async def test_pod_observation_is_cached_for_the_poll_interval(cluster: EmbeddedCluster) -> None:
     pod_runs, context = runs(cluster)
     one = read_job({**job(), "metadata": {**job()["metadata"], "uid": "1"}})
     await pod_runs.start(one, RUN, context)
@@ -301,7 +302,7 @@ async def test_a_pod_is_not_looked_at_more_often_than_an_api_server_can_bear(clu
     assert (await PodRuns().observe(one, RUN, context)).state == "absent"
 
 
-async def test_a_new_specification_ends_the_pod_of_the_old_one(cluster: EmbeddedCluster) -> None:
+async def test_spec_change_replaces_the_pod(cluster: EmbeddedCluster) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         first = await appears(at, POD, "1-1")
@@ -310,7 +311,7 @@ async def test_a_new_specification_ends_the_pod_of_the_old_one(cluster: Embedded
         assert first["metadata"]["uid"] != second["metadata"]["uid"]
 
 
-async def test_a_job_that_is_deleted_leaves_neither_pod_nor_config_map(cluster: EmbeddedCluster, until: Any) -> None:
+async def test_deleted_job_removes_its_pod_and_configmap(cluster: EmbeddedCluster, until: Any) -> None:
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         await appears(at, POD)
@@ -322,7 +323,7 @@ async def test_a_job_that_is_deleted_leaves_neither_pod_nor_config_map(cluster: 
         await until(gone)
 
 
-async def test_a_pod_of_somebody_else_is_left_alone_and_told(cluster: EmbeddedCluster) -> None:
+async def test_foreign_pod_fails_the_job_and_is_not_changed(cluster: EmbeddedCluster) -> None:
     spec = {"containers": [{"name": "a", "image": "a:1"}]}
     other_pod = {
         "apiVersion": "v1",
@@ -340,7 +341,7 @@ async def test_a_pod_of_somebody_else_is_left_alone_and_told(cluster: EmbeddedCl
         assert live and live["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-async def test_to_start_twice_is_to_start_once_and_jobs_share_the_runner(cluster: EmbeddedCluster) -> None:
+async def test_start_is_idempotent_and_jobs_share_the_runner_configmap(cluster: EmbeddedCluster) -> None:
     pod_runs, context = runs(cluster)
     for name in ("one", "two"):
         manifest = job(name)
@@ -355,7 +356,7 @@ async def test_to_start_twice_is_to_start_once_and_jobs_share_the_runner(cluster
     assert shared and [reference["name"] for reference in shared["metadata"]["ownerReferences"]] == ["one", "two"]
 
 
-async def test_git_is_told_whom_argo_cd_believes(cluster: EmbeddedCluster) -> None:
+async def test_configmap_has_known_hosts_and_ca_of_the_git_host(cluster: EmbeddedCluster) -> None:
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
     for name, data in (("argocd-ssh-known-hosts-cm", {"ssh_known_hosts": "example.org ssh-ed25519 AAAA"}),
                        ("argocd-tls-certs-cm", {"example.org": "a certificate", "other.org": "another"})):  # fmt: skip

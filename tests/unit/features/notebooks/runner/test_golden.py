@@ -1,4 +1,4 @@
-"""An executed notebook is compared with its golden one by what both show."""
+"""Comparison of an executed notebook with its golden notebook, by visible outputs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def verdict(golden: list[Cell], executed: list[Cell], **settings: Any) -> dict[s
 
 
 def says(golden: dict[str, Any] | str, executed: dict[str, Any] | str, **settings: Any) -> str:
-    """What becomes of two cells that show this; a text is what they print."""
+    """Severity of the difference between two cells with these outputs; a string is printed text."""
     was, now = (stream(output) if isinstance(output, str) else output for output in (golden, executed))
     diffs = verdict([code("x", was)], [code("x", now)], **settings)["diffs"]
     return diffs[0]["severity"] if diffs else "matched"
@@ -65,7 +65,7 @@ def says(golden: dict[str, Any] | str, executed: dict[str, Any] | str, **setting
 # -- what the original operator gets wrong --------------------------------------------------------------------------
 
 
-def test_a_golden_notebook_with_outputs_and_markdown_matches_a_run_that_shows_the_same() -> None:
+def test_identical_notebooks_match() -> None:
     cells = [markdown("# Title"), code("1 + 1", result(text__plain="2")), code("print(1)", stream("1\n"))]
     assert verdict(cells, cells) == {
         "strategy": "normalized",
@@ -80,17 +80,17 @@ def test_a_golden_notebook_with_outputs_and_markdown_matches_a_run_that_shows_th
 @pytest.mark.parametrize(
     ("golden", "executed", "tolerance"),
     [
-        ("0.00049", "0.00051", "0.0001"),  # rounded to four places they differ
+        ("0.00049", "0.00051", "0.0001"),  # they would differ when rounded to four places
         ("loss: 0.12345", "loss: 0.12354", "0.0001"),
         ("1234.5678", "1234.6", "0.0001"),  # relative
-        ("[1.  2.5 3.  ]", "[1.     2.5001 3.    ]", "0.0001"),  # columns move
+        ("[1.  2.5 3.  ]", "[1.     2.5001 3.    ]", "0.0001"),  # column widths change
         ("-0.0", "0.0", "0.0001"),
         ("1e-9 2e10", "1.1e-9 2.000001e10", "1e-6"),
         ("acc 0.91 (n=10)", "acc 0.905 (n=10)", "0.01"),
         ("inf nan -inf", "inf nan -inf", "0"),
     ],
 )
-def test_numbers_within_the_tolerance_are_the_same(golden: str, executed: str, tolerance: str) -> None:
+def test_numbers_within_the_tolerance_match(golden: str, executed: str, tolerance: str) -> None:
     assert says(golden, executed, floatingPointTolerance=tolerance) == "matched"
 
 
@@ -98,7 +98,7 @@ def test_numbers_within_the_tolerance_are_the_same(golden: str, executed: str, t
     ("golden", "executed"),
     [
         ("accuracy 0.941", "accuracy 0.902"),
-        ("loaded 100000 rows", "loaded 100001 rows"),  # a count is a count
+        ("loaded 100000 rows", "loaded 100001 rows"),  # counts are compared exactly
         ("0.5", "nan"),
         ("inf", "-inf"),
         ("version 1.26.3", "version 1.26.4"),
@@ -110,10 +110,10 @@ def test_numbers_within_the_tolerance_are_the_same(golden: str, executed: str, t
         ("[1, 2]", "[1, 2, 3]"),
         ("True", "False"),
         ("x = 1.0", "x = -1.0"),
-        ("2026-01-02", "2026-01-03"),  # a day is data, unless a pattern says otherwise
+        ("2026-01-02", "2026-01-03"),  # a date without time is data, unless a custom pattern matches it
     ],
 )
-def test_what_says_something_else_is_a_major_difference(golden: str, executed: str) -> None:
+def test_different_values_are_a_major_difference(golden: str, executed: str) -> None:
     assert says(golden, executed) == "major"
 
 
@@ -138,40 +138,40 @@ def test_what_says_something_else_is_a_major_difference(golden: str, executed: s
         ("a    b\n\n", "a b"),
     ],
 )
-def test_what_only_a_run_knows_is_left_out(golden: str, executed: str) -> None:
+def test_timestamps_durations_and_run_specific_text_are_ignored(golden: str, executed: str) -> None:
     assert says(golden, executed) == "matched"
 
 
-def test_a_number_with_an_s_behind_it_is_still_a_number() -> None:
+def test_number_with_unit_s_is_compared() -> None:
     assert says("latency p99 0.5s", "latency p99 9.5s") == "major"
 
 
-def test_an_amount_of_ten_digits_is_no_time() -> None:
+def test_ten_digit_amount_is_not_a_timestamp() -> None:
     assert says("revenue 1500000000", "revenue 1600000000") == "major"
 
 
-def test_times_are_compared_where_they_shall_be() -> None:
+def test_timestamps_are_compared_if_not_ignored() -> None:
     assert says("2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z", ignoreTimestamps=False) == "major"
 
 
-def test_patterns_of_users_are_left_out_too() -> None:
+def test_custom_timestamp_patterns_are_ignored() -> None:
     assert says("run 7f3a", "run 99bc", customTimestampPatterns=[r"run [0-9a-f]{4}"]) == "matched"
 
 
 @pytest.mark.parametrize("pattern", ["([a-z", "[[:digit:]]+", "*"])
-def test_a_pattern_that_is_none_is_a_sentence_and_no_panic(pattern: str) -> None:
+def test_invalid_custom_pattern_is_rejected(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"customTimestampPatterns\[0\].*; (correct it|write)"):
         says("a", "a", customTimestampPatterns=[pattern])
 
 
-def test_html_is_compared_by_what_it_shows() -> None:
+def test_html_is_compared_by_its_visible_text() -> None:
     table = '<style>#T_{0} {{}}</style><table id="T_{0}"><tr><td>{1}</td></tr></table>'
     one, near, far = (result(text__html=table.format(*fields)) for fields in ((1, "0.5"), (2, "0.50001"), (3, "0.7")))
     assert says(one, near) == "matched"
     assert says(one, far) == "major"
 
 
-def test_data_that_is_only_displayed_is_compared() -> None:
+def test_display_data_is_compared() -> None:
     assert says(display("text/plain", "a"), display("text/plain", "b")) == "major"
     assert says(display("application/json", {"a": [1.0]}), display("application/json", {"a": [1.00001]})) == "matched"
     assert says(display("application/json", {"a": 1}), display("application/json", {"a": 2})) == "major"
@@ -188,7 +188,7 @@ def png(pixel: int, comment: bytes = b"") -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + head + chunk(b"tEXt", comment) + body + chunk(b"IEND", b"")).decode()
 
 
-def test_pictures_are_compared_by_their_pixels() -> None:
+def test_images_are_compared_by_pixels() -> None:
     first, again, other = png(7), png(7, b"Software\0version 3.9"), png(8)
     assert says(display("image/png", first), display("image/png", again)) == "matched"
     assert says(display("image/png", first), display("image/png", other)) == "major"
@@ -206,12 +206,12 @@ def test_pictures_are_compared_by_their_pixels() -> None:
         ("text/html", result(text__html="a", text__plain="x"), result(text__html="b", text__plain="x")),
     ],
 )
-def test_output_types_that_shall_be_ignored_are(ignored: str, golden: Any, executed: Any) -> None:
+def test_ignored_output_types_are_not_compared(ignored: str, golden: Any, executed: Any) -> None:
     assert says(golden, executed) == "major"
     assert says(golden, executed, ignoreOutputTypes=[ignored]) == "matched"
 
 
-def test_execution_counts_are_compared_only_on_demand() -> None:
+def test_execution_counts_are_compared_only_if_requested() -> None:
     golden, executed = (
         [code("x", result(1, text__plain="2"), count=1)],
         [code("x", result(7, text__plain="2"), count=7)],
@@ -235,18 +235,18 @@ def test_execution_counts_are_compared_only_on_demand() -> None:
         {"source": "x = 1\n  # PYTEST_VALIDATE_IGNORE_OUTPUT"},
     ],
 )
-def test_cells_that_their_author_leaves_out_count_as_matched(left_out: dict[str, Any]) -> None:
+def test_cells_with_skip_or_ignore_marks_count_as_matched(left_out: dict[str, Any]) -> None:
     source, tags = left_out.get("source", "random()"), left_out.get("tags", ())
     report = verdict([code(source, stream("1"), tags=tags)], [code(source, stream("2"), tags=tags)])
     assert (report["result"], report["matchedCells"]) == ("matched", 1)
 
 
-def test_a_mark_counts_in_a_comment_only() -> None:
+def test_skip_mark_outside_a_comment_is_ignored() -> None:
     source = "print('# NBVAL_SKIP')"
     assert verdict([code(source, stream("1"))], [code(source, stream("2"))])["result"] == "failed"
 
 
-def test_a_cell_more_and_a_cell_less_are_told_and_shift_no_other() -> None:
+def test_extra_and_missing_cells_do_not_shift_other_cells() -> None:
     cells = [code(f"c{number}", stream(f"{number}")) for number in range(4)]
     added = verdict(cells, [*cells[:1], markdown("new"), *cells[1:]])
     assert [(diff["cellIndex"], diff["diffType"], diff["severity"]) for diff in added["diffs"]] == [
@@ -259,7 +259,7 @@ def test_a_cell_more_and_a_cell_less_are_told_and_shift_no_other() -> None:
     ]
 
 
-def test_parameters_of_another_run_are_not_compared() -> None:
+def test_injected_parameters_cell_is_not_compared() -> None:
     injected = code("alpha = 0.6", tags=("injected-parameters",))
     report = verdict([code("a", stream("1")), code("b", stream("2"))],
                     [code("a", stream("1")), injected, code("b", stream("3"))])  # fmt: skip
@@ -267,18 +267,18 @@ def test_parameters_of_another_run_are_not_compared() -> None:
     assert report["totalCells"] == 2
 
 
-def test_a_cell_of_another_type_is_a_critical_difference() -> None:
+def test_different_cell_type_is_critical() -> None:
     report = verdict([code("text")], [markdown("text")])
     assert [(diff["cellType"], diff["severity"]) for diff in report["diffs"]] == [("markdown", "critical")]
 
 
-def test_markdown_is_compared_by_its_source_and_raw_cells_not_at_all() -> None:
+def test_markdown_is_compared_by_source_and_raw_cells_are_ignored() -> None:
     assert verdict([markdown("# A")], [markdown("# B")])["diffs"][0]["severity"] == "major"
     raw = {"cell_type": "raw", "source": "a"}
     assert verdict([raw], [{**raw, "source": "b"}])["totalCells"] == 0
 
 
-def test_code_that_changed_and_shows_the_same_matches() -> None:
+def test_changed_code_with_the_same_output_matches() -> None:
     assert (
         verdict([code("1 + 1", result(text__plain="2"))], [code("2", result(text__plain="2"))])["result"] == "matched"
     )
@@ -287,7 +287,7 @@ def test_code_that_changed_and_shows_the_same_matches() -> None:
 # -- severities and texts -------------------------------------------------------------------------------------------
 
 
-def test_an_error_where_there_was_none_is_critical() -> None:
+def test_new_error_output_is_critical() -> None:
     diff = verdict([code("x", stream("1"))], [code("x", stream("1"), error("ValueError", "bad"))])["diffs"][0]
     assert (diff["diffType"], diff["severity"], diff["actual"]) == (
         "execution_error",
@@ -296,46 +296,46 @@ def test_an_error_where_there_was_none_is_critical() -> None:
     )
 
 
-def test_expected_errors_are_compared_by_name_and_text_but_not_by_traceback() -> None:
+def test_errors_are_compared_by_name_and_value_without_traceback() -> None:
     again = {**error("ValueError", "bad 1"), "traceback": ["other"]}
     assert says(error("ValueError", "bad 1"), again) == "matched"
     assert says(error("ValueError", "bad 1"), error("KeyError", "bad 1")) == "major"
 
 
-def test_an_output_of_another_kind_is_critical_and_white_space_is_minor() -> None:
+def test_different_output_type_is_critical_and_whitespace_is_minor() -> None:
     assert says(stream("1"), result(text__plain="1")) == "critical"
     assert says("a b", "a  b", strategy="exact") == "minor"
 
 
-def test_exact_means_exact() -> None:
+def test_exact_strategy_has_no_tolerance() -> None:
     assert says("0.5000001", "0.5", strategy="exact") == "major"
     assert says("2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z", strategy="exact") == "major"
 
 
-def test_how_streams_are_cut_and_mixed_is_chance() -> None:
+def test_stream_chunking_and_interleaving_are_ignored() -> None:
     golden = [code("x", stream("a\n"), stream("w", "stderr"), stream("b\n"))]
     assert verdict(golden, [code("x", stream("w", "stderr"), stream(["a\n", "b\n"]))])["result"] == "matched"
 
 
-def test_long_texts_are_cut() -> None:
+def test_long_texts_in_differences_are_truncated() -> None:
     diff = verdict([code("x", stream("a" * 600))], [code("x", stream("\n".join("b" * 900)))])["diffs"][0]
     assert diff["expected"] == "a" * 500 + TRUNCATION_MARK
     assert diff["actual"].endswith(TRUNCATION_MARK)
     assert len(diff["diff"]) == 1000 + len(TRUNCATION_MARK)
 
 
-def test_the_message_has_the_counts() -> None:
+def test_mismatch_message_has_the_cell_counts() -> None:
     report = verdict([code("x", stream("a")), code("y")], [code("x", stream("b")), code("y")])
     assert describe_mismatch(report) == "golden notebook comparison failed (1/2 cells matched)"
 
 
-def test_a_golden_notebook_without_outputs_does_not_pass_and_says_why() -> None:
+def test_golden_notebook_without_outputs_does_not_match() -> None:
     comparison = compare_notebooks(notebook(code("x", stream("1"))), notebook(code("x")), ComparisonConfig())
     assert comparison.differences
     assert comparison.note.startswith("the golden notebook has no outputs;")
 
 
-def test_cells_within_the_tolerance_are_counted() -> None:
+def test_cells_matched_within_the_tolerance_are_counted() -> None:
     golden = notebook(code("x", stream("0.5")), code("y", stream("1")))
     assert (
         compare_notebooks(
@@ -346,19 +346,19 @@ def test_cells_within_the_tolerance_are_counted() -> None:
 
 
 @pytest.mark.parametrize("noise", ["1" * 20_000, "took" + " " * 20_000, "url(#" * 4_000, "[1" * 10_000, "a" * 20_000])
-def test_outputs_made_to_be_slow_are_not(noise: str) -> None:
-    """An expression that tries all ways would not end."""
+def test_comparison_of_adversarial_outputs_terminates(noise: str) -> None:
+    """A backtracking regular expression would not finish."""
     assert says(noise, noise + "x")
     assert says(result(text__html=noise), result(text__html=noise + "x"))
 
 
-def test_all_differences_are_counted_and_some_are_told() -> None:
+def test_reported_differences_are_limited_to_100() -> None:
     golden, executed = ([code(f"c{number}", stream(text)) for number in range(150)] for text in ("a", "b"))
     report = verdict(golden, executed)
     assert (report["mismatchedCells"], len(report["diffs"])) == (150, 100)
 
 
-def test_what_is_nested_too_deeply_is_different_and_ends_nothing() -> None:
+def test_deeply_nested_json_is_a_difference_and_does_not_crash() -> None:
     nested: Any = 1
     for _ in range(5000):
         nested = [nested]

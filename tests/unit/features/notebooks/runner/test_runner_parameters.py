@@ -1,4 +1,4 @@
-"""Parameters in papermill's convention."""
+"""Notebook parameters in papermill's convention."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_declared_parameters_have_default_type_and_comment() -> None:
     ]
 
 
-def test_an_injected_cell_of_an_earlier_run_is_replaced() -> None:
+def test_injected_cell_of_a_previous_run_is_replaced() -> None:
     tagged_notebook = notebook((CELL, ["parameters"]), ("rate = 7", ["injected-parameters"]))
     assert inject_parameters(tagged_notebook, {"rate": 2}) == ("", [])
     assert tagged_notebook["cells"][1]["source"] == "# Parameters\nrate = 2\n"
@@ -37,7 +37,7 @@ def test_an_injected_cell_of_an_earlier_run_is_replaced() -> None:
     assert tagged_notebook["metadata"]["papermill"] == {"parameters": {"rate": 2}}
 
 
-def test_without_a_tagged_cell_values_are_set_before_the_first() -> None:
+def test_parameters_without_a_tagged_cell_run_before_the_first_cell() -> None:
     untagged_notebook = notebook(("%%bash\nls", []))
     first, odd = inject_parameters(untagged_notebook, {"a": "x'\n"})
     assert first == '# Parameters\na = "x\'\\n"\n'
@@ -46,11 +46,11 @@ def test_without_a_tagged_cell_values_are_set_before_the_first() -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, 3, 1.5, "ü\n'\"", [1, [None]], {"a": {"b": [False]}}])
-def test_a_literal_is_python_for_the_same_value(value: Any) -> None:
+def test_rendered_literal_evaluates_to_the_same_value(value: Any) -> None:
     assert eval(render_literal(value)) == value
 
 
-def test_numbers_that_are_none_are_written_too_and_other_things_are_refused() -> None:
+def test_nan_is_rendered_and_other_types_are_rejected() -> None:
     assert math.isnan(eval(render_literal(math.nan)))
     with pytest.raises(ValueError, match="cannot have type object"):
         render_literal(object())

@@ -1,4 +1,4 @@
-"""A notebook is read before it runs: what fails silently is noticed, and functions that only do something are not."""
+"""Source rules for notebooks: silent failures, risky operations, missing assertions and unchecked exit codes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def notebook(*sources: str, **metadata: Any) -> dict[str, Any]:
 
 
 def list_findings(*sources: str, **validation: Any) -> list[tuple[int, str, str]]:
-    """Cell, severity and category of everything that is noticed."""
+    """Return cell, severity and category of every finding."""
     read = check_notebook_source(notebook(*sources), ValidationConfig.from_wire(validation))
     return [(finding.cell, finding.severity, finding.category) for finding in read]
 
 
-# -- the original operator blocks all of these in development ----------------------------------------------------------
+# -- the original operator blocks all of these at development level ----------------------------------------------------
 
 HARMLESS = [
     "def show(frame):\n    print(frame.shape)\n\nshow(df)",
@@ -53,7 +53,7 @@ HARMLESS = [
     "try:\n    import torch\nexcept ImportError:\n    pass",
     "try:\n    run()\nexcept Exception as error:\n    log(error)\n    raise",
     "try:\n    run()\nexcept:\n    cleanup()\n    raise",
-    "import pandas as pd\ndf = pd.read_csv('x.csv')",  # a missing file is loud
+    "import pandas as pd\ndf = pd.read_csv('x.csv')",  # a missing file raises an error
     "import requests\nr = requests.get('u')\nr.raise_for_status()",
     "import requests\nassert requests.get('u').status_code == 200",
     "%matplotlib inline\n!ls\n%timeit 1 + 1\nx = !ls\npd.read_csv?",
@@ -63,7 +63,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("source", HARMLESS)
-def test_harmless_code_is_left_alone_in_development(source: str) -> None:
+def test_harmless_code_has_no_blocking_findings_at_development_level(source: str) -> None:
     assert list_blocking_findings(check_notebook_source(notebook(source), ValidationConfig()), "development") == []
 
 
@@ -97,18 +97,18 @@ HARMFUL = [
 
 
 @pytest.mark.parametrize(("source", "category"), HARMFUL)
-def test_what_fails_silently_blocks_in_development_and_staging_but_not_in_learning(source: str, category: str) -> None:
+def test_harmful_code_blocks_at_every_level_except_learning(source: str, category: str) -> None:
     for level, blocks in (("learning", False), ("development", True), ("staging", True), ("production", True)):
         read = check_notebook_source(notebook(source, ASSERTED), ValidationConfig(level=level))
         assert category in {finding.category for finding in read}
         assert bool(list_blocking_findings(read, level)) is blocks
 
 
-def test_a_function_of_one_cell_is_known_in_the_others() -> None:
+def test_function_defined_in_one_cell_is_known_in_other_cells() -> None:
     assert list_findings("def f():\n    print(1)", "1 + 1", "x = f()") == [(2, "warning", "silent-failure")]
 
 
-def test_a_program_whose_failure_is_noticed_is_only_mentioned() -> None:
+def test_subprocess_call_with_handled_exit_code_is_only_an_info_finding() -> None:
     for source in (
         "import subprocess\nsubprocess.run(['x'], check=True)",
         "import subprocess\nsubprocess.check_output(['x'])",
@@ -119,7 +119,7 @@ def test_a_program_whose_failure_is_noticed_is_only_mentioned() -> None:
     assert list_findings("import subprocess\ntry:\n    f()\nexcept subprocess.CalledProcessError:\n    raise") == []
 
 
-def test_assertions_are_asked_for_in_all_levels_but_development() -> None:
+def test_missing_assertions_are_reported_at_every_level_except_development() -> None:
     for level in ("learning", "staging", "production"):
         assert (-1, "info", "missing-assertion") in list_findings("x = 1", level=level)
     assert list_findings("x = 1") == []
@@ -127,13 +127,13 @@ def test_assertions_are_asked_for_in_all_levels_but_development() -> None:
         assert list_findings(asserting, level="production") == []
 
 
-def test_a_notebook_without_assertions_fails_where_they_are_verified() -> None:
+def test_missing_assertions_are_an_error_with_verify_assertions() -> None:
     assert list_findings("x = 1", verifyAssertions=True) == [(-1, "error", "missing-assertion")]
     assert list_findings("x = 1", "assert True", verifyAssertions=True)[0] == (-1, "error", "missing-assertion")
     assert list_findings(ASSERTED, verifyAssertions=True) == []
 
 
-def test_what_is_read_and_never_looked_at_is_mentioned_where_assertions_are_asked_for() -> None:
+def test_loaded_data_without_a_check_is_an_info_finding_in_production() -> None:
     source = "import pandas as pd\ndf = pd.read_csv('x.csv')"
     assert list_findings(source, ASSERTED, level="production") == [(0, "info", "missing-error-handling")]
     assert list_findings(source, "assert len(df) > 3", level="production") == []
@@ -144,16 +144,16 @@ def test_what_is_read_and_never_looked_at_is_mentioned_where_assertions_are_aske
     ["!false", "x = !false", "import os\nos.system('x')", "import subprocess\nsubprocess.run('x')",
      "%%bash --no-raise-error\nfalse"],
 )  # fmt: skip
-def test_exit_codes_must_be_looked_at_on_demand(source: str) -> None:
+def test_unchecked_exit_codes_are_reported_only_when_required(source: str) -> None:
     assert "missing-exit-code" in {category for _, _, category in list_findings(source, requireExplicitExitCodes=True)}
     assert "missing-exit-code" not in {category for _, _, category in list_findings(source)}
 
 
-def test_an_exit_code_that_is_looked_at_is_fine() -> None:
+def test_checked_exit_code_has_no_finding() -> None:
     assert list_findings("!false\nassert _exit_code == 0", requireExplicitExitCodes=True) == []
 
 
-def test_cells_that_do_not_run_and_other_languages_are_not_read() -> None:
+def test_skipped_cells_and_non_python_notebooks_are_not_checked() -> None:
     bad = "eval('1')"
     assert check_notebook_source(notebook(f"# NBVAL_SKIP\n{bad}"), ValidationConfig()) == []
     assert check_notebook_source(notebook(bad, kernelspec={"language": "R", "name": "ir"}), ValidationConfig()) == []
@@ -162,14 +162,14 @@ def test_cells_that_do_not_run_and_other_languages_are_not_read() -> None:
     )
 
 
-def test_nothing_is_detected_where_that_is_switched_off() -> None:
+def test_detect_silent_failures_false_disables_source_findings() -> None:
     assert list_findings("eval('1')", level="production", detectSilentFailures=False) == []
 
 
 @pytest.mark.parametrize(
     "source", ["x = (", "def f(:\n  pass", "\x00", "(" * 5000, "x = 1\n" * 3 + "%%nope", "?", "!", "%", "a b c"]
 )
-def test_no_cell_is_too_strange_to_be_read(source: str) -> None:
+def test_invalid_cell_source_does_not_raise(source: str) -> None:
     check_notebook_source(notebook(source, "eval('1')"), ValidationConfig(level="production", require_exit_codes=True))
 
 
@@ -179,14 +179,14 @@ DEEP = ["x = f" + "()" * 3000, "assert a" + ".b" * 900, "x = " + "-" * 900 + "1"
 @pytest.mark.parametrize(
     "source", [*DEEP, "if 1:\n" + "".join(" " * depth + "if 1:\n" for depth in range(1, 95)), "x=" * 999]
 )
-def test_code_that_is_made_to_be_deep_does_not_end_who_reads_it(source: str) -> None:
+def test_deeply_nested_code_does_not_stop_the_check_of_other_cells(source: str) -> None:
     cells = notebook("def f():\n    print(1)", source, "y = f()")
     watch = RunObserver(cells, ValidationConfig(level="production"))
     assert 2 in {finding.cell for finding in watch.check_source()}
     watch.build_question(1)
 
 
-def test_magics_are_taken_out_and_lines_stay_where_they_are() -> None:
+def test_parse_cell_removes_magics_and_keeps_line_numbers() -> None:
     cell = parse_cell("%load_ext x\n!pip install \\\n  y\nif True:\n    !ls\nz = 1")
     assert cell.tree is not None
     assert cell.tree.body[-1].lineno == 6
@@ -194,7 +194,7 @@ def test_magics_are_taken_out_and_lines_stay_where_they_are() -> None:
     assert parse_cell("s = '''\n%not a magic\n'''").tree is not None
 
 
-def test_findings_teach_how_to_do_better() -> None:
+def test_findings_include_a_suggestion_and_a_code_example() -> None:
     finding = check_notebook_source(notebook("def f():\n    print(1)\nx = f()"), ValidationConfig())[0]
     assert finding.to_wire() == {
         "cell": 0,

@@ -1,4 +1,4 @@
-"""Taking away goes step by step: what an Application needs in order to go stays until it has gone."""
+"""Removal of a delivery: dependencies of an Application are kept until the Application is deleted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def set_up(cluster: Cluster) -> AsyncIterator[Cluster]:
     yield cluster
 
 
-async def test_an_application_that_does_not_go_stops_the_rest_and_is_not_called_deleted(set_up: Cluster) -> None:
+async def test_stuck_application_deletion_stops_the_removal(set_up: Cluster) -> None:
     done: list[str] = []
     with pytest.raises(WaitTimeout, match=rf"Application a-dev is still being deleted after 0.05 s.*{FINALIZER}"):
         await execute_removal(
@@ -58,7 +58,7 @@ async def test_an_application_that_does_not_go_stops_the_rest_and_is_not_called_
     assert done == ["Application", "Namespace"]
 
 
-async def test_an_application_that_somebody_else_deleted_is_as_good_as_gone(set_up: Cluster) -> None:
+async def test_application_deleted_by_someone_else_counts_as_deleted(set_up: Cluster) -> None:
     await set_up.patch(APPLICATION, {"metadata": {"finalizers": None}})
     await set_up.delete(APPLICATION)
     done: list[str] = []

@@ -1,4 +1,4 @@
-"""Carrying out a plan: what others did since is not written over, and secrets are found where the file says."""
+"""Applying a setup plan: concurrent changes are not overwritten, and secrets are read from the declared places."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ environments:
 
 
 async def planned(cluster: Cluster) -> SetupPlan:
-    """Of the namespace only."""
+    """Build a plan that contains only the namespace."""
     live = await cluster.get(NAMESPACE)
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}}
     live_objects = {PLAIN.settings_target: settings, **({NAMESPACE: live} if live else {})}
@@ -58,7 +58,7 @@ async def applied(cluster: Cluster, plan: SetupPlan) -> list[ChangeVerb]:
 
 
 @pytest.mark.anyio
-async def test_what_was_made_since_the_plan_is_not_written_over(cluster: Cluster) -> None:
+async def test_object_created_since_the_plan_is_not_overwritten(cluster: Cluster) -> None:
     plan = await planned(cluster)
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a-dev"}})
     with pytest.raises(UserError, match="Namespace/a-dev: was created by someone else since the plan"):
@@ -66,7 +66,7 @@ async def test_what_was_made_since_the_plan_is_not_written_over(cluster: Cluster
 
 
 @pytest.mark.anyio
-async def test_what_was_changed_since_the_plan_is_not_written_over(cluster: Cluster) -> None:
+async def test_object_changed_since_the_plan_is_not_overwritten(cluster: Cluster) -> None:
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a-dev"}})
     plan = await planned(cluster)
     await cluster.patch(NAMESPACE, {"metadata": {"labels": {"opendatahub.io/dashboard": "false"}}})
@@ -77,7 +77,7 @@ async def test_what_was_changed_since_the_plan_is_not_written_over(cluster: Clus
 
 
 @pytest.mark.anyio
-async def test_a_problem_stops_everything_before_the_first_write(cluster: Cluster) -> None:
+async def test_plan_problem_stops_before_the_first_write(cluster: Cluster) -> None:
     plan = await planned(cluster)
     with pytest.raises(UserError, match="first this"):
         await applied(cluster, SetupPlan(PLAIN, plan.changes, problems=("first this",)))
@@ -85,7 +85,7 @@ async def test_a_problem_stops_everything_before_the_first_write(cluster: Cluste
 
 
 @pytest.mark.anyio
-async def test_deliveries_that_write_the_policy_at_the_same_time_lose_nothing(cluster: Cluster) -> None:
+async def test_concurrent_policy_writes_of_several_deliveries_are_all_kept(cluster: Cluster) -> None:
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
     owners = ("fraud", "churn", "llmops")
 
@@ -102,7 +102,7 @@ async def test_deliveries_that_write_the_policy_at_the_same_time_lose_nothing(cl
     )
 
 
-def test_a_secret_comes_from_a_variable_or_a_file_beside_the_delivery(
+def test_secret_is_read_from_a_variable_or_a_file_next_to_the_delivery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_TOKEN", "of-a-test")
@@ -122,9 +122,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_beside_the_delivery(
 
 
 @pytest.mark.parametrize("field", ["username: ada, passwordFrom", "sshKeyFrom"])
-def test_a_secret_file_that_never_ends_or_is_no_text_is_a_sentence_without_its_content(
-    tmp_path: Path, field: str
-) -> None:
+def test_too_large_or_binary_secret_file_is_an_error_without_its_content(tmp_path: Path, field: str) -> None:
     file = tmp_path / "argosy.yaml"
     (tmp_path / "bytes").write_bytes(b"of-a-test\xff")
     (tmp_path / "folder").mkdir()
@@ -135,7 +133,7 @@ def test_a_secret_file_that_never_ends_or_is_no_text_is_a_sentence_without_its_c
         assert "of-a-test" not in str(caught.value)
 
 
-def test_a_variable_that_is_no_text_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_non_utf8_secret_variable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TOKEN", os.fsdecode(b"of-a-test\xff"))
     file = tmp_path / "argosy.yaml"
     file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
@@ -144,7 +142,7 @@ def test_a_variable_that_is_no_text_is_a_sentence(tmp_path: Path, monkeypatch: p
     assert "of-a-test" not in str(caught.value)
 
 
-def test_a_delivery_or_an_application_that_never_ends_is_a_sentence(tmp_path: Path) -> None:
+def test_too_large_or_unreadable_input_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="larger than 1 MiB"):
         load_setup_request(Path("/dev/zero"))
     with pytest.raises(UserError, match="cannot be read"):
@@ -155,7 +153,7 @@ def test_a_delivery_or_an_application_that_never_ends_is_a_sentence(tmp_path: Pa
 
 
 @pytest.mark.anyio
-async def test_a_secret_that_cannot_be_read_stops_before_the_first_write(cluster: Cluster) -> None:
+async def test_unreadable_secret_stops_before_the_first_write(cluster: Cluster) -> None:
     key = desired.build_repository_key(DELIVERY, PLAIN)
     change = SetupChange(
         "", SetupPart.REPOSITORY, key, ChangeVerb.CREATE, desired.build_repository_secret(key, {"url": "x"})
@@ -168,7 +166,7 @@ async def test_a_secret_that_cannot_be_read_stops_before_the_first_write(cluster
     assert await cluster.get(NAMESPACE) is None
 
 
-def test_an_empty_file_among_the_applications_is_named(tmp_path: Path) -> None:
+def test_missing_or_empty_application_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RequiredFileMissing, match=r"dev-application\.yaml"):
         load_applications(tmp_path)
     (tmp_path / "dev-application.yaml").write_text("# nothing\n")

@@ -1,4 +1,4 @@
-"""What is planned, from what is asked for and what is live. No cluster is needed."""
+"""Setup and removal plans, built from a delivery file and live objects; no cluster is needed."""
 
 from __future__ import annotations
 
@@ -93,23 +93,23 @@ def without_mark(manifest: Manifest, **labels: str) -> Manifest:
 # -- environments ----------------------------------------------------------------------------------------------------
 
 
-def test_in_an_empty_cluster_all_is_created() -> None:
+def test_empty_cluster_plans_only_creates() -> None:
     plan = build_setup_plan(SetupRequest(DELIVERY), live())
     assert verbs(plan) == {ChangeVerb.CREATE} and len(plan.changes) == 6 and not plan.problems
 
 
-def test_where_all_is_there_nothing_is_to_do() -> None:
+def test_complete_setup_plans_no_writes() -> None:
     for installation in (OPERATED, PLAIN):
         plan = build_setup_plan(SetupRequest(DELIVERY), live(*everything(installation), installation=installation))
         assert verbs(plan) == {ChangeVerb.UNCHANGED} and plan.to_write == []
 
 
-def test_a_plan_is_made_from_what_is_read() -> None:
+def test_plan_contains_only_managed_keys() -> None:
     plan = build_setup_plan(SetupRequest(DELIVERY, (CHECK,)), live())
     assert {change.key for change in plan.changes} <= set(list_managed_keys(DELIVERY, OPERATED))
 
 
-def test_the_applications_are_those_of_the_documents() -> None:
+def test_applications_match_the_documented_manifests() -> None:
     dev = find_change(build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "dev").manifest
     assert dev["metadata"]["namespace"] == "openshift-gitops"
     assert dev["metadata"]["labels"] == {
@@ -138,9 +138,7 @@ def test_the_applications_are_those_of_the_documents() -> None:
     ("installation", "account"),
     [(OPERATED, "openshift-gitops-argocd-application-controller"), (PLAIN, "argocd-application-controller")],
 )
-def test_the_account_that_syncs_becomes_administrator_of_the_namespace(
-    installation: ArgoCDInstallation, account: str
-) -> None:
+def test_sync_service_account_becomes_admin_of_the_namespace(installation: ArgoCDInstallation, account: str) -> None:
     binding = find_change(
         build_setup_plan(SetupRequest(DELIVERY), live(installation=installation)), SetupPart.ROLE_BINDING, "dev"
     ).manifest
@@ -148,7 +146,7 @@ def test_the_account_that_syncs_becomes_administrator_of_the_namespace(
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": installation.namespace}]
 
 
-def test_labels_of_a_namespace_are_refreshed_and_those_of_others_stay() -> None:
+def test_namespace_label_is_updated_and_foreign_metadata_is_kept() -> None:
     there = without_mark(desired.build_namespace("llmops-dev"), **{"opendatahub.io/dashboard": "false", "team": "ml"})
     there["metadata"]["annotations"] = {desired.DISPLAY_NAME_ANNOTATION: "Our models"}
     change = find_change(build_setup_plan(SetupRequest(DELIVERY), live(there)), SetupPart.NAMESPACE, "dev")
@@ -157,7 +155,7 @@ def test_labels_of_a_namespace_are_refreshed_and_those_of_others_stay() -> None:
     assert change.differences == ("metadata.labels.opendatahub.io/dashboard: false → true",)
 
 
-def test_a_binding_keeps_the_subjects_of_others() -> None:
+def test_role_binding_keeps_foreign_subjects() -> None:
     binding = desired.build_role_binding("llmops-dev", OPERATED)
     alice = {"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}
     change = find_change(
@@ -171,21 +169,21 @@ def test_a_binding_keeps_the_subjects_of_others() -> None:
     )
 
 
-def test_a_binding_of_another_role_is_a_problem_since_no_role_can_be_changed() -> None:
+def test_role_binding_with_another_role_is_a_problem() -> None:
     binding = desired.build_role_binding("llmops-dev", OPERATED)
     other = {**binding, "roleRef": {**binding["roleRef"], "name": "view"}}
     (problem,) = build_setup_plan(SetupRequest(DELIVERY), live(other)).problems
     assert "RoleBinding/llmops-dev/argocd-admin is for ClusterRole view" in problem
 
 
-def test_what_is_being_deleted_is_a_problem() -> None:
+def test_object_being_deleted_is_a_problem() -> None:
     namespace = desired.build_namespace("llmops-dev")
     namespace["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     (problem,) = build_setup_plan(SetupRequest(DELIVERY), live(namespace)).problems
     assert problem.startswith("Namespace/llmops-dev is being deleted")
 
 
-def test_an_application_that_was_automatic_becomes_manual_and_keeps_fields_of_others() -> None:
+def test_automated_application_becomes_manual_and_keeps_foreign_fields() -> None:
     application = desired.build_application(DELIVERY, replace(PRODUCTION, sync=SyncMode.AUTO), OPERATED)
     application["spec"]["revisionHistoryLimit"] = 3
     change = find_change(
@@ -194,32 +192,32 @@ def test_an_application_that_was_automatic_becomes_manual_and_keeps_fields_of_ot
     assert change.manifest == {"spec": {"syncPolicy": {"automated": None}}}
 
 
-def test_what_somebody_else_made_does_not_become_ours() -> None:
+def test_existing_objects_of_others_are_not_marked_as_managed() -> None:
     there = [without_mark(manifest) for manifest in everything() if "labels" in manifest["metadata"]]
     assert verbs(build_setup_plan(SetupRequest(DELIVERY), live(*there))) == {ChangeVerb.UNCHANGED}
 
 
-def test_two_environments_may_share_a_namespace() -> None:
+def test_environments_can_share_a_namespace() -> None:
     shared = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace="llmops-dev")))
     plan = build_setup_plan(SetupRequest(shared), live())
     assert [change.part for change in plan.changes].count(SetupPart.NAMESPACE) == 1
 
 
 @pytest.mark.parametrize("namespace", ["llmops-prod", "llmops-production", "llmops-prd"])
-def test_a_namespace_with_the_usual_shortening_is_not_asked_about(namespace: str) -> None:
+def test_namespace_with_a_usual_abbreviation_has_no_note(namespace: str) -> None:
     usual = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace=namespace)))
     assert build_setup_plan(SetupRequest(usual), live()).notes == ()
 
 
 @pytest.mark.parametrize("namespace", ["llmops-dev", "llmops", "other-prod", "prod"])
-def test_an_application_with_another_name_than_its_namespace_is_asked_about(namespace: str) -> None:
+def test_namespace_that_does_not_match_the_application_name_has_a_note(namespace: str) -> None:
     odd = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace=namespace)))
     (note,) = build_setup_plan(SetupRequest(odd), live()).notes
     assert note.startswith(f'production: Application "llmops-production" deploys to namespace "{namespace}"')
     assert note.count("?") == 1 and "environments.production.namespace" in note
 
 
-# -- the repository's Secret -----------------------------------------------------------------------------------------
+# -- repository Secret -----------------------------------------------------------------------------------------------
 
 
 def secret(**values: str) -> Manifest:
@@ -228,7 +226,7 @@ def secret(**values: str) -> Manifest:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "7"}}
 
 
-def test_a_secret_for_the_repository_has_type_and_url_and_is_not_shown() -> None:
+def test_repository_secret_has_type_and_url_and_its_password_is_redacted() -> None:
     change = find_change(build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live()), SetupPart.REPOSITORY)
     assert change.manifest["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
     assert desired.decode_secret_data(change.manifest) == SECRETS
@@ -239,7 +237,7 @@ def test_a_secret_for_the_repository_has_type_and_url_and_is_not_shown() -> None
     assert "hunter2" not in repr(change) and "hunter2" not in repr(SetupRequest(DELIVERY, values=SECRETS))
 
 
-def test_without_credentials_there_is_no_secret() -> None:
+def test_no_repository_secret_is_planned_without_credentials() -> None:
     assert not any(
         change.part is SetupPart.REPOSITORY for change in build_setup_plan(SetupRequest(DELIVERY), live()).changes
     )
@@ -254,9 +252,7 @@ def test_without_credentials_there_is_no_secret() -> None:
         (secret(url="https://github.com/acme/others.git"), ChangeVerb.CREATE, ()),
     ],
 )
-def test_a_secret_that_somebody_made_for_the_repository_is_used(
-    there: Manifest, verb: ChangeVerb, said: tuple[str, ...]
-) -> None:
+def test_existing_secret_of_the_repository_is_reused(there: Manifest, verb: ChangeVerb, said: tuple[str, ...]) -> None:
     change = find_change(
         build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live(repositories=[there])), SetupPart.REPOSITORY
     )
@@ -269,7 +265,7 @@ def test_a_secret_that_somebody_made_for_the_repository_is_used(
 FOREIGN = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}"}
 
 
-def test_a_check_joins_those_of_others_and_is_noted_as_ours() -> None:
+def test_health_check_is_added_to_foreign_checks_and_marked_as_managed() -> None:
     request = SetupRequest(DELIVERY, (CHECK,))
     change = find_change(
         build_setup_plan(request, live(argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN]}))), SetupPart.HEALTH
@@ -279,7 +275,7 @@ def test_a_check_joins_those_of_others_and_is_noted_as_ours() -> None:
     assert change.differences == ("serving.kserve.io/InferenceService: new", "keeps PersistentVolumeClaim")
 
 
-def test_a_check_that_was_there_is_not_noted_as_ours() -> None:
+def test_existing_health_check_is_not_marked_as_managed() -> None:
     other = {**CHECK.entry, "check": "return {status = 'Degraded'}"}
     change = find_change(
         build_setup_plan(
@@ -290,7 +286,7 @@ def test_a_check_that_was_there_is_not_noted_as_ours() -> None:
     assert change.verb is ChangeVerb.UPDATE and "annotations" not in change.manifest["metadata"]
 
 
-def test_without_an_operator_checks_go_into_argocd_cm() -> None:
+def test_health_checks_go_to_argocd_cm_without_an_operator() -> None:
     there = live(argocd(PLAIN, data={"url": "https://argocd"}), installation=PLAIN)
     change = find_change(build_setup_plan(SetupRequest(DELIVERY, (CHECK,)), there), SetupPart.HEALTH)
     assert change.key == ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
@@ -313,23 +309,23 @@ def block(*lines: str) -> str:
         ("", block(*OURS)),
         ("p, a, b\n", "p, a, b\n" + block(*OURS)),
         ("p, a, b", "p, a, b\n" + block(*OURS)),
-        # what somebody else's line says is not said twice, however it is spaced
+        # a foreign line with the same content is not repeated, regardless of its spacing
         ("g,cluster-admins,  role:admin\n", "g,cluster-admins,  role:admin\n" + block(*OURS[1:])),
         ("\n".join(OURS), "\n".join(OURS)),
-        # an old block is replaced where it stands
+        # an old block is replaced in place
         ("p, a, b\n" + block("g, gone, role:dev") + "p, c, d\n", "p, a, b\n" + block(*OURS) + "p, c, d\n"),
-        # a block whose end is lost: its lines stay, and are nobody's
+        # a block without an end marker: its lines stay, without an owner
         ("# argosy-setup llmops: begin\ng, x, y\n", block(*OURS) + "g, x, y\n"),
-        # that of another delivery
+        # the block of another delivery
         (FRAUD, FRAUD + block(*OURS)),
     ],
 )
-def test_lines_of_others_stay_and_ours_stand_in_a_block(before: str, after: str) -> None:
+def test_policy_block_is_replaced_and_foreign_lines_are_kept(before: str, after: str) -> None:
     assert replace_block(before, OURS, "llmops") == after
     assert replace_block(after, OURS, "llmops") == after, "a second time changes nothing"
 
 
-def test_the_policy_goes_into_the_resource_or_without_an_operator_into_argocd_rbac_cm() -> None:
+def test_policy_goes_to_the_argocd_resource_or_to_argocd_rbac_cm() -> None:
     request = SetupRequest(replace(DELIVERY, rbac=RBAC))
     change = find_change(
         build_setup_plan(request, live(argocd(OPERATED, spec={"rbac": {"policy": "p, a, b\n"}}))), SetupPart.POLICY
@@ -343,13 +339,13 @@ def test_the_policy_goes_into_the_resource_or_without_an_operator_into_argocd_rb
     assert set(plain.manifest["data"]) == {"policy.csv", "policy.default", "scopes"}
 
 
-def test_a_default_role_that_nobody_asks_for_stays() -> None:
+def test_unset_default_role_and_scopes_keep_their_current_values() -> None:
     before = PolicyTexts("p, a, b\n", "role:custom", "[email]")
     after = rbac_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
     assert (after.default_role, after.scopes) == ("role:custom", "[email]")
 
 
-def test_taking_the_block_away_leaves_the_text_of_others() -> None:
+def test_removing_the_policy_block_restores_the_previous_text() -> None:
     before = PolicyTexts("p, a, b\n", "role:custom", "[email]")
     after = rbac_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
     assert rbac_policy.remove_policy(after, "llmops") == before
@@ -359,7 +355,7 @@ def test_taking_the_block_away_leaves_the_text_of_others() -> None:
 # -- removal ---------------------------------------------------------------------------------------------------------
 
 
-def test_only_what_is_marked_is_removed_and_applications_first() -> None:
+def test_removal_deletes_only_marked_objects_with_applications_first() -> None:
     *first, application = everything()
     there = live(*first, without_mark(application))
     plan = build_removal_plan(SetupRequest(DELIVERY), there, with_namespaces=True)
@@ -371,20 +367,20 @@ def test_only_what_is_marked_is_removed_and_applications_first() -> None:
     assert "Application/openshift-gitops/llmops-production stays: setup did not create it" in plan.notes[0]
 
 
-def test_an_application_that_stays_keeps_its_permissions_and_its_namespace() -> None:
+def test_kept_application_keeps_its_role_binding_and_namespace() -> None:
     *first, application = everything()
     plan = build_removal_plan(SetupRequest(DELIVERY), live(*first, without_mark(application)), with_namespaces=True)
     assert sum("Application llmops-production deploys there" in note for note in plan.notes) == 2
     assert not any("llmops-prod" in (change.key.namespace, change.key.name) for change in plan.changes)
 
 
-def test_an_address_that_nobody_replaced_is_told() -> None:
+def test_placeholder_repository_url_is_noted() -> None:
     untouched = replace(DELIVERY, repository=replace(DELIVERY.repository, url=PLACEHOLDER_URL))
     assert any("repository.url is still" in note for note in build_setup_plan(SetupRequest(untouched), live()).notes)
     assert not any("repository.url" in note for note in build_setup_plan(SetupRequest(DELIVERY), live()).notes)
 
 
-def test_namespaces_stay_unless_told_otherwise() -> None:
+def test_removal_keeps_namespaces_by_default() -> None:
     plan = build_removal_plan(SetupRequest(DELIVERY), live(*everything()), with_namespaces=False)
     assert not any(change.part is SetupPart.NAMESPACE for change in plan.changes)
     assert sum("--namespaces" in note for note in plan.notes) == 2
@@ -393,13 +389,13 @@ def test_namespaces_stay_unless_told_otherwise() -> None:
 @pytest.mark.parametrize(
     ("script", "left"), [(CHECK.script, [FOREIGN]), ("return {}", [FOREIGN, {**CHECK.entry, "check": "return {}"}])]
 )
-def test_of_the_checks_those_go_that_setup_brought_and_nobody_changed(script: str, left: list[Any]) -> None:
+def test_removal_deletes_only_unchanged_health_checks_of_setup(script: str, left: list[Any]) -> None:
     settings = argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN, {**CHECK.entry, "check": script}]})
     settings["metadata"]["annotations"] = {SETUP_HEALTH_ANNOTATION: "serving.kserve.io_InferenceService"}
     plan = build_removal_plan(SetupRequest(DELIVERY, (CHECK,)), live(settings), with_namespaces=False)
     assert find_change(plan, SetupPart.HEALTH).manifest["spec"]["resourceHealthChecks"] == left
 
 
-def test_a_check_that_was_there_before_stays() -> None:
+def test_removal_keeps_an_unmarked_health_check() -> None:
     settings = argocd(OPERATED, spec={"resourceHealthChecks": [CHECK.entry]})
     assert build_removal_plan(SetupRequest(DELIVERY, (CHECK,)), live(settings), with_namespaces=False).changes == ()

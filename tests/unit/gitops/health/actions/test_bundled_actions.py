@@ -1,4 +1,4 @@
-"""The actions that ship do what their own test files say, to the letter; the runner of suites is more lenient."""
+"""Tests that bundled actions do exactly what their test files say; the suite runner itself is more lenient."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scripts_for(manifest) -> ActionScripts:
 
 
 def settled(got, expected):
-    """The result, with times that are expected to be "now" and a new Job's number set to what stands in the file."""
+    """Return the result, with current times and the number of a new Job replaced by the values in the test file."""
     if isinstance(got, dict) and isinstance(expected, dict):
         return {name: settled(part, expected.get(name)) for name, part in got.items()}
     if isinstance(got, list) and isinstance(expected, list) and len(got) == len(expected):
@@ -54,7 +54,7 @@ def expectations(file: Path):
 
 
 @pytest.mark.parametrize(("folder", "case"), [*cases("discoveryTests")])
-def test_discovery_gives_exactly_what_is_expected(folder, case):
+def test_discovery_returns_exactly_the_expected_actions(folder, case):
     manifest = read_yaml((folder / case["inputPath"]).read_text())
     (script,) = scripts_for(manifest).discoveries
     assert read_actions(run_script(script.text, manifest)) == read_actions(
@@ -63,7 +63,7 @@ def test_discovery_gives_exactly_what_is_expected(folder, case):
 
 
 @pytest.mark.parametrize(("folder", "case"), [*cases("actionTests")])
-def test_an_action_gives_exactly_what_is_expected(folder, case):
+def test_action_returns_exactly_the_expected_result(folder, case):
     source = read_yaml((folder / case["inputPath"]).read_text())
     script = scripts_for(source).definitions[case["action"]].text
     if message := case.get("expectedErrorMessage"):
@@ -80,7 +80,7 @@ def test_an_action_gives_exactly_what_is_expected(folder, case):
             assert merge_patch.apply(source, build_patch(source, impact)) == impact.manifest
 
 
-def test_every_kind_with_actions_has_tests_for_each_of_them():
+def test_every_kind_with_actions_has_tests_for_each_action():
     assert [name_of(file) for file in FILES] == sorted(bundled_rules.render_kind(*of) for of in load_bundled_actions())
     for file in FILES:
         tests = read_yaml(file.read_text())
@@ -94,7 +94,7 @@ def test_every_kind_with_actions_has_tests_for_each_of_them():
         assert {name for name, _ in states} == folders, file
 
 
-def test_every_file_of_testdata_is_used():
+def test_every_testdata_file_is_used():
     for file in FILES:
         tests = read_yaml(file.read_text())
         used = {case[field] for part in tests.values() for case in part for field in case if field.endswith("Path")}

@@ -1,4 +1,4 @@
-"""The other built-in kinds, versions that nobody knows, and fields that hold nonsense."""
+"""Tests built-in health checks of other kinds, unsupported versions and fields of wrong types."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def condition(kind: str, status: str = "True", reason: str = "", message: str = 
         ([condition("Suspended"), condition("Failed", message="too late")], D, "too late"),
     ],
 )
-def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: HealthStatus, message: str) -> None:
+def test_job_health_follows_its_conditions(conditions: list[Any], health: HealthStatus, message: str) -> None:
     assert assess_health("batch/v1", "Job", status={"conditions": conditions}) == (health, message)
 
 
@@ -62,13 +62,13 @@ def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: HealthSt
     ("phase", "health"),
     [(None, P), ("Pending", P), ("Running", P), ("Succeeded", H), ("Failed", D), ("Error", D), ("Odd", U)],
 )
-def test_a_workflow_is_judged_by_its_phase_in_any_version(phase: str | None, health: HealthStatus) -> None:
+def test_workflow_health_follows_its_phase_in_any_version(phase: str | None, health: HealthStatus) -> None:
     status = {"phase": phase, "message": "step 2"}
     assert assess_health("argoproj.io/v7", "Workflow", status=status) == (health, "step 2")
 
 
 @pytest.mark.parametrize(("phase", "health"), [("Bound", H), ("Pending", P), ("Lost", D), ("", U), (None, U)])
-def test_a_claim_is_judged_by_its_phase(phase: str | None, health: HealthStatus) -> None:
+def test_claim_health_follows_its_phase(phase: str | None, health: HealthStatus) -> None:
     assert assess_health("v1", "PersistentVolumeClaim", status={"phase": phase}) == (health, "")
 
 
@@ -82,9 +82,7 @@ def test_a_claim_is_judged_by_its_phase(phase: str | None, health: HealthStatus)
         ("LoadBalancer", [{}], H),
     ],
 )
-def test_a_service_waits_for_an_address_only_behind_a_load_balancer(
-    kind: str, addresses: Any, health: HealthStatus
-) -> None:
+def test_only_load_balancer_service_waits_for_an_address(kind: str, addresses: Any, health: HealthStatus) -> None:
     status = {"loadBalancer": {"ingress": addresses}}
     assert assess_health("v1", "Service", spec={"type": kind}, status=status) == (health, "")
 
@@ -103,7 +101,7 @@ def test_a_service_waits_for_an_address_only_behind_a_load_balancer(
         (None, P),
     ],
 )
-def test_an_ingress_waits_for_an_address_in_every_version(api_version: str, status: Any, health: HealthStatus) -> None:
+def test_ingress_waits_for_an_address_in_every_version(api_version: str, status: Any, health: HealthStatus) -> None:
     assert assess_health(api_version, "Ingress", status=status) == (health, "")
 
 
@@ -134,7 +132,7 @@ SCALING = [
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1", "v2beta2"])
 @pytest.mark.parametrize(("conditions", "health", "message"), SCALING)
-def test_an_autoscaler_is_judged_by_its_conditions(
+def test_autoscaler_health_follows_its_conditions(
     version: str, conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
     status = {"conditions": conditions}
@@ -146,21 +144,19 @@ def annotated(text: Any) -> Assessment:
 
 
 @pytest.mark.parametrize(("conditions", "health", "message"), SCALING)
-def test_an_autoscaler_of_v1_is_judged_by_its_annotation(
-    conditions: list[Any], health: HealthStatus, message: str
-) -> None:
+def test_autoscaler_v1_health_follows_its_annotation(conditions: list[Any], health: HealthStatus, message: str) -> None:
     assessment = annotated(json.dumps([{key.title(): value for key, value in fields.items()} for fields in conditions]))
     assert (assessment.health, assessment.message, assessment.fault) == (health, message, "")
 
 
-def test_an_autoscaler_of_v1_without_an_annotation_waits() -> None:
+def test_autoscaler_v1_without_annotation_is_progressing() -> None:
     status = {"conditions": [condition("AbleToScale")]}
     assert assess_health("autoscaling/v1", "HorizontalPodAutoscaler", status=status) == WAITING
     assert annotated("null").message == WAITING[1]
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", '"a"', "[1]", '[{"type": 1}]'])
-def test_an_annotation_that_holds_no_conditions_is_a_fault(text: str) -> None:
+def test_annotation_without_valid_conditions_is_a_fault(text: str) -> None:
     assessment = annotated(text)
     assert assessment.health is U
     assert assessment.fault.startswith("failed to convert conditions annotation to typed: ")
@@ -177,7 +173,7 @@ def test_an_annotation_that_holds_no_conditions_is_a_fault(text: str) -> None:
         ([condition("Available", "Unknown")], P, ": "),
     ],
 )
-def test_an_api_service_is_judged_by_whether_it_answers(
+def test_api_service_health_follows_its_available_condition(
     version: str, conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
     verdict = assess_health(f"apiregistration.k8s.io/{version}", "APIService", status={"conditions": conditions})
@@ -211,7 +207,7 @@ def test_an_api_service_is_judged_by_whether_it_answers(
         ),
     ],
 )
-def test_a_version_that_nobody_knows_is_unknown_and_a_fault(api_version: str, kind: str, fault: str) -> None:
+def test_unsupported_version_is_unknown_and_a_fault(api_version: str, kind: str, fault: str) -> None:
     assessment = assess_kind(api_version, kind)
     assert (assessment.health, assessment.message, assessment.fault) == (U, fault, fault)
     assert assessment.rule.startswith("built-in ")
@@ -246,7 +242,7 @@ def test_other_kinds_have_no_built_in_health(manifest: dict[str, Any]) -> None:
         ({"metadata": []}, "metadata is a list, not an object"),
     ],
 )
-def test_a_field_of_a_wrong_type_is_unknown_and_named(parts: dict[str, Any], problem: str) -> None:
+def test_field_of_wrong_type_is_unknown_and_named(parts: dict[str, Any], problem: str) -> None:
     assessment = assess_kind("apps/v1", "Deployment", **parts)
     assert assessment.health is U
     assert assessment.fault == assessment.message == f"failed to convert unstructured Deployment to typed: {problem}"
@@ -274,7 +270,7 @@ JSON = st.recursive(
     status=JSON,
     metadata=JSON,
 )
-def test_no_content_whatever_makes_a_check_raise(
+def test_built_in_checks_never_raise_for_any_content(
     of: tuple[str, str], version: str, spec: Any, status: Any, metadata: Any
 ) -> None:
     manifest = {

@@ -1,4 +1,4 @@
-"""Pods: how they wait, run and end, and whose restart policy counts."""
+"""Tests the built-in health of Pods: waiting, running, ended, and the restart policy."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def waiting(*reasons: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "CreateContainerConfigError", "CrashLoopBackOff"])
-def test_a_container_in_trouble_degrades_a_pod_that_stays(reason: str) -> None:
+def test_failing_container_degrades_a_pod_that_always_restarts(reason: str) -> None:
     assert assess_pod("Always", waiting(reason)) == (D, f"{reason}!")
 
 
-def test_the_messages_of_all_troubles_are_told() -> None:
+def test_messages_of_all_failing_containers_are_joined() -> None:
     assert assess_pod("Always", waiting("ErrImagePull", "PodInitializing", "CrashLoopBackOff")) == (
         D,
         "ErrImagePull!, CrashLoopBackOff!",
@@ -45,12 +45,12 @@ def test_the_messages_of_all_troubles_are_told() -> None:
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
-def test_a_container_that_is_only_waiting_does_not_degrade(reason: str) -> None:
+def test_starting_container_does_not_degrade_the_pod(reason: str) -> None:
     assert assess_pod("Always", waiting(reason)) == (P, "not yet")
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_trouble_of_a_pod_that_ends_is_not_yet_its_failure(policy: str) -> None:
+def test_failing_container_does_not_degrade_a_pod_that_ends(policy: str) -> None:
     assert assess_pod(policy, waiting("ImagePullBackOff")) == (P, "not yet")
 
 
@@ -71,7 +71,7 @@ def ended(state: dict[str, Any], field: str = "containerStatuses") -> dict[str, 
         ({"phase": "Failed"}, ""),
     ],
 )
-def test_a_failed_pod_tells_why(status: dict[str, Any], message: str) -> None:
+def test_failed_pod_shows_the_reason(status: dict[str, Any], message: str) -> None:
     assert assess_pod("Never", status) == (D, message)
 
 
@@ -93,7 +93,7 @@ RESTARTED = [{"lastState": {"terminated": {"exitCode": 1}}}]
         ("Always", {}, U),
     ],
 )
-def test_a_pod_is_judged_by_its_phase(policy: str, status: dict[str, Any], health: HealthStatus) -> None:
+def test_pod_health_follows_its_phase(policy: str, status: dict[str, Any], health: HealthStatus) -> None:
     assert assess_pod(policy, {**status, "message": "told"}) == (health, "told")
 
 
@@ -111,7 +111,7 @@ IGNORE = {IGNORE_RESTART_POLICY: "true"}
         ({**IGNORE, HELM_HOOK: "crd-install"}, H),
     ],
 )
-def test_the_restart_policy_can_be_ignored_unless_the_pod_is_a_hook(
+def test_restart_policy_can_be_ignored_unless_the_pod_is_a_hook(
     annotations: dict[str, str], health: HealthStatus
 ) -> None:
     assert assess_pod("Never", {"phase": "Running", "conditions": READY}, annotations) == (health, "")

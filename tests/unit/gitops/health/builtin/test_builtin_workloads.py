@@ -1,4 +1,4 @@
-"""Deployment, StatefulSet, ReplicaSet and DaemonSet: each branch, with the words that users read."""
+"""Tests the built-in health of Deployments, StatefulSets, ReplicaSets and DaemonSets, with every message."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ DEADLINE = [{"type": "Progressing", "status": "False", "reason": "ProgressDeadli
         ({"replicas": 3.0, "paused": None}, counts(3, 3, 3), H, ""),
     ],
 )
-def test_a_deployment_is_judged_by_its_rollout(
+def test_deployment_health_follows_its_rollout(
     spec: dict[str, Any], status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert assess_workload("Deployment", spec, status) == (health, message)
 
 
-def test_a_deployment_without_a_generation_is_not_behind() -> None:
+def test_deployment_without_generation_is_healthy() -> None:
     assert assess_builtin({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}).health is H
 
 
@@ -95,7 +95,7 @@ FAILURE = {"type": "ReplicaFailure", "message": "exceeded quota"}
         ({"observedGeneration": 2, "availableReplicas": 2}, H, ""),
     ],
 )
-def test_a_replica_set_is_judged_by_failure_and_availability(
+def test_replica_set_health_follows_failure_and_availability(
     status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert assess_workload("ReplicaSet", {"replicas": 2}, status) == (health, message)
@@ -128,7 +128,7 @@ DAEMONS = 'Waiting for daemon set "web" rollout to finish: '
         ("RollingUpdate", nodes(3, 3, 3), H, ""),
     ],
 )
-def test_a_daemon_set_is_judged_by_its_nodes(
+def test_daemon_set_health_follows_its_pod_counts(
     strategy: str, status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert assess_workload("DaemonSet", {"updateStrategy": {"type": strategy}}, status) == (health, message)
@@ -177,11 +177,11 @@ PLAIN = {"replicas": 3, "updateStrategy": {"type": "RollingUpdate"}}
         ({}, READY, H, "statefulset rolling update complete 0 pods at revision ..."),
     ],
 )
-def test_a_stateful_set_is_judged_by_its_strategy(
+def test_stateful_set_health_follows_its_strategy(
     spec: dict[str, Any], status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert assess_workload("StatefulSet", spec, status) == (health, message)
 
 
-def test_a_stateful_set_that_nobody_has_seen_waits_even_without_a_generation() -> None:
+def test_unobserved_stateful_set_without_generation_is_progressing() -> None:
     assert assess_workload("StatefulSet", {}, {}, generation=0)[0] is P

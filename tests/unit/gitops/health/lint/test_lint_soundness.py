@@ -1,4 +1,4 @@
-"""What lint says of random scripts holds when LuaJIT runs them; and the scripts of the user's documents."""
+"""Tests that lint findings on random scripts hold when LuaJIT runs them, and the findings in the user's documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.paths import ROOT
 
 DOCUMENTS = ROOT.parent / "shared" / "seeds"
 
-# -- scripts at random ---------------------------------------------------------------------------------------------
+# -- random scripts ------------------------------------------------------------------------------------------------
 
 CONDITIONS = st.sampled_from(
     [
@@ -201,7 +201,7 @@ def ran(script: str, manifest: dict[str, Any]) -> tuple[list[int], str, Any]:
 
 @given(SCRIPTS, st.lists(MANIFESTS, min_size=8, max_size=8))
 @settings(max_examples=examples(150), deadline=None)
-def test_no_run_does_what_lint_says_cannot_be(script: str, manifests: list[dict[str, Any]]) -> None:
+def test_no_run_contradicts_the_findings(script: str, manifests: list[dict[str, Any]]) -> None:
     findings = [one for one in lint_script(script) if one.line > HEAD.count("\n")]
     for manifest in manifests:
         lines, kind, status = ran(script, manifest)
@@ -236,7 +236,7 @@ def test_any_text_can_be_linted(pieces: list[str]) -> None:
 
 
 def lua_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Block scalars that begin as checks do, each with the line of YAML that opens it."""
+    """Yield block scalars that start like health checks, each with the YAML line that opens it."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if re.search(r"\|-?\s*$", line) and number + 1 < len(lines) and re.match(r"\s+hs = \{\}", lines[number + 1]):
@@ -250,7 +250,7 @@ def lua_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the user's documents are not here")
-def test_the_checks_of_the_documents_get_only_true_findings() -> None:
+def test_checks_in_user_documents_have_only_true_findings() -> None:
     findings_by_script = {
         (file.name[:3], number): {(one.rule, one.line) for one in lint_script(script)}
         for file in sorted(DOCUMENTS.glob("*.txt"))
@@ -271,7 +271,7 @@ def test_the_checks_of_the_documents_get_only_true_findings() -> None:
         ("002", 0): set(),
         ("002", 1): {("AGY403", 29)},  # a cell's index may be missing
     }
-    # One listing leaves out its middle with three dots: that is not Lua.
+    # One listing omits its middle with three dots, which is not Lua.
     assert [
         where for where, rule_lines in findings_by_script.items() if "AGY401" in {rule for rule, _ in rule_lines}
     ] == [("000", 0)]

@@ -1,4 +1,4 @@
-"""What a script sees: Argo CD's environment to the letter, in both of its forms."""
+"""Tests the environment of a Lua script, which equals Argo CD's with and without open libraries."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ BASE = {
 }
 
 
-def test_a_check_has_base_package_and_table_only() -> None:
+def test_closed_environment_has_only_base_package_and_table() -> None:
     assert set(value(CLOSED, NAMES)) == BASE
 
 
-def test_open_libraries_add_those_of_the_standard_and_nothing_of_luajit() -> None:
+def test_open_libraries_add_the_standard_ones_but_none_of_luajit() -> None:
     added = {"string", "math", "coroutine", "os", "io", "debug", "channel"}
     assert set(value(OPEN, NAMES)) == BASE | added
 
 
 @BOTH
 @pytest.mark.parametrize("name", ["ffi", "jit", "bit", "python", "gcinfo", "facts"])
-def test_what_argo_cd_does_not_have_does_not_exist(engine: LuaEngine, name: str) -> None:
+def test_globals_that_argo_cd_lacks_do_not_exist(engine: LuaEngine, name: str) -> None:
     assert value(engine, f"return {{type({name})}}") == ["nil"]
     assert value(engine, f"return {{tostring(pcall(require, '{name}'))}}") == ["false"]
 
 
 @BOTH
-def test_require_os_gives_time_and_date_and_no_more(engine: LuaEngine) -> None:
+def test_require_os_provides_only_time_and_date(engine: LuaEngine) -> None:
     script = "local names = {} for name in pairs(require('os')) do names[#names + 1] = name end table.sort(names) "
     assert value(engine, script + "return names") == ["date", "time"]
     assert value(engine, "return {require('os').date('!%Y-%m-%dT%H:%M:%SZ', 0)}") == ["1970-01-01T00:00:00Z"]
 
 
-def test_there_is_no_global_os_without_open_libraries() -> None:
+def test_os_is_not_a_global_without_open_libraries() -> None:
     assert "global 'os'" in fault(CLOSED, "return os.time()")
 
 
@@ -73,12 +73,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_reaches_out_is_there_and_refuses(name: str) -> None:
+def test_functions_with_outside_access_exist_but_are_not_permitted(name: str) -> None:
     assert fault(OPEN, f"local x = {name}('x') return {{}}") == f"<string>:1: {name}: not permitted"
 
 
 @pytest.mark.parametrize("name", ["dofile", "loadfile", "package.loadlib", "newproxy"])
-def test_the_base_library_reaches_no_file_either(name: str) -> None:
+def test_base_library_functions_cannot_access_files(name: str) -> None:
     assert fault(CLOSED, f"local x = {name}('x') return {{}}") == f"<string>:1: {name}: not permitted"
 
 
@@ -103,7 +103,7 @@ OBJECT = {
 
 @BOTH
 @pytest.mark.parametrize(("script", "expected"), SEEN)
-def test_an_object_arrives_as_argo_cd_passes_it(engine: LuaEngine, script: str, expected: list[str]) -> None:
+def test_object_is_converted_as_in_argo_cd(engine: LuaEngine, script: str, expected: list[str]) -> None:
     assert value(engine, script, OBJECT) == expected
 
 
@@ -113,30 +113,30 @@ def test_parameters_and_facts_are_globals() -> None:
     assert value(CLOSED, script, **environment) == ["3", "string", "Immediate"]
 
 
-def test_the_last_returned_value_counts() -> None:
+def test_last_returned_value_is_the_result() -> None:
     assert value(CLOSED, "return 1, {status = 'Healthy'}") == {"status": "Healthy"}
 
 
-def test_goto_is_understood() -> None:
+def test_goto_is_supported() -> None:
     script = "for i = 1, 3 do if i == 2 then goto on end obj[i] = i ::on:: end return {obj[1], obj[3]}"
     assert value(CLOSED, script) == [1, 3]
 
 
-def test_an_error_names_the_line_and_has_no_stack() -> None:
+def test_error_names_the_line_and_has_no_stack() -> None:
     assert fault(CLOSED, "local x = 1\nreturn obj.status.phase") == (
         "<string>:2: attempt to index field 'status' (a nil value)"
     )
 
 
-def test_an_error_that_is_no_text_is_told_by_its_type() -> None:
+def test_non_string_error_is_reported_by_its_type() -> None:
     assert fault(CLOSED, "error({})") == "the script raised a table"
 
 
-def test_a_script_that_does_not_parse_is_a_fault_with_its_line() -> None:
+def test_syntax_error_is_a_fault_with_its_line() -> None:
     assert fault(CLOSED, "local x = 1\nif x then") == "<string>:2: 'end' expected near '<eof>'"
 
 
-def test_a_long_script_is_refused_before_it_is_read() -> None:
+def test_too_long_script_is_rejected() -> None:
     assert fault(CLOSED, "--" + "x" * MAX_SCRIPT_LENGTH) == f"the script is longer than {MAX_SCRIPT_LENGTH >> 10} KiB"
 
 
@@ -161,17 +161,17 @@ NO_RESULTS = [
 
 @BOTH
 @pytest.mark.parametrize(("script", "expected"), RESULTS)
-def test_a_table_becomes_json(engine: LuaEngine, script: str, expected: Any) -> None:
+def test_table_is_converted_to_json(engine: LuaEngine, script: str, expected: Any) -> None:
     assert value(engine, script) == expected
 
 
 @BOTH
 @pytest.mark.parametrize(("script", "said"), NO_RESULTS)
-def test_a_table_that_is_no_json_is_a_fault(engine: LuaEngine, script: str, said: str) -> None:
+def test_table_that_is_not_valid_json_is_a_fault(engine: LuaEngine, script: str, said: str) -> None:
     assert fault(engine, script) == said
 
 
-def test_loaded_text_sees_the_environment_of_the_script() -> None:
+def test_loaded_text_uses_the_environment_of_the_script() -> None:
     assert value(CLOSED, "x = 5 return {loadstring('return x')(), load('return obj == nil')()}") == [5, False]
 
 
@@ -179,7 +179,7 @@ def test_bytecode_is_not_loaded() -> None:
     assert value(CLOSED, "local chunk, problem = loadstring('\\27LJ') return {type(chunk)}") == ["nil"]
 
 
-def test_each_compiled_script_is_kept_and_the_oldest_is_let_go() -> None:
+def test_compiled_scripts_are_cached_and_the_oldest_is_evicted() -> None:
     engine = LuaEngine(open_libs=False)
     for number in range(MAX_COMPILED_SCRIPTS + 10):
         engine.run(f"return {{{number}}}", {})

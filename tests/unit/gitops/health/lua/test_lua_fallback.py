@@ -1,4 +1,4 @@
-"""Where there is no LuaJIT, Lua 5.2 judges the same, and a stranger's script gets a state of its own."""
+"""Tests Lua 5.2 as the fallback if LuaJIT is missing: same results, and a separate state for each user script."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("script", "expected"), ROWS)
-def test_scripts_see_the_same(script: str, expected: list[str]) -> None:
+def test_scripts_behave_the_same_in_lua_52(script: str, expected: list[str]) -> None:
     assert value(script, {"n": 3, "part": 0.5}) == expected
 
 
-def test_a_bundled_rule_judges_the_same() -> None:
+def test_bundled_rule_gives_the_same_health_in_lua_52() -> None:
     rule = load_bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert value(rule.script, ready, open_libs=True)["status"] == "Healthy"
 
 
-def test_no_finalizer_of_one_script_runs_in_the_time_of_another() -> None:
+def test_finalizer_of_one_script_does_not_affect_the_next() -> None:
     leaves = "setmetatable({}, {__gc = function() obj.status.phase = 'stolen' end}) return {obj.status.phase}"
     for _ in range(50):
         script_result = user_script_engine(open_libs=False).run(leaves, {"status": {"phase": "mine"}}).value

@@ -1,4 +1,4 @@
-"""What is told of outcomes, whatever a script wrote into its message."""
+"""Tests reports of test results, with any content in script messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wrong(message: str) -> CaseResult:
     return CaseResult(CASE, False, {"status": "Healthy", "message": "well"}, {"status": "Degraded", "message": message})
 
 
-def test_a_case_is_one_flat_mapping():
+def test_case_is_rendered_as_one_flat_mapping():
     assert wrong("ill").to_wire() == {
         "suite": "health",
         "group": "toys.example.com",
@@ -33,23 +33,23 @@ def test_a_case_is_one_flat_mapping():
     }
 
 
-def test_the_figures_add_up():
+def test_report_counts_passed_and_failed_cases():
     report = build_report([wrong("ill"), CaseResult(CASE, True, {}, {})])
     assert (report["total"], report["passed"], report["failed"], report["skipped"]) == (2, 1, 1, 0)
     assert [case["ok"] for case in report["cases"]] == [False, True]
 
 
-def test_a_failure_is_one_line_with_expected_and_got():
+def test_failure_is_one_line_with_expected_and_got():
     line = render_line(wrong("ill"))
     assert line == 'FAIL health toys.example.com/Doll testdata/one.yaml: expected Healthy "well", got Degraded "ill"'
 
 
-def test_a_line_stays_a_line_and_holds_no_control_characters():
+def test_line_contains_no_line_breaks_or_control_characters():
     line = render_line(CaseResult(CASE, False, None, {"error": NASTY}))
     assert line.isprintable() and "\\u001b[31m" in line
 
 
-def test_junit_can_be_read_again_whatever_a_script_said():
+def test_junit_report_is_valid_xml_for_any_script_message():
     case = ActionTestCase(group="", kind="Po<d", name=NASTY, action="x")
     text = render_junit(
         [wrong("ill"), CaseResult(CASE, True, {}, {}), CaseResult(case, False, {"error": NASTY}, [NASTY])]
@@ -64,5 +64,5 @@ def test_junit_can_be_read_again_whatever_a_script_said():
     assert "\\u001b[31m<b>&" in failure.get("message")
 
 
-def test_long_answers_are_cut():
+def test_long_message_is_truncated():
     assert len(render_line(wrong("x" * 100_000))) < 1_000

@@ -1,4 +1,4 @@
-"""The files of values that an Application names: which are read, in which order, and which never."""
+"""Helm value files of an Application: which are read, in which order, and which are refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read(*names: str, ignore_missing: bool = False, links: dict[str, str] = LINK
         (["/*.yaml"], ["shared"]),
     ],
 )
-def test_files_are_found_and_ordered(names: list[str], expected: list[str]) -> None:
+def test_value_files_are_found_and_ordered(names: list[str], expected: list[str]) -> None:
     assert read(*names) == expected
 
 
@@ -77,7 +77,7 @@ def test_files_are_found_and_ordered(names: list[str], expected: list[str]) -> N
         ("[a", "is not a valid glob"),
     ],
 )
-def test_what_is_not_in_the_repository_is_refused_by_name(name: str, said: str) -> None:
+def test_value_file_outside_the_repository_is_refused_by_name(name: str, said: str) -> None:
     with pytest.raises(RenderError) as refused:
         read(name, links=ESCAPES)
     assert said in str(refused.value)
@@ -85,7 +85,7 @@ def test_what_is_not_in_the_repository_is_refused_by_name(name: str, said: str) 
     assert "hush" not in str(refused.value)
 
 
-def test_files_that_are_missing_can_be_ignored_but_not_those_that_are_refused() -> None:
+def test_missing_value_files_can_be_ignored_but_refused_ones_cannot() -> None:
     assert read("nothing.yaml", "no*.yaml", "a.yaml", ignore_missing=True) == ["a"]
     with pytest.raises(RenderError, match="leads out"):
         read("../../../x.yaml", ignore_missing=True)
@@ -94,7 +94,7 @@ def test_files_that_are_missing_can_be_ignored_but_not_those_that_are_refused() 
 @pytest.mark.parametrize(
     ("value", "escaped"), [("a,b", "a\\,b"), ("a\\,b,c", "a\\,b\\,c"), ("{a,b}", "{a,b}"), ("{a,b", "{a\\,b"), ("", "")]
 )
-def test_commas_are_escaped_as_argo_cd_escapes_them(value: str, escaped: str) -> None:
+def test_commas_are_escaped_like_argocd(value: str, escaped: str) -> None:
     assert escape_commas(value) == escaped
 
 
@@ -107,7 +107,7 @@ def test_commas_are_escaped_as_argo_cd_escapes_them(value: str, escaped: str) ->
         ("$ENV/shared.yaml", {"other": OTHER}, True, r"\$ENV is not the ref of a source"),
     ],
 )
-def test_an_alias_that_no_source_has_is_never_a_file_of_the_repository_itself(
+def test_unknown_source_ref_is_never_a_file_of_the_repository_itself(
     name: str, refs: dict[str, TextTree], many: bool, said: str
 ) -> None:
     def substitute(text: str) -> str:
@@ -120,7 +120,7 @@ def test_an_alias_that_no_source_has_is_never_a_file_of_the_repository_itself(
         files.read_one("fileParameters[0]", name)
 
 
-def test_the_alias_of_a_source_wins_over_a_build_variable() -> None:
+def test_source_ref_wins_over_a_build_variable() -> None:
     files = ValueFileReader(a_chart(FILES), "charts/shop", lambda text: text.replace("$other", "env"), {"other": OTHER})
     assert [file.content for file in files.read(["$other/x.yaml"])] == [b"x"]
     alone = ValueFileReader(a_chart(FILES), "charts/shop", lambda text: text.replace("$other", "env"))

@@ -1,4 +1,4 @@
-"""Inputs that are wrong, each in its own way: the error names file, line and cause, and nothing outside is read."""
+"""Invalid kustomizations: the error names file, line and cause, and nothing outside the repository is read."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def laid_out(broken: Broken, place: Path) -> FolderTree:
     return FolderTree(root)
 
 
-LARGE = {"flood of values", "flood of documents", "merges", "too large"}  # tests of the YAML reader have these always
+LARGE = {"flood of values", "flood of documents", "merges", "too large"}  # tests of the YAML reader always run these
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ LARGE = {"flood of values", "flood of documents", "merges", "too large"}  # test
         for broken_input in CASES
     ],
 )
-def test_a_broken_input_names_file_line_and_cause(broken: Broken, tmp_path: Path) -> None:
+def test_broken_input_error_names_file_line_and_cause(broken: Broken, tmp_path: Path) -> None:
     tree = laid_out(broken, tmp_path)
     with pytest.raises(UserError) as caught:
         build(tree, "top")

@@ -1,4 +1,4 @@
-"""What a kustomization may say and name."""
+"""Loading of kustomizations: fields, resources, bases, components and links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def refusal(files: dict[str, str], path: str = "") -> str:
     return str(caught.value)
 
 
-def test_fields_are_known_in_any_case() -> None:
+def test_kustomization_fields_are_case_insensitive() -> None:
     [manifest] = build(
         TextTree({"kustomization.yaml": "Resources: [a.yaml]\nNAMESPACE: one\n", "a.yaml": CONFIG_MAP}), ""
     )
@@ -53,22 +53,22 @@ def test_fields_are_known_in_any_case() -> None:
         ("resources: []\nvalidators: [v.yaml]\n", "not allowed"),
     ],
 )
-def test_a_wrong_kustomization_is_refused_by_file_and_cause(kustomization: str, said: str) -> None:
+def test_invalid_kustomization_is_refused_with_file_and_cause(kustomization: str, said: str) -> None:
     message = refusal({"app/kustomization.yaml": kustomization}, "app")
     assert message.startswith("app/kustomization.yaml:")
     assert said in message
 
 
-def test_two_files_that_make_a_kustomization_are_refused() -> None:
+def test_two_kustomization_files_in_a_folder_are_refused() -> None:
     assert "several" in refusal({"kustomization.yaml": "resources: []\n", "Kustomization": "resources: []\n"})
 
 
-def test_a_file_beside_the_folder_is_not_read() -> None:
+def test_file_outside_the_kustomization_folder_is_refused() -> None:
     files = {"a.yaml": CONFIG_MAP, "b/kustomization.yaml": "resources: [../a.yaml]\n"}
     assert "outside the kustomization's folder" in refusal(files, "b")
 
 
-def test_a_base_elsewhere_is_read_and_a_cycle_through_it_is_not() -> None:
+def test_base_in_another_folder_is_read_and_a_cycle_is_refused() -> None:
     files = {"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": CONFIG_MAP}
     files["top/kustomization.yaml"] = "resources: [../base]\nnamePrefix: p-\n"
     assert names(files, "top") == ["ConfigMap/p-a"]
@@ -76,7 +76,7 @@ def test_a_base_elsewhere_is_read_and_a_cycle_through_it_is_not() -> None:
     assert "cycle" in refusal(files, "top")
 
 
-def test_a_link_is_followed_inside_of_the_tree_only() -> None:
+def test_symlink_is_followed_inside_the_tree_only() -> None:
     files = {"kustomization.yaml": "resources: [l.yaml]\n", "a.yaml": CONFIG_MAP}
     assert build(TextTree(files, {"l.yaml": "a.yaml"}), "")[0]["metadata"]["name"] == "a"
     for target in ("../../etc/passwd", "/etc/passwd", "l.yaml"):
@@ -84,7 +84,7 @@ def test_a_link_is_followed_inside_of_the_tree_only() -> None:
             build(TextTree(files, {"l.yaml": target}), "")
 
 
-def test_one_id_twice_names_both_files() -> None:
+def test_duplicate_id_error_names_both_files() -> None:
     files = {"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": CONFIG_MAP, "b.yaml": CONFIG_MAP}
     assert "in a.yaml and b.yaml" in refusal(files)
 
@@ -99,19 +99,19 @@ def test_one_id_twice_names_both_files() -> None:
         ("kind: A\nmetadata: {name: a}\nx: 1\nx: 2\n", "a.yaml:4: "),
     ],
 )
-def test_a_wrong_manifest_is_refused_by_file_and_cause(text: str, said: str) -> None:
+def test_invalid_manifest_is_refused_with_file_and_cause(text: str, said: str) -> None:
     message = refusal({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text})
     assert message.startswith("a.yaml:")
     assert said in message
 
 
-def test_items_of_a_list_come_after_the_rest_of_the_file() -> None:
+def test_list_items_come_after_the_other_documents_of_the_file() -> None:
     text = "kind: List\nitems:\n- {kind: A, metadata: {name: q}}\n---\nkind: B\nmetadata: {name: w}\n"
     files = {"kustomization.yaml": "resources: [l.yaml]\n", "l.yaml": text}
     assert names(files, order="fifo") == ["B/w", "A/q"]
 
 
-def test_a_component_works_on_what_uses_it() -> None:
+def test_component_transforms_the_resources_of_its_user() -> None:
     files = {"kustomization.yaml": "resources: [a.yaml]\ncomponents: [c]\n", "a.yaml": CONFIG_MAP}
     files["c/kustomization.yaml"] = f"{COMPONENT}namePrefix: z-\n"
     assert names(files) == ["ConfigMap/z-a"]
@@ -119,7 +119,7 @@ def test_a_component_works_on_what_uses_it() -> None:
     assert "not a Component" in refusal({**files, "c/kustomization.yaml": "resources: []\n"})
 
 
-def test_kinds_that_others_need_come_first_unless_asked_otherwise() -> None:
+def test_resources_are_sorted_by_kind_unless_fifo_is_requested() -> None:
     kinds = ("Deployment", "Service", "ConfigMap", "Namespace", "ValidatingWebhookConfiguration", "Zebra")
     text = "---\n".join(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n" for kind in kinds)
     files = {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}
@@ -136,30 +136,30 @@ def test_kinds_that_others_need_come_first_unless_asked_otherwise() -> None:
     assert [name.split("/")[0] for name in names(files)] == list(kinds)
 
 
-def test_what_is_local_only_is_left_out() -> None:
+def test_local_config_resources_are_left_out() -> None:
     text = CONFIG_MAP.replace("{name: a}", "{name: a, annotations: {config.kubernetes.io/local-config: 'true'}}")
     assert names({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}) == []
 
 
-def test_annotations_come_out_as_text() -> None:
+def test_annotation_values_are_converted_to_strings() -> None:
     text = "kind: A\nmetadata:\n  name: a\n  annotations:\n    n: 1.0\n    b:\n    t: true\n"
     [manifest] = build(TextTree({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}), "")
     assert manifest["metadata"]["annotations"] == {"n": "1.0", "b": "", "t": "true"}
 
 
-def test_a_build_leaves_the_next_one_what_was_read() -> None:
+def test_changing_a_result_does_not_affect_the_next_build() -> None:
     tree = TextTree({"kustomization.yaml": "resources: [a.yaml]\ncommonLabels: {a: b}\n", "a.yaml": CONFIG_MAP})
     first = build(tree, "")
     first[0]["data"]["x"] = "changed"
     assert build(tree, "")[0]["data"] == {"x": "1"}
 
 
-def test_kustomizations_too_deep_are_refused() -> None:
+def test_too_deeply_nested_kustomizations_are_refused() -> None:
     files = {f"k{number}/kustomization.yaml": f"resources: [../k{number + 1}]\n" for number in range(60)}
     assert "flatten" in refusal(files, "k0")
 
 
-def test_origin_and_transformers_are_told_where_asked() -> None:
+def test_build_metadata_adds_origin_and_transformer_annotations() -> None:
     files = {"base/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: p-\n", "base/a.yaml": CONFIG_MAP}
     files["top/kustomization.yaml"] = (
         "resources: [../base]\nbuildMetadata: [originAnnotations, transformerAnnotations]\n"

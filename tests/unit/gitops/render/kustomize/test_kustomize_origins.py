@@ -1,4 +1,4 @@
-"""Every field of a built kustomization knows the line that it is written on, and what that overruled."""
+"""Each field of a built kustomization is traced to its file and line, and to the values that it overrides."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("pointer", "file", "line"), LINES, ids=[case[0] for case in LINES])
-def test_a_field_is_found_where_it_is_written(built: dict[str, OriginNode], pointer: str, file: str, line: int) -> None:
+def test_field_is_traced_to_its_file_and_line(built: dict[str, OriginNode], pointer: str, file: str, line: int) -> None:
     origin = built["Deployment"].find_origin(pointer)
     assert (origin.file, origin.line) == (file, line)
 
@@ -182,14 +182,14 @@ def test_a_field_is_found_where_it_is_written(built: dict[str, OriginNode], poin
         ("/metadata/name", "top/kustomization.yaml", 3),
     ],
 )
-def test_a_generated_field_is_found_where_its_value_is(
+def test_generated_field_is_traced_to_its_value(
     built: dict[str, OriginNode], pointer: str, file: str, line: int
 ) -> None:
     origin = built["ConfigMap"].find_origin(pointer)
     assert (origin.file, origin.line) == (file, line)
 
 
-def test_what_was_overruled_is_kept_in_order(built: dict[str, OriginNode]) -> None:
+def test_overridden_origins_are_kept_in_order(built: dict[str, OriginNode]) -> None:
     base = FieldOrigin("base/d.yaml", 22)
     patch = FieldOrigin("top/patch.yaml", 10, overrides=base)
     image = FieldOrigin("top/kustomization.yaml", 17, overrides=patch)
@@ -198,7 +198,7 @@ def test_what_was_overruled_is_kept_in_order(built: dict[str, OriginNode]) -> No
     assert built["ConfigMap"].find_origin("/metadata/name").overrides == FieldOrigin("top/kustomization.yaml", 37)
 
 
-def test_a_trace_has_every_manifest_of_the_build_and_no_other() -> None:
+def test_trace_has_exactly_the_manifests_of_the_build() -> None:
     expected = {
         (manifest["kind"], manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
         for manifest in build(TextTree(FILES), "top")
@@ -206,7 +206,7 @@ def test_a_trace_has_every_manifest_of_the_build_and_no_other() -> None:
     assert {(key.kind, key.namespace, key.name) for key in trace_origins(TextTree(FILES), "top")} == expected
 
 
-def test_what_the_application_sets_has_no_line_in_a_file() -> None:
+def test_field_set_by_the_application_has_no_line_in_a_file() -> None:
     options = KustomizeOptions(name_prefix="x-", images=("img:7",))
     origins = trace_origins(TextTree(FILES), "base", options=options)[ResourceKey("apps", "Deployment", "", "x-web")]
     assert origins.find_origin("/metadata/name") == FieldOrigin(
@@ -215,7 +215,7 @@ def test_what_the_application_sets_has_no_line_in_a_file() -> None:
     assert origins.find_origin(f"{POD}/containers/0/image").file == "source.kustomize"
 
 
-def test_what_the_application_adds_is_told_from_what_the_file_has() -> None:
+def test_application_settings_and_file_entries_have_different_origins() -> None:
     top = "resources: [../base]\ncommonLabels:\n  a: file\nimages:\n- name: other\n  newTag: '2'\n"
     options = KustomizeOptions(common_labels={"b": "set"}, images=("img:7",))
     (origins,) = trace_origins(TextTree({**FILES, "top/kustomization.yaml": top}), "top", options=options).values()
@@ -225,7 +225,7 @@ def test_what_the_application_adds_is_told_from_what_the_file_has() -> None:
     assert origins.find_origin(f"{POD}/containers/1/image").line == 6
 
 
-def test_a_field_of_a_remote_base_names_its_repository() -> None:
+def test_field_of_a_remote_base_names_its_repository() -> None:
     remote = TextTree({"k/kustomization.yaml": "resources: [d.yaml]\nnameSuffix: -s\n", "k/d.yaml": BASE})
     tree = TextTree({"kustomization.yaml": "resources:\n- https://example.com/o/r//k?ref=v1\n"})
     origins = trace_origins(tree, "", fetch=lambda url, ref: remote)[ResourceKey("apps", "Deployment", "", "web-s")]
@@ -235,7 +235,7 @@ def test_a_field_of_a_remote_base_names_its_repository() -> None:
     assert origins.find_origin("/metadata/name").file == "k/kustomization.yaml"
 
 
-def test_a_patch_that_sets_what_the_base_says_already_is_the_line_to_edit() -> None:
+def test_patch_that_repeats_the_value_of_the_base_is_the_origin() -> None:
     top = """resources: [../base, other.yaml]
 patches:
 - target: {name: web}
@@ -265,7 +265,7 @@ patches:
     assert origins_by_name["other"].find_origin("/spec/replicas") == FieldOrigin("top/other.yaml", 6)
 
 
-def test_an_operation_that_copies_is_found_at_its_first_line() -> None:
+def test_json_patch_operation_is_traced_to_its_first_line() -> None:
     top = """resources: [../base]
 patches:
 - target: {name: web}
@@ -284,7 +284,7 @@ patches:
     assert origins_by_name["web"].find_origin(f"{POD}/containers/0/resources/cpu").line == 8
 
 
-def test_a_generator_that_merges_overrules_only_what_it_sets() -> None:
+def test_merging_generator_overrides_only_the_keys_that_it_sets() -> None:
     files = {
         "base/kustomization.yaml": "configMapGenerator:\n- name: m\n  literals: [a=1, b=2]\n",
         "top/kustomization.yaml": "resources: [../base]\nconfigMapGenerator:\n- name: m\n  behavior: merge\n"
@@ -298,7 +298,7 @@ def test_a_generator_that_merges_overrules_only_what_it_sets() -> None:
     assert tree.find_origin("/metadata/name") == FieldOrigin("base/kustomization.yaml", 2)
 
 
-def test_json_that_is_no_yaml_is_known_by_its_file() -> None:
+def test_json_that_is_not_valid_yaml_is_traced_to_its_file() -> None:
     text = '{"apiVersion": "v1",\n"kind": "ConfigMap",\n"metadata": {"name": "m"},\n"data": {"a": "x\\/y"}}'
     files = {"kustomization.yaml": "resources: [m.json]\nnamePrefix: p-\n", "m.json": text}
     (tree,) = trace_origins(TextTree(files), "").values()

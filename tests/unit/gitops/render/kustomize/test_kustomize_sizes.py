@@ -1,4 +1,4 @@
-"""Kustomizations ten times larger than those that people write."""
+"""Kustomizations ten times larger than those in use."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ SIZES = {
 @pytest.mark.parametrize(
     "size", [pytest.param(size, marks=() if "files" in size else pytest.mark.tier("all")) for size in SIZES]
 )
-def test_a_large_kustomization_is_built_in_time(size: str) -> None:
+def test_large_kustomization_is_built_completely(size: str) -> None:
     count, files = SIZES[size]
     assert len(build(TextTree(files), "")) == count

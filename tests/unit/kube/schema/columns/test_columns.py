@@ -18,7 +18,7 @@ from support.printed_rows import Manifest, ago, build_manifest, row
         (172800, "2d"), (273600, "3d4h"), (691200, "8d"), (63072000, "2y"), (64000000, "2y10d"), (300000000, "9y"),
     ],
 )  # fmt: skip
-def test_a_duration_reads_as_people_say_it(seconds: float, shown: str) -> None:
+def test_human_duration_formats_seconds_like_kubectl(seconds: float, shown: str) -> None:
     assert columns.human_duration(seconds) == shown
 
 
@@ -118,13 +118,13 @@ SIDECAR = [{"name": "i", "restartPolicy": "Always"}]
         ),
     ],
 )
-def test_one_word_says_how_a_pod_is(manifest: Manifest, ready: str, word: str, restarts: str) -> None:
+def test_pod_row_shows_ready_status_and_restarts(manifest: Manifest, ready: str, word: str, restarts: str) -> None:
     cells = row(manifest)
     assert (cells["Ready"], cells["Status"], cells["Restarts"], cells["Age"]) == (ready, word, restarts, "22s")
     assert (cells["IP"], cells["Node"], cells["Nominated Node"], cells["Readiness Gates"]) == ("<none>",) * 4
 
 
-def test_a_pod_that_is_over_marks_its_row() -> None:
+def test_finished_pod_has_a_completed_row_condition() -> None:
     (mark,) = columns.build_row_conditions(pod({"phase": "Succeeded"}))
     assert (mark["type"], mark["reason"]) == ("Completed", "Succeeded")
     assert columns.build_row_conditions(pod({"phase": "Running"})) == []

@@ -1,4 +1,4 @@
-"""Kind by kind: the row that `kubectl get` prints on a Kubernetes 1.32 server."""
+"""Rows that `kubectl get` prints for each kind on a Kubernetes 1.32 server."""
 
 from __future__ import annotations
 
@@ -321,17 +321,17 @@ ROWS: list[tuple[Manifest, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("manifest", "expected"), ROWS, ids=[f"{case[0]['kind']}-{n}" for n, case in enumerate(ROWS)])
-def test_a_row_shows_what_kubectl_shows(manifest: Manifest, expected: dict[str, Any]) -> None:
+def test_row_shows_the_cells_of_kubectl_get(manifest: Manifest, expected: dict[str, Any]) -> None:
     cells = row(manifest)
     assert {name: cells[name] for name in expected} == expected
 
 
-def test_every_kind_prints_a_manifest_with_nothing_in_it() -> None:
+def test_every_kind_prints_an_empty_manifest() -> None:
     for group, kind in columns._COLUMNS_BY_KIND:
         row(build_manifest(f"{group}/v1" if group else "v1", kind))
 
 
-def test_the_header_of_config_maps_is_that_of_the_real_server_but_for_its_prose() -> None:
+def test_config_map_columns_match_real_server_except_descriptions() -> None:
     header = columns.get_columns(GroupKind("", "ConfigMap"), "v1").definitions
     assert [(column["name"], column["type"], column["format"], column["priority"]) for column in header] == [
         ("Name", "string", "name", 0),

@@ -1,4 +1,4 @@
-"""CEL rules: which apply, what they say, and that none of them can break the server."""
+"""CEL validation rules: which rules run, which messages they give, and that none can crash the server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate_rules(kind: CustomKind, spec: Any, old: Any = None) -> tuple[list[s
 SLOW = {"rule": "self.mode != 'slow' || self.size < 5", "message": "slow widgets must be small"}
 
 
-def test_a_broken_rule_is_told_in_its_authors_words() -> None:
+def test_failed_rule_reports_its_message() -> None:
     kind = kind_with(
         {"properties": {"mode": {"type": "string"}, "size": {"type": "integer"}}, "x-kubernetes-validations": [SLOW]}
     )
@@ -44,7 +44,7 @@ def test_a_broken_rule_is_told_in_its_authors_words() -> None:
     assert evaluate_rules(kind, {"mode": "slow", "size": 9}, old={"mode": "slow", "size": 9}) == ([], [])
 
 
-def test_a_transition_rule_needs_an_old_value() -> None:
+def test_transition_rule_runs_only_with_an_old_value() -> None:
     kind = kind_with(
         {"properties": {"a": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}}
     )
@@ -56,14 +56,14 @@ def test_a_transition_rule_needs_an_old_value() -> None:
     )
 
 
-def test_an_optional_old_value_is_asked_for_on_create_too() -> None:
+def test_optional_old_self_rule_allows_create_and_checks_update() -> None:
     rule = {"rule": "!oldSelf.hasValue() || oldSelf.value() == self", "optionalOldSelf": True, "message": "fixed"}
     kind = kind_with({"properties": {"a": {"type": "integer", "x-kubernetes-validations": [rule]}}})
     assert evaluate_rules(kind, {"a": 1}) == ([], [])
     assert evaluate_rules(kind, {"a": 2}, old={"a": 1})[0] == ['spec.a: Invalid value: "integer": fixed']
 
 
-def test_elements_of_a_map_list_meet_their_old_selves() -> None:
+def test_map_list_item_is_compared_with_old_item_of_same_key() -> None:
     item = {
         "type": "object",
         "properties": {"n": {"type": "string"}, "v": {"type": "integer"}},
@@ -100,7 +100,7 @@ def test_message_expression_reason_and_field_path_are_used() -> None:
     assert evaluate_rules(kind, {"a": 7})[0] == ["spec.a: Forbidden: a is 7"]
 
 
-def test_names_that_cel_cannot_spell_are_escaped() -> None:
+def test_property_names_invalid_in_cel_are_escaped() -> None:
     rules = [{"rule": "self.my__dash__name == 'x' && self.__namespace__ == 'n'"}]
     properties = {"my-name": {"type": "string"}, "namespace": {"type": "string"}}
     kind = kind_with({"properties": properties, "x-kubernetes-validations": rules})
@@ -127,7 +127,7 @@ def test_names_that_cel_cannot_spell_are_escaped() -> None:
         "self.map.all(k, self.map[k] != '')",
     ],
 )
-def test_what_rules_of_real_definitions_use_is_known(rule: str) -> None:
+def test_functions_used_by_real_crds_are_supported(rule: str) -> None:
     value = {"a": "abc", "list": [1, 2], "map": {"k": "v"}}
     assert cel.evaluate([{"rule": rule, "self": value}]) == [{"outcome": "ok"}]
 
@@ -140,7 +140,7 @@ def test_what_rules_of_real_definitions_use_is_known(rule: str) -> None:
         ("authorizer.path('/') == 1", "authorizer"),
     ],
 )
-def test_what_is_not_known_is_skipped_by_name(rule: str, named: str) -> None:
+def test_unsupported_cel_feature_is_skipped_with_a_warning(rule: str, named: str) -> None:
     (result,) = cel.evaluate([{"rule": rule, "self": {"a": "x"}}])
     assert result["outcome"] == "skipped"
     assert named in result["message"]
@@ -162,13 +162,13 @@ def test_what_is_not_known_is_skipped_by_name(rule: str, named: str) -> None:
         ("self.", "Syntax error"),
     ],
 )
-def test_a_rule_that_cannot_be_evaluated_is_an_error_and_no_crash(rule: str, said: str) -> None:
+def test_rule_that_cannot_be_evaluated_gives_an_error(rule: str, said: str) -> None:
     (result,) = cel.evaluate([{"rule": rule, "self": {"a": "x"}}])
     assert result["outcome"] == "error"
     assert said in result["message"]
 
 
-def test_only_what_is_no_cel_is_a_problem() -> None:
+def test_find_compile_error_reports_only_invalid_cel() -> None:
     assert cel.find_compile_error("self.a == 1") == ""
     assert cel.find_compile_error("self.?a.hasValue()") == ""
     assert cel.find_compile_error("self.a ==").startswith("compilation failed: ERROR:")

@@ -1,4 +1,4 @@
-"""Custom objects: pruned, defaulted, judged and printed as a real server does it."""
+"""Custom objects: pruning, defaulting, validation and printer columns match a real server."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def words(kind: CustomKind, manifest: dict[str, Any], old: dict[str, Any] | None
     return [str(fault) for fault in kind.validate(manifest, old)]
 
 
-def test_unknown_fields_are_pruned_and_named() -> None:
+def test_unknown_fields_are_pruned_and_reported() -> None:
     manifest, unknown = kind_of(GEAR).decode(gear(size=1, zzz=2, items=[{"name": "a", "b": 1}], free={"any": {"x": 1}}))
     assert manifest["spec"] == {"size": 1, "items": [{"name": "a"}], "free": {"any": {"x": 1}}}
     assert unknown == ["spec.items[0].b", "spec.zzz"]
 
 
-def test_metadata_is_kept_and_what_it_does_not_know_is_pruned() -> None:
+def test_unknown_metadata_fields_are_pruned_and_reported() -> None:
     value = gear(size=1)
     value["metadata"] |= {"labels": {"a": "b"}, "ownerReferences": [{"uid": "u", "odd": 1}], "odd": 1}
     manifest, unknown = kind_of(GEAR).decode(value)
@@ -90,14 +90,14 @@ def test_metadata_is_kept_and_what_it_does_not_know_is_pruned() -> None:
     assert unknown == ["metadata.odd", "metadata.ownerReferences[0].odd"]
 
 
-def test_nothing_to_do_gives_back_the_same_object() -> None:
+def test_object_without_changes_is_returned_without_copying() -> None:
     kind = kind_of(GEAR)
     value = gear(size=1, mode="slow")
     assert kind.decode(value)[0] is value
     assert kind.apply_defaults(value) is value
 
 
-def test_defaults_fill_what_is_absent_and_the_input_stays() -> None:
+def test_defaults_fill_absent_fields_without_changing_the_input() -> None:
     kind = kind_of(GEAR)
     value = gear(size=1)
     before = deepcopy(value)
@@ -105,7 +105,7 @@ def test_defaults_fill_what_is_absent_and_the_input_stays() -> None:
     assert value == before
 
 
-def test_a_null_is_dropped_defaulted_or_kept_as_the_schema_says() -> None:
+def test_null_is_dropped_defaulted_or_kept_depending_on_schema() -> None:
     kind = kind_of(
         {
             "plain": {"type": "string"},
@@ -118,13 +118,13 @@ def test_a_null_is_dropped_defaulted_or_kept_as_the_schema_says() -> None:
     assert unknown == []
 
 
-def test_a_default_is_itself_given_its_inner_defaults() -> None:
+def test_default_value_gets_its_nested_defaults() -> None:
     inner = {"type": "object", "default": {}, "properties": {"deep": {"type": "integer", "default": 3}}}
     kind = kind_of({"inner": inner, "list": {"type": "array", "items": {**inner, "default": None}}})
     assert kind.apply_defaults(gear(list=[{}]))["spec"] == {"inner": {"deep": 3}, "list": [{"deep": 3}]}
 
 
-def test_a_wrong_enum_and_bound_are_told_in_the_servers_words() -> None:
+def test_invalid_enum_and_bound_are_rejected_with_server_message() -> None:
     kind = kind_of(GEAR)
     assert words(kind, gear(size=99, mode="odd")) == [
         'spec.mode: Unsupported value: "odd": supported values: "fast", "slow"',
@@ -132,7 +132,7 @@ def test_a_wrong_enum_and_bound_are_told_in_the_servers_words() -> None:
     ]
 
 
-def test_a_wrong_type_is_also_wrong_for_the_scale_and_blocks_the_rules() -> None:
+def test_wrong_type_also_fails_scale_and_skips_cel_rules() -> None:
     crd = definition({"properties": GEAR, "x-kubernetes-validations": [{"rule": "self.size < 5"}]}, subresources=SCALE)
     assert check_definition(crd) == []
     assert words(build_custom_kinds(crd)[0], gear(size="abc")) == [
@@ -143,7 +143,7 @@ def test_a_wrong_type_is_also_wrong_for_the_scale_and_blocks_the_rules() -> None
     ]
 
 
-def test_a_key_twice_in_a_map_list_is_a_duplicate() -> None:
+def test_duplicate_map_list_key_is_rejected() -> None:
     assert words(kind_of(GEAR), gear(size=1, items=[{"name": "n"}, {"name": "n"}])) == [
         'spec.items[1]: Duplicate value: map[string]interface {}{"name":"n"}'
     ]
@@ -201,7 +201,7 @@ def test_a_key_twice_in_a_map_list_is_a_duplicate() -> None:
         ({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}, ["a", "a"], None),
     ],
 )
-def test_each_restriction_is_told_in_the_servers_words(schema: dict[str, Any], value: Any, said: str | None) -> None:
+def test_violated_constraint_is_rejected(schema: dict[str, Any], value: Any, said: str | None) -> None:
     expected = f"spec.f: {said}" if said else 'spec.f[1]: Duplicate value: "a"'
     assert words(kind_of({"f": schema}), gear(f=value)) == [expected]
 
@@ -219,7 +219,7 @@ def test_each_restriction_is_told_in_the_servers_words(schema: dict[str, Any], v
         ({"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}, "a.b-c"),
     ],
 )
-def test_what_the_schema_allows_is_not_a_fault(schema: dict[str, Any], value: Any) -> None:
+def test_value_allowed_by_schema_gives_no_error(schema: dict[str, Any], value: Any) -> None:
     assert words(kind_of({"f": schema}), gear(f=value)) == []
 
 
@@ -236,19 +236,19 @@ def test_what_the_schema_allows_is_not_a_fault(schema: dict[str, Any], value: An
         ({"not": {"maximum": 3}}, 2, '"spec.f" must not validate the schema (not)'),
     ],
 )
-def test_combinations_are_told_without_a_field(combination: dict[str, Any], value: int, said: str) -> None:
+def test_failed_combination_is_reported_without_a_field(combination: dict[str, Any], value: int, said: str) -> None:
     messages = words(kind_of({"f": {"type": "integer", **combination}}), gear(f=value))
     assert f'<nil>: Invalid value: "": {said}' in messages
 
 
-def test_what_an_update_leaves_alone_is_not_judged_anew() -> None:
+def test_update_does_not_revalidate_unchanged_fields() -> None:
     kind = kind_of(GEAR)
     old = gear(size=99, mode="fast")
     assert words(kind, gear(size=99, mode="slow"), old) == []
     assert len(words(kind, gear(size=98, mode="fast"), old)) == 1
 
 
-def test_an_embedded_object_must_say_what_it_is() -> None:
+def test_embedded_resource_requires_api_version() -> None:
     kind = kind_of(
         {
             "template": {
@@ -273,9 +273,9 @@ def test_an_embedded_object_must_say_what_it_is() -> None:
         ("^[a]*[a]*[a]*[a]*[a]*[a]*$", "a" * 2000 + "!"),
     ],
 )
-def test_no_pattern_can_hang_the_server(pattern: str, text: str) -> None:
+def test_hostile_pattern_does_not_hang_validation(pattern: str, text: str) -> None:
     kind = kind_of({"f": {"type": "string", "pattern": pattern}})
-    assert len(words(kind, gear(f=text))) == 1  # a pattern that tries all ways would not end
+    assert len(words(kind, gear(f=text))) == 1  # a backtracking engine would not finish
 
 
 @pytest.mark.parametrize(
@@ -289,11 +289,11 @@ def test_no_pattern_can_hang_the_server(pattern: str, text: str) -> None:
         ("^\\d+$", "١", False),
     ],
 )
-def test_a_pattern_matches_as_it_does_in_go(pattern: str, text: str, matched: bool) -> None:
+def test_pattern_matches_like_go_regexp(pattern: str, text: str, matched: bool) -> None:
     assert (words(kind_of({"f": {"type": "string", "pattern": pattern}}), gear(f=text)) == []) is matched
 
 
-def test_the_resource_is_what_discovery_shows() -> None:
+def test_api_resource_has_names_and_subresources_of_the_definition() -> None:
     resource = kind_of(GEAR, subresources=SCALE).resource
     assert (resource.plural, resource.singular, resource.list_kind) == ("gears", "gear", "GearList")
     assert (resource.short_names, resource.categories, resource.custom) == (("gr",), ("all",), True)
@@ -303,7 +303,7 @@ def test_the_resource_is_what_discovery_shows() -> None:
     assert kind_of(GEAR).resource.find_subresource("status") is None
 
 
-def test_the_singular_name_is_the_declared_one_and_otherwise_the_kind_in_lower_case() -> None:
+def test_singular_name_defaults_to_the_lowercase_kind() -> None:
     crd = definition({})
     names = crd["spec"]["names"]
 
@@ -314,7 +314,7 @@ def test_the_singular_name_is_the_declared_one_and_otherwise_the_kind_in_lower_c
     assert singular(kind="Gear", plural="gears") == "gear"
 
 
-def test_the_shape_tells_how_writers_share_a_field() -> None:
+def test_merge_shape_has_list_types_and_map_keys_of_the_schema() -> None:
     shape = kind_of(GEAR).shape
     spec = shape.field("spec")
     assert spec is not None and spec.kind == "struct"
@@ -332,7 +332,7 @@ def test_the_shape_tells_how_writers_share_a_field() -> None:
     assert labels is not None and labels.kind == "map" and labels.field("any") is not None
 
 
-def test_columns_print_what_their_paths_find() -> None:
+def test_printer_columns_show_the_values_of_their_json_paths() -> None:
     columns = [
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "Mode", "type": "string", "jsonPath": ".spec.mode"},
@@ -346,20 +346,20 @@ def test_columns_print_what_their_paths_find() -> None:
     assert kind.column_definitions[4]["priority"] == 1
 
 
-def test_without_columns_there_is_the_age() -> None:
+def test_kind_without_printer_columns_prints_its_age() -> None:
     value = gear()
     value["metadata"]["creationTimestamp"] = "2024-01-01T00:00:00Z"
     assert kind_of(GEAR).build_cells(value, datetime(2024, 1, 1, 0, 5, tzinfo=UTC)) == ["g", "5m"]
 
 
-def test_only_selectable_fields_select() -> None:
+def test_only_selectable_fields_can_be_used_in_field_selectors() -> None:
     kind = kind_of(GEAR, selectableFields=[{"jsonPath": ".spec.mode"}])
     assert kind.field_labels.build_predicate(parse_field_selector("spec.mode=slow,metadata.name=g"))(gear(mode="slow"))
     with pytest.raises(ManifestError, match=r"^field label not supported: spec\.size$"):
         kind.field_labels.build_predicate(parse_field_selector("spec.size=1"))
 
 
-def test_another_version_differs_only_in_its_name() -> None:
+def test_convert_version_changes_only_the_api_version() -> None:
     value = gear(size=1)
     assert convert_version(value, "example.org/v2") == {**value, "apiVersion": "example.org/v2"}
     assert convert_version(value, "example.org/v1") is value
@@ -378,7 +378,7 @@ KIND = build_custom_kinds(definition({"properties": GEAR}))[0]
 
 @settings(max_examples=examples())
 @given(JSON)
-def test_no_object_makes_it_raise_and_each_pass_is_idempotent(spec: Any) -> None:
+def test_decode_and_defaults_are_idempotent_for_any_object(spec: Any) -> None:
     value = {**gear(), "spec": spec}
     frozen = json.dumps(value, sort_keys=True)
     manifest, _ = KIND.decode(value)
@@ -393,7 +393,7 @@ SHARED = ROOT.parent / "shared" / "data" / "kubeapi" / "widgets-crd.yaml"
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared answers of a real server are not here")
-def test_the_shared_widgets_definition_is_without_fault() -> None:
+def test_shared_widgets_definition_is_valid() -> None:
     import yaml
 
     widgets = apply_definition_defaults(yaml.safe_load(SHARED.read_text()))

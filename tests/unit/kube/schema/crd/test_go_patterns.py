@@ -1,4 +1,4 @@
-"""Patterns of custom kinds have the verdicts of Go's regexp, which were recorded (tools/record_go_patterns.py)."""
+"""Patterns of custom kinds give the results of Go's regexp, recorded by tools/record_go_patterns.py."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ REFUSED = {pattern: verdict for pattern, verdict in RECORD["patterns"] if isinst
 TAKEN = {pattern: verdict for pattern, verdict in RECORD["patterns"] if not isinstance(verdict, str)}
 
 
-def test_a_pattern_is_taken_or_refused_as_go_does_and_in_its_words() -> None:
+def test_pattern_is_accepted_or_rejected_with_the_error_of_go() -> None:
     assert len(REFUSED) > 400
     assert len(TAKEN) > 350
     assert {pattern: bounded_regex.find_pattern_error(pattern) for pattern in REFUSED} == REFUSED
     assert {pattern: why for pattern in TAKEN if (why := bounded_regex.find_pattern_error(pattern))} == {}
 
 
-def test_a_text_matches_where_it_does_in_go() -> None:
+def test_pattern_matches_the_same_texts_as_in_go() -> None:
     matching_texts = {pattern: [text for text in TEXTS if bounded_regex.matches(pattern, text)] for pattern in TAKEN}
     assert matching_texts == TAKEN
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("ab(|)*+?[]^$.{}12,\\dwQE", max_size=12), st.text("ab1 \n", max_size=6))
-def test_the_engine_that_is_chosen_does_not_change_a_verdict(pattern: str, text: str) -> None:
+def test_choice_of_engine_does_not_change_the_result(pattern: str, text: str) -> None:
     if not bounded_regex.find_pattern_error(pattern):
         assert bounded_regex.matches(pattern, text) == (re2.search(pattern, text) is not None)
 
@@ -47,21 +47,21 @@ HOSTILE = ["(a+)+$", "^(a|a)*b$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$", "(a
 
 
 @pytest.mark.parametrize("pattern", HOSTILE)
-def test_no_pattern_takes_time_that_grows_faster_than_its_text(pattern: str) -> None:
-    """An engine that backtracks would need longer for one of these than the universe exists."""
+def test_hostile_pattern_does_not_backtrack_on_a_long_text(pattern: str) -> None:
+    """A backtracking engine would need longer than the age of the universe for one of these patterns."""
     assert not bounded_regex.find_pattern_error(pattern)
     assert not bounded_regex.matches(pattern, "a" * 30_000 + "!")
 
 
-def test_a_value_that_is_too_long_for_a_large_pattern_is_refused_instead_of_stopping_the_server() -> None:
+def test_value_too_long_for_a_large_pattern_is_rejected() -> None:
     pattern = "(a|b)*a" + "[ab]{900}" * 20 + "c$"
     assert not bounded_regex.find_pattern_error(pattern)
     with pytest.raises(bounded_regex.MatchTooExpensiveError):
         bounded_regex.matches(pattern, "ab" * 500_000)
 
 
-def test_many_values_of_one_object_share_one_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_regex, "MAX_MATCHING_SECONDS", 0.001)  # the first match has all the time it needs
+def test_values_of_one_object_share_one_matching_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_regex, "MAX_MATCHING_SECONDS", 0.001)  # the first match always runs to its end
     kind = custom_kind("[ab]*a[ab]{900}x")
     faults = kind.validate({"spec": {"items": ["ab" * 1500 + str(number) for number in range(100)]}})
     assert len(faults) == 100
@@ -71,8 +71,8 @@ def test_many_values_of_one_object_share_one_limit_of_time(monkeypatch: pytest.M
     assert "should match" in fault.message, "the next object has its own limit"
 
 
-def test_a_large_class_that_is_repeated_is_taken_as_in_go() -> None:
-    """Its program does not fit into the memory of most patterns, and is compiled once for all values."""
+def test_repeated_large_character_class_is_accepted_as_in_go() -> None:
+    """Its program exceeds the memory limit of most patterns, and is compiled once for all values."""
     assert not bounded_regex.find_pattern_error(r"^\pL{100}$")
     assert bounded_regex.matches(r"^\pL{100}$", "é" * 100)
     assert not bounded_regex.matches(r"^\pL{100}$", "é" * 99)
@@ -87,7 +87,7 @@ def custom_kind(pattern: str) -> CustomKind:
     return kind
 
 
-async def test_a_server_refuses_a_definition_with_a_pattern_that_go_cannot_read_and_says_why() -> None:
+async def test_server_rejects_crd_with_pattern_invalid_in_go() -> None:
     async with EmbeddedCluster.open() as cluster:
         with pytest.raises(Invalid) as refused:
             await cluster.create(definition_of(r"^(?!kube-).*$"))

@@ -1,4 +1,4 @@
-"""Built-in kinds get the defaults of a Kubernetes 1.32 API server, and the input is left as it was."""
+"""Built-in kinds get the defaults of a Kubernetes 1.32 API server, and the input is not changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.kube.schema.defaults.pod import default_pull_policy
 from support.schema_defaults import POD, SELECTOR, TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest
 
 
-def test_a_deployment_is_filled_in_as_the_real_server_does() -> None:
+def test_deployment_gets_the_defaults_of_a_real_server() -> None:
     deployment = defaulted(manifest("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE}))
     assert deployment["spec"] == {
         "replicas": 1,
@@ -26,14 +26,14 @@ def test_a_deployment_is_filled_in_as_the_real_server_does() -> None:
     assert deployment["status"] == {}
 
 
-def test_a_recreate_deployment_gets_no_rolling_update() -> None:
+def test_recreate_deployment_gets_no_rolling_update() -> None:
     spec = {"selector": SELECTOR, "template": TEMPLATE, "strategy": {"type": "Recreate"}, "replicas": 0}
     deployment = defaulted(manifest("apps/v1", "Deployment", spec=spec))
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["spec"]["replicas"] == 0
 
 
-def test_a_service_is_filled_in_and_then_given_an_address_as_the_real_server_does() -> None:
+def test_service_gets_defaults_and_cluster_ip_as_on_a_real_server() -> None:
     service = defaulted(manifest("v1", "Service", spec={"selector": {"a": "b"}, "ports": [{"port": 80}]}))
     assert defaults.allocate_service(service, "10.0.0.172")["spec"] == {
         "ports": [{"protocol": "TCP", "port": 80, "targetPort": 80}],
@@ -58,7 +58,7 @@ def test_a_service_is_filled_in_and_then_given_an_address_as_the_real_server_doe
         ({"type": "ExternalName", "externalName": "a.b"}, (None, None, None)),
     ],
 )
-def test_addresses_go_to_services_that_want_one(spec: dict[str, Any], expected: tuple[Any, ...]) -> None:
+def test_cluster_ip_is_allocated_only_if_needed(spec: dict[str, Any], expected: tuple[Any, ...]) -> None:
     service_spec = defaults.allocate_service(defaulted(manifest("v1", "Service", spec=spec)), "10.0.0.1")["spec"]
     assert (
         service_spec.get("clusterIP"),
@@ -67,7 +67,7 @@ def test_addresses_go_to_services_that_want_one(spec: dict[str, Any], expected: 
     ) == expected
 
 
-def test_node_ports_are_taken_once_for_a_port_and_survive_an_update_that_leaves_them_out() -> None:
+def test_node_ports_are_shared_per_port_and_kept_on_update() -> None:
     ports = [{"name": "a", "port": 80}, {"name": "b", "port": 80, "protocol": "UDP"}, {"name": "c", "port": 81}]
     service = defaulted(manifest("v1", "Service", spec={"type": "NodePort", "ports": ports}))
     numbers = iter(range(30000, 30100))
@@ -83,7 +83,7 @@ def test_node_ports_are_taken_once_for_a_port_and_survive_an_update_that_leaves_
     assert "externalTrafficPolicy" not in after
 
 
-def test_client_affinity_gets_a_timeout() -> None:
+def test_client_ip_session_affinity_gets_a_timeout() -> None:
     service = defaulted(manifest("v1", "Service", spec={"sessionAffinity": "ClientIP"}))
     assert service["spec"]["sessionAffinityConfig"] == {"clientIP": {"timeoutSeconds": 10800}}
 
@@ -96,11 +96,11 @@ def test_client_affinity_gets_a_timeout() -> None:
         ("Not/An Image", "IfNotPresent"), ("localhost/x/y", "Always"), ("UPPER", "IfNotPresent"),
     ],
 )  # fmt: skip
-def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
+def test_image_pull_policy_default_depends_on_the_tag(image: str, policy: str) -> None:
     assert default_pull_policy(image) == policy
 
 
-def test_a_pod_gets_what_templates_do_not() -> None:
+def test_pod_gets_defaults_that_pod_templates_do_not_get() -> None:
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1024Mi"}}}
     pod_spec = {"containers": [{**container, "ports": [{"containerPort": 80}]}], "hostNetwork": True}
     defaulted_spec = defaulted(manifest("v1", "Pod", spec=pod_spec))["spec"]
@@ -138,12 +138,12 @@ def test_a_pod_gets_what_templates_do_not() -> None:
         ),
     ],
 )
-def test_volumes_get_their_modes(volume: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_volumes_get_their_defaults(volume: dict[str, Any], expected: dict[str, Any]) -> None:
     pod = defaulted(manifest("v1", "Pod", spec={**POD, "volumes": [volume]}))
     assert pod["spec"]["volumes"] == [expected]
 
 
-def test_probes_environment_and_hooks_are_filled_in() -> None:
+def test_probes_env_and_lifecycle_hooks_get_defaults() -> None:
     container = {
         "name": "c",
         "env": [
@@ -175,12 +175,12 @@ def test_probes_environment_and_hooks_are_filled_in() -> None:
     assert defaulted_container["lifecycle"]["preStop"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
 
 
-def test_both_names_of_a_service_account_say_the_same() -> None:
+def test_service_account_name_is_copied_to_service_account() -> None:
     pod = defaulted(manifest("v1", "Pod", spec={**POD, "serviceAccountName": "sa"}))
     assert pod["spec"]["serviceAccount"] == "sa"
 
 
-def test_a_stateful_set_fills_its_claims() -> None:
+def test_stateful_set_and_its_volume_claim_templates_get_defaults() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1024Mi"}}}}
     spec = {"selector": SELECTOR, "template": TEMPLATE, "volumeClaimTemplates": [claim]}
     defaulted_spec = defaulted(manifest("apps/v1", "StatefulSet", spec=spec))["spec"]
@@ -199,7 +199,7 @@ def test_a_stateful_set_fills_its_claims() -> None:
     assert defaulted_spec["serviceName"] == ""
 
 
-def test_a_job_counts_to_one_and_wears_the_labels_of_its_pods() -> None:
+def test_job_gets_one_completion_and_the_labels_of_its_pod_template() -> None:
     job = defaulted(manifest("batch/v1", "Job", spec={"template": TEMPLATE}))
     assert job["metadata"]["labels"] == {"a": "b"}
     spec = {name: value for name, value in job["spec"].items() if name != "template"}
@@ -218,16 +218,16 @@ def test_a_job_counts_to_one_and_wears_the_labels_of_its_pods() -> None:
     )
 
 
-def test_a_namespace_carries_its_own_name_as_a_label() -> None:
+def test_namespace_gets_a_label_with_its_name() -> None:
     assert defaulted(manifest("v1", "Namespace"))["metadata"]["labels"] == {"kubernetes.io/metadata.name": "x"}
 
 
-def test_a_quantity_that_cannot_be_read_is_refused() -> None:
+def test_invalid_quantity_is_rejected() -> None:
     bad = {"containers": [{"name": "c", "resources": {"limits": {"cpu": "lots"}}}]}
     with pytest.raises(ManifestError, match="quantities must match"):
         defaulted(manifest("v1", "Pod", spec=bad))
 
 
-def test_kinds_without_defaults_are_returned_as_they_are() -> None:
+def test_kind_without_defaults_is_returned_unchanged() -> None:
     config_map = manifest("v1", "ConfigMap", data={"a": "b"})
     assert defaults.apply_defaults(GroupKind("", "ConfigMap"), "v1", config_map) is config_map

@@ -1,4 +1,4 @@
-"""Field selectors: how they are read, and which fields each kind can be selected by."""
+"""Field selectors: parsing, and the fields by which each kind can be selected."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ TERMS = st.builds(
 
 @settings(max_examples=examples())
 @given(st.lists(TERMS, max_size=4))
-def test_terms_survive_being_written_and_read_again(terms: list[FieldTerm]) -> None:
+def test_field_terms_round_trip_through_text(terms: list[FieldTerm]) -> None:
     assert parse_field_selector(",".join(map(str, terms))) == FieldSelector(tuple(sorted(terms)))
 
 
 @settings(max_examples=examples())
 @given(st.lists(TERMS, max_size=4))
-def test_the_order_of_terms_means_nothing(terms: list[FieldTerm]) -> None:
+def test_order_of_field_terms_does_not_matter(terms: list[FieldTerm]) -> None:
     assert parse_field_selector(",".join(map(str, terms))) == parse_field_selector(",".join(map(str, reversed(terms))))
 
 
-def test_escaped_characters_are_data() -> None:
+def test_escaped_characters_are_part_of_the_value() -> None:
     assert parse_field_selector(r"a=x\,y\=z\\,b!=1,c==2").terms == (
         FieldTerm("a", "x,y=z\\", False),
         FieldTerm("b", "1", True),
@@ -55,13 +55,13 @@ def test_escaped_characters_are_data() -> None:
         ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
     ],
 )
-def test_an_unreadable_selector_is_refused_in_the_servers_words(text: str, words: str) -> None:
+def test_invalid_field_selector_is_rejected_with_server_message(text: str, words: str) -> None:
     with pytest.raises(ManifestError) as refusal:
         parse_field_selector(text)
     assert refusal.value.message == words
 
 
-def test_exact_gives_the_one_value_that_a_path_must_have() -> None:
+def test_find_required_value_returns_value_of_equality_term() -> None:
     selector = parse_field_selector("metadata.name=a,spec.x!=b")
     assert selector.find_required_value("metadata.name") == "a"
     assert selector.find_required_value("spec.x") is None
@@ -100,7 +100,7 @@ EVENT = {
         ("", "ConfigMap", {"metadata": {"name": "a"}}, "metadata.name!=a", False),
     ],
 )
-def test_a_kind_is_selected_by_its_fields(
+def test_field_selector_matches_the_fields_of_a_kind(
     group: str, kind: str, manifest: dict[str, Any], selector: str, matched: bool
 ) -> None:
     assert get_field_labels(GroupKind(group, kind)).build_predicate(parse_field_selector(selector))(manifest) is matched
@@ -127,13 +127,13 @@ def test_a_kind_is_selected_by_its_fields(
         ("events.k8s.io", "Event", "source", "field label not supported: source"),
     ],
 )
-def test_a_field_that_a_kind_lacks_is_refused_in_its_own_words(group: str, kind: str, label: str, words: str) -> None:
+def test_unsupported_field_label_is_rejected(group: str, kind: str, label: str, words: str) -> None:
     with pytest.raises(ManifestError) as refusal:
         get_field_labels(GroupKind(group, kind)).build_predicate(parse_field_selector(f"{label}=1"))
     assert refusal.value.message == words
 
 
-def test_a_custom_kind_is_selected_by_what_its_definition_names() -> None:
+def test_custom_kind_is_selected_by_fields_of_its_definition() -> None:
     field_labels = build_custom_field_labels(
         {"spec.color": lambda manifest: str(manifest["spec"]["color"])}, namespaced=False
     )

@@ -1,4 +1,4 @@
-"""Label selectors: what they select, and what they say when they cannot be read."""
+"""Label selectors: what they match, and the errors for invalid selectors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LABELS = st.dictionaries(KEYS, VALUES, max_size=5)
 
 @settings(max_examples=examples())
 @given(SELECTORS)
-def test_a_selector_survives_being_written_and_read_again(text: str) -> None:
+def test_label_selector_round_trips_through_text(text: str) -> None:
     selector = parse_label_selector(text)
     assert parse_label_selector(str(selector)) == selector
     assert hash(parse_label_selector(str(selector))) == hash(selector)
@@ -56,7 +56,7 @@ def test_a_selector_survives_being_written_and_read_again(text: str) -> None:
 
 @settings(max_examples=examples())
 @given(st.lists(terms(), max_size=5), LABELS)
-def test_a_selector_matches_when_each_of_its_terms_does(selector_terms: list[str], present: dict[str, str]) -> None:
+def test_selector_matches_if_all_its_terms_match(selector_terms: list[str], present: dict[str, str]) -> None:
     assert parse_label_selector(",".join(selector_terms)).matches(present) is all(
         parse_label_selector(term).matches(present) for term in selector_terms
     )
@@ -64,7 +64,7 @@ def test_a_selector_matches_when_each_of_its_terms_does(selector_terms: list[str
 
 @settings(max_examples=examples())
 @given(KEYS, VALUES, LABELS)
-def test_notin_selects_exactly_what_in_does_not(key: str, value: str, present: dict[str, str]) -> None:
+def test_notin_matches_exactly_what_in_does_not_match(key: str, value: str, present: dict[str, str]) -> None:
     for sample in (present, {**present, key: value}):
         assert parse_label_selector(f"{key} in ({value})").matches(sample) is not parse_label_selector(
             f"{key} notin ({value})"
@@ -84,7 +84,7 @@ def test_in_with_one_value_is_equality(key: str, value: str) -> None:
 
 @settings(max_examples=examples())
 @given(st.dictionaries(KEYS, VALUES, max_size=4), LABELS)
-def test_match_labels_mean_the_same_as_text(match_labels: dict[str, str], present: dict[str, str]) -> None:
+def test_match_labels_equal_the_textual_selector(match_labels: dict[str, str], present: dict[str, str]) -> None:
     text = ",".join(f"{key}={value}" for key, value in match_labels.items())
     assert label_selector_from_wire({"matchLabels": match_labels}) == parse_label_selector(text)
     assert label_selector_from_wire({"matchLabels": match_labels}).matches({**present, **match_labels})
@@ -112,7 +112,7 @@ def test_match_labels_mean_the_same_as_text(match_labels: dict[str, str], presen
         ("!a=b", {"a": "b"}, True),
     ],
 )
-def test_each_operator_selects_what_kubernetes_selects(text: str, present: dict[str, str], matched: bool) -> None:
+def test_selector_operators_match_like_kubernetes(text: str, present: dict[str, str], matched: bool) -> None:
     assert parse_label_selector(text).matches(present) is matched
 
 
@@ -147,13 +147,13 @@ def test_each_operator_selects_what_kubernetes_selects(text: str, present: dict[
         ),
     ],
 )
-def test_an_unreadable_selector_is_refused_in_the_servers_words(text: str, words: str) -> None:
+def test_invalid_label_selector_is_rejected_with_server_message(text: str, words: str) -> None:
     with pytest.raises(ManifestError) as refusal:
         parse_label_selector(text)
     assert refusal.value.message == words
 
 
-def test_match_expressions_hold_all_at_once() -> None:
+def test_match_labels_and_match_expressions_must_all_match() -> None:
     selector = label_selector_from_wire(
         {
             "matchLabels": {"app": "web"},
@@ -168,7 +168,7 @@ def test_match_expressions_hold_all_at_once() -> None:
     assert str(selector) == "app=web,!old,tier in (a,b)"
 
 
-def test_a_missing_selector_matches_nothing_and_an_empty_one_everything() -> None:
+def test_missing_selector_matches_nothing_and_empty_one_everything() -> None:
     assert not label_selector_from_wire(None).matches({"a": "b"})
     assert not label_selector_from_wire(None).is_empty
     assert label_selector_from_wire({}).matches({"a": "b"})
@@ -189,7 +189,7 @@ def test_a_missing_selector_matches_nothing_and_an_empty_one_everything() -> Non
         ),
     ],
 )
-def test_a_wrong_match_expression_is_refused(expression: dict[str, object], words: str) -> None:
+def test_invalid_match_expression_is_rejected(expression: dict[str, object], words: str) -> None:
     with pytest.raises(ManifestError) as refusal:
         label_selector_from_wire({"matchExpressions": [expression]})
     assert refusal.value.message == words

@@ -1,4 +1,4 @@
-"""Changes, and what the server does before it checks: as a Kubernetes 1.32 API server does."""
+"""Validation of updates, and fields set before validation, as on a Kubernetes 1.32 API server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JOB_POD = {**POD, "restartPolicy": "Never"}
 PORTS = {"ports": [{"port": 80}]}
 
 
-def test_a_deployments_selector_is_immutable_in_the_words_of_the_real_server() -> None:
+def test_deployment_selector_is_immutable() -> None:
     change = {"spec": {"selector": {"matchLabels": {"x": "y"}}}}
     assert [str(fault) for fault in updated(build_manifest("apps/v1", "Deployment", spec=SELECTED), change)] == [
         'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: '
@@ -40,7 +40,7 @@ def test_a_deployments_selector_is_immutable_in_the_words_of_the_real_server() -
     ]
 
 
-def test_what_all_kinds_share_is_said_twice_on_an_update() -> None:
+def test_immutable_metadata_error_is_reported_twice_on_update() -> None:
     faults = updated(build_manifest("v1", "ConfigMap"), {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}})
     expected = 'metadata.uid: Invalid value: "00000000-0000-0000-0000-000000000000": field is immutable'
     assert [str(fault) for fault in faults] == [expected, expected]
@@ -57,13 +57,13 @@ def test_what_all_kinds_share_is_said_twice_on_an_update() -> None:
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else str(value),
 )
-def test_a_bad_label_is_said_as_often_as_the_kinds_rules_look_at_it(manifest: Manifest, times: int) -> None:
+def test_invalid_label_is_reported_once_per_check_of_the_kind(manifest: Manifest, times: int) -> None:
     faults = updated(manifest, {"metadata": {"labels": {"a b": "c"}, "resourceVersion": "1"}})
     assert [fault.field for fault in faults] == ["metadata.labels"] * times
     assert len(set(faults)) == 1
 
 
-def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
+def test_finalizer_cannot_be_added_to_a_deleting_object() -> None:
     old = build_manifest(
         "v1", "ConfigMap", {"deletionTimestamp": "2026-11-15T01:07:05Z", "finalizers": ["argosy.dev/x"]}
     )
@@ -100,7 +100,7 @@ FINE = [
 
 
 @pytest.mark.parametrize("manifest", FINE, ids=[f"{manifest['kind']}-{n}" for n, manifest in enumerate(FINE)])
-def test_what_a_real_server_takes_is_taken(manifest: Manifest) -> None:
+def test_valid_manifest_is_accepted_on_create_and_update(manifest: Manifest) -> None:
     assert created(manifest) == []
     assert updated(manifest, {"metadata": {"labels": {"a": "b"}, "resourceVersion": "1"}}) == []
 
@@ -160,11 +160,11 @@ UPDATED: list[tuple[Manifest, Manifest, list[str]]] = [
 
 
 @pytest.mark.parametrize(("old", "change", "expected"), UPDATED, ids=[case[0]["kind"] for case in UPDATED])
-def test_a_change_is_refused_in_these_words(old: Manifest, change: Manifest, expected: list[str]) -> None:
+def test_forbidden_update_is_rejected(old: Manifest, change: Manifest, expected: list[str]) -> None:
     assert [str(fault) for fault in updated(old, change)] == expected
 
 
-def test_a_running_pod_changes_only_its_images_and_little_else() -> None:
+def test_pod_update_may_change_images_but_not_node_selector() -> None:
     old = build_manifest("v1", "Pod", spec=POD)
     assert (
         updated(old, {"spec": {"containers": [{"name": "c", "image": "nginx:2", "imagePullPolicy": "Always"}]}}) == []
@@ -177,7 +177,7 @@ def test_a_running_pod_changes_only_its_images_and_little_else() -> None:
     )
 
 
-def test_a_bound_claim_grows_and_changes_nothing_else() -> None:
+def test_persistent_volume_claim_can_only_grow() -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim = build_manifest("v1", "PersistentVolumeClaim", spec=spec)
     resource, stored = resource_of(claim), ready(claim)
@@ -193,7 +193,7 @@ def test_a_bound_claim_grows_and_changes_nothing_else() -> None:
     assert str(fault).startswith("spec: Forbidden: spec is immutable after creation except resources.requests")
 
 
-def test_a_lease_must_say_what_it_saw() -> None:
+def test_lease_update_requires_a_resource_version() -> None:
     assert not validation.allows_unconditional_update(
         resource_of(build_manifest("coordination.k8s.io/v1", "Lease")).group_kind
     )
@@ -202,7 +202,7 @@ def test_a_lease_must_say_what_it_saw() -> None:
     assert [str(fault) for fault in faults] == [expected, expected]
 
 
-def test_a_new_job_gets_its_selector_and_marks() -> None:
+def test_new_job_gets_its_selector_and_controller_labels() -> None:
     job = ready(build_manifest("batch/v1", "Job", spec={"template": {"spec": JOB_POD}}))
     assert job["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}}
     assert job["spec"]["template"]["metadata"]["labels"] == {
@@ -230,13 +230,13 @@ def test_a_new_job_gets_its_selector_and_marks() -> None:
         ({"cpu": "1", "memory": "1Gi"}, {"cpu": "500m"}, "Burstable"),
     ],
 )
-def test_a_new_pod_is_pending_and_of_a_class(limits: Manifest, requests: Manifest, expected: str) -> None:
+def test_new_pod_is_pending_and_has_a_qos_class(limits: Manifest, requests: Manifest, expected: str) -> None:
     container = {"name": "c", "image": "i", "resources": {"limits": limits, "requests": requests}}
     pod = ready(build_manifest("v1", "Pod", spec={"containers": [container]}, status={"phase": "Running"}))
     assert pod["status"] == {"phase": "Pending", "qosClass": expected}
 
 
-def test_a_new_pod_is_ranked_and_patient_with_failing_nodes() -> None:
+def test_new_pod_gets_priority_and_default_tolerations() -> None:
     spec = ready(build_manifest("v1", "Pod", spec=POD))["spec"]
     assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
     assert [(toleration["key"], toleration["tolerationSeconds"]) for toleration in spec["tolerations"]] == [
@@ -247,7 +247,7 @@ def test_a_new_pod_is_ranked_and_patient_with_failing_nodes() -> None:
     assert ready(build_manifest("v1", "Pod", spec={**POD, "tolerations": patient}))["spec"]["tolerations"] == patient
 
 
-def test_a_status_is_dropped_when_new_and_kept_on_the_main_path() -> None:
+def test_status_is_dropped_on_create_and_kept_on_main_update() -> None:
     deployment = build_manifest("apps/v1", "Deployment", spec=SELECTED, status={"replicas": 9})
     assert ready(deployment)["status"] == {}
     resource, old = resource_of(deployment), {**ready(deployment), "status": {"replicas": 3}}
@@ -256,7 +256,7 @@ def test_a_status_is_dropped_when_new_and_kept_on_the_main_path() -> None:
     assert (after["spec"], after["status"]) == (old["spec"], {"replicas": 9})
 
 
-def test_the_counts_of_a_status_must_fit_together() -> None:
+def test_status_replica_counts_must_be_consistent() -> None:
     deployment = build_manifest("apps/v1", "Deployment", spec=SELECTED)
     resource, old = resource_of(deployment), ready(deployment)
     wrong = validation.prepare_status_update(resource, {**old, "status": {"replicas": -1, "readyReplicas": 3}}, old)
@@ -270,20 +270,20 @@ def test_the_counts_of_a_status_must_fit_together() -> None:
     assert validation.validate_status_update(resource, fine, old) == []
 
 
-def test_a_namespace_is_active_until_it_is_deleted() -> None:
+def test_namespace_phase_must_be_active_until_deletion() -> None:
     namespace = build_manifest("v1", "Namespace")
     resource, old = resource_of(namespace), ready(namespace)
     (*_, fault) = validation.validate_status_update(resource, {**old, "status": {"phase": "X"}}, old)
     assert str(fault) == "status.Phase: Invalid value: \"X\": may only be 'Active' if `deletionTimestamp` is empty"
 
 
-def test_a_namespace_starts_with_its_finalizer() -> None:
+def test_new_namespace_has_the_kubernetes_finalizer() -> None:
     namespace = ready(build_manifest("v1", "Namespace"))
     assert namespace["spec"] == {"finalizers": ["kubernetes"]}
     assert namespace["status"] == {"phase": "Active"}
 
 
-def test_a_daemon_set_counts_its_templates() -> None:
+def test_daemon_set_counts_template_generations() -> None:
     daemon_set = build_manifest("apps/v1", "DaemonSet", spec=SELECTED)
     resource, old = resource_of(daemon_set), ready(daemon_set)
     name = "deprecated.daemonset.template.generation"
@@ -293,6 +293,6 @@ def test_a_daemon_set_counts_its_templates() -> None:
     assert validation.prepare_update(resource, old, old)["metadata"]["annotations"][name] == "1"
 
 
-def test_deployments_count_generations_and_config_maps_do_not() -> None:
+def test_deployments_have_a_generation_and_config_maps_do_not() -> None:
     assert validation.has_generation(resource_of(build_manifest("apps/v1", "Deployment")).group_kind)
     assert not validation.has_generation(resource_of(build_manifest("v1", "ConfigMap")).group_kind)

@@ -1,4 +1,4 @@
-"""A model in the old style that names no runtime is served, because the sandbox brings KServe's own runtimes."""
+"""KServe's stock runtimes in the sandbox: a legacy-style model that names no runtime is served."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def is_ready(live: Manifest) -> bool:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_every_old_style_framework_has_the_stock_runtime_that_kserve_would_choose(framework: str) -> None:
+def test_each_legacy_framework_selects_its_stock_kserve_runtime(framework: str) -> None:
     chosen = choose_runtime(
         apply_defaults(old_style(framework))["spec"]["predictor"]["model"], [], build_stock_runtimes()
     )
     assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == EXPECTED[framework]
 
 
-def test_a_sklearn_model_that_speaks_the_second_protocol_is_served_by_mlserver() -> None:
+def test_sklearn_model_with_protocol_v2_selects_mlserver() -> None:
     model_spec = apply_defaults(old_style(protocolVersion="v2"))["spec"]["predictor"]["model"]
     chosen = choose_runtime(model_spec, [], build_stock_runtimes())
     assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == "kserve-mlserver"
 
 
-async def test_a_model_in_the_old_style_becomes_ready_without_a_runtime_of_its_own(cluster: EmbeddedCluster) -> None:
+async def test_legacy_model_becomes_ready_with_a_stock_runtime(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         names = {runtime["metadata"]["name"] for runtime in (await cluster.list(CLUSTER_SERVING_RUNTIME)).items}
         assert names == {*EXPECTED.values(), "kserve-mlserver"}
@@ -62,7 +62,7 @@ async def test_a_model_in_the_old_style_becomes_ready_without_a_runtime_of_its_o
     assert live["status"]["clusterServingRuntimeName"] == "kserve-sklearnserver"
 
 
-async def test_every_kind_of_write_turns_the_old_style_into_a_model(cluster: EmbeddedCluster) -> None:
+async def test_every_kind_of_write_converts_the_legacy_framework_field(cluster: EmbeddedCluster) -> None:
     def stored_model(live: Manifest) -> tuple[bool, object]:
         predictor = live["spec"]["predictor"]
         return "sklearn" in predictor, (predictor["model"]["modelFormat"], predictor["model"]["storageUri"])

@@ -1,4 +1,4 @@
-"""Builds and image streams, as the simulators play OpenShift on the embedded cluster."""
+"""Simulated OpenShift builds and image streams on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def start(world: World, wish: str) -> None:
     await world.patch(BUILD_CONFIG, {"metadata": {"annotations": {START: wish}}})
 
 
-async def test_a_build_config_builds_once_when_it_is_made_and_pushes_a_tag(cluster: EmbeddedCluster) -> None:
+async def test_new_build_config_builds_once_and_pushes_a_tag(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config())
@@ -53,7 +53,7 @@ async def test_a_build_config_builds_once_when_it_is_made_and_pushes_a_tag(clust
     assert build["spec"]["strategy"]["type"] == "Docker" and build["spec"]["source"]["type"] == "Git"
 
 
-async def test_a_build_is_started_once_for_each_wish(cluster: EmbeddedCluster) -> None:
+async def test_start_build_annotation_starts_one_build_each_time(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(triggers=[]))
@@ -71,7 +71,7 @@ async def test_a_build_is_started_once_for_each_wish(cluster: EmbeddedCluster) -
 REQUEST = {"apiVersion": "build.openshift.io/v1", "kind": "BuildRequest", "metadata": {"name": "web"}}
 
 
-async def test_a_build_request_makes_the_next_build_with_what_it_says(cluster: EmbeddedCluster) -> None:
+async def test_build_request_creates_the_next_build_with_its_env(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(triggers=[]))
@@ -87,14 +87,14 @@ async def test_a_build_request_makes_the_next_build_with_what_it_says(cluster: E
     assert build["spec"]["triggeredBy"] == request["triggeredBy"]
 
 
-async def test_a_build_config_that_is_paused_refuses_a_build_request(cluster: EmbeddedCluster) -> None:
+async def test_paused_build_config_rejects_build_requests(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS):
         await cluster.create(build_config({"openshift.io/build-config.paused": "true"}))
         with pytest.raises(ClusterError, match="can't instantiate from BuildConfig default/web: BuildConfig is paused"):
             await cluster.create(REQUEST, subresource_of=key(BUILD_CONFIG, "web"))
 
 
-async def test_a_build_waits_for_the_stream_that_it_pushes_to(cluster: EmbeddedCluster) -> None:
+async def test_build_waits_for_its_output_image_stream(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(build_config())
         build = await world.becomes(
@@ -110,7 +110,7 @@ async def test_a_build_waits_for_the_stream_that_it_pushes_to(cluster: EmbeddedC
     ("fault", "reason"),
     [("CrashLoop", "DockerBuildFailed"), ("OOMKilled", "OutOfMemoryKilled"), ("ImagePull", "PullBuilderImageFailed")],
 )
-async def test_a_build_that_fails_is_degraded_and_says_why(cluster: EmbeddedCluster, fault: str, reason: str) -> None:
+async def test_failed_build_is_degraded_with_its_reason(cluster: EmbeddedCluster, fault: str, reason: str) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(fail(fault)))
@@ -120,7 +120,7 @@ async def test_a_build_that_fails_is_degraded_and_says_why(cluster: EmbeddedClus
         assert not (await world.get(STREAM, "model")).get("status", {}).get("tags")
 
 
-async def test_builds_of_one_config_run_one_after_another(cluster: EmbeddedCluster) -> None:
+async def test_builds_of_one_build_config_run_serially(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(fail("NotReady")))
@@ -135,7 +135,7 @@ async def test_builds_of_one_config_run_one_after_another(cluster: EmbeddedClust
         await world.becomes(BUILD, has_phase("Complete"), "web-2")
 
 
-async def test_a_build_that_is_cancelled_ends(cluster: EmbeddedCluster) -> None:
+async def test_cancelled_build_ends_in_phase_cancelled(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(fail("NotReady")))
@@ -145,7 +145,7 @@ async def test_a_build_that_is_cancelled_ends(cluster: EmbeddedCluster) -> None:
         assert assess_health(build)[0] == "Degraded"
 
 
-async def test_a_paused_config_starts_nothing(cluster: EmbeddedCluster) -> None:
+async def test_paused_build_config_starts_no_builds(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config({"openshift.io/build-config.paused": "true"}))
@@ -154,7 +154,7 @@ async def test_a_paused_config_starts_nothing(cluster: EmbeddedCluster) -> None:
         assert assess_health(await world.get(BUILD_CONFIG))[0] == "Suspended"
 
 
-async def test_only_the_newest_builds_are_kept(cluster: EmbeddedCluster) -> None:
+async def test_old_builds_are_pruned_by_the_history_limit(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *KINDS) as world:
         await cluster.create(stream())
         await cluster.create(build_config(successfulBuildsHistoryLimit=1))
@@ -164,7 +164,7 @@ async def test_only_the_newest_builds_are_kept(cluster: EmbeddedCluster) -> None
         await world.becomes(BUILD, lambda live_build: not live_build["metadata"], "web-1")
 
 
-async def test_a_tag_of_an_image_elsewhere_is_imported(cluster: EmbeddedCluster) -> None:
+async def test_tag_of_an_external_image_is_imported(cluster: EmbeddedCluster) -> None:
     tags = [{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/models/vllm:0.6"}}]
     async with modelled(cluster, STREAM) as world:
         image_stream = await cluster.create(stream(tags=tags))
@@ -179,7 +179,7 @@ async def test_a_tag_of_an_image_elsewhere_is_imported(cluster: EmbeddedCluster)
         assert again["spec"]["tags"][0]["generation"] == 2 and assess_health(again)[0] == "Healthy"
 
 
-async def test_an_import_that_fails_is_degraded_until_the_wish_is_gone(cluster: EmbeddedCluster) -> None:
+async def test_failed_image_import_is_degraded_until_the_fault_is_removed(cluster: EmbeddedCluster) -> None:
     image_stream = stream(tags=[{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/none:1"}}])
     image_stream["metadata"]["annotations"] = fail("ImagePull")
     async with modelled(cluster, STREAM) as world:
@@ -191,7 +191,7 @@ async def test_an_import_that_fails_is_degraded_until_the_wish_is_gone(cluster: 
         assert assess_health(healed)[0] == "Healthy"
 
 
-def test_an_image_that_is_pushed_twice_is_there_once() -> None:
+def test_pushing_the_same_image_twice_adds_one_item() -> None:
     live: Manifest = stream()
     once = add_pushed_image(live, "latest", "sha256:1", "2026-01-01T00:00:00Z")
     twice = add_pushed_image({**live, "status": {"tags": once}}, "latest", "sha256:1", "2026-01-01T00:00:01Z")

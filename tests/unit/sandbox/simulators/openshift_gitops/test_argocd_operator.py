@@ -1,4 +1,4 @@
-"""The operator stand-in at work on the embedded cluster."""
+"""The simulated OpenShift GitOps operator on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
 
 @contextlib.asynccontextmanager
 async def played(cluster: EmbeddedCluster, variant: str = "", *, whole: bool = False) -> AsyncIterator[None]:
-    """As the sandbox runs it; only where `whole`, with the many definitions that nothing here needs."""
+    """Run the add-on as the sandbox does; without `whole`, only with the definitions that the tests need."""
     addon = make(variant)
     needed = [definition for definition in addon.definitions if whole or definition["spec"]["names"]["kind"] in NEEDED]
     async with run_addons([replace(addon, definitions=needed)], cluster, on_failure=lambda: None):
@@ -48,7 +48,7 @@ async def live(cluster: Cluster, key: ResourceKey) -> Manifest:
 
 
 async def settled(cluster: EmbeddedCluster) -> None:
-    """Nothing is written for a while: only for showing that something does not happen."""
+    """Wait until nothing is written for a while; only for tests that something does not happen."""
     await until_still(lambda: cluster.plane.store.revision)
 
 
@@ -57,7 +57,7 @@ async def available(cluster: Cluster) -> bool:
 
 
 async def plays(cluster: Cluster, namespace: str, *names: str) -> bool:
-    """Does each of these have one Pod that is ready?"""
+    """True if each of these workloads has a running Pod and none in the namespace has two."""
     listing = await cluster.list(GroupKind("", "Pod"), namespace=namespace)
     ready = [
         pod["metadata"]["labels"]["app.kubernetes.io/name"]
@@ -67,12 +67,12 @@ async def plays(cluster: Cluster, namespace: str, *names: str) -> bool:
     return sorted(set(names) & set(ready)) == sorted(names) and len(ready) == len(set(ready))
 
 
-async def test_an_unknown_variant_is_told_with_those_that_there_are() -> None:
+async def test_unknown_variant_error_lists_the_variants() -> None:
     with pytest.raises(UserError, match=r"unknown variant helm; choose among: argocd_operator, argocd_operator=plain"):
         make("helm")
 
 
-async def test_the_installation_is_there_and_says_what_it_is(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_installation_becomes_available_and_is_marked_simulated(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster, whole=True):
         await until(lambda: available(cluster))
         await until(lambda: plays(cluster, GITOPS, SERVER.name, CONTROLLER.name, "cluster"))
@@ -95,7 +95,7 @@ async def test_the_installation_is_there_and_says_what_it_is(cluster: EmbeddedCl
         assert available_["status"] == "True" and "simulated by argosy" in available_["message"]
 
 
-async def test_a_change_of_the_resource_appears_in_argocd_cm(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_argocd_resource_changes_are_written_to_argocd_cm(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         patch = {"spec": {"resourceHealthChecks": [CHECK], "rbac": {"defaultPolicy": "role:readonly"}}}
@@ -115,7 +115,7 @@ async def test_a_change_of_the_resource_appears_in_argocd_cm(cluster: EmbeddedCl
 
 
 @pytest.mark.parametrize("key", [SETTINGS, POLICY])
-async def test_a_direct_edit_is_reverted(cluster: EmbeddedCluster, until: Until, key: ResourceKey) -> None:
+async def test_direct_config_map_edit_is_reverted(cluster: EmbeddedCluster, until: Until, key: ResourceKey) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         right = (await live(cluster, key))["data"]
@@ -128,7 +128,7 @@ async def test_a_direct_edit_is_reverted(cluster: EmbeddedCluster, until: Until,
         await until(is_right)
 
 
-async def test_a_lost_owner_reference_is_repaired_and_a_foreign_one_stays(
+async def test_lost_owner_reference_is_restored_and_a_foreign_one_is_kept(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
     async with played(cluster):
@@ -146,7 +146,7 @@ async def test_a_lost_owner_reference_is_repaired_and_a_foreign_one_stays(
         await until(is_repaired)
 
 
-async def test_a_deleted_config_map_comes_back(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_deleted_config_map_is_recreated(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         before = (await live(cluster, SETTINGS))["metadata"]["uid"]
@@ -158,7 +158,7 @@ async def test_a_deleted_config_map_comes_back(cluster: EmbeddedCluster, until: 
         await until(is_new)
 
 
-async def test_nothing_is_written_while_nothing_changes(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_annotating_the_argocd_resource_writes_no_config_map(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         await settled(cluster)
@@ -169,7 +169,7 @@ async def test_nothing_is_written_while_nothing_changes(cluster: EmbeddedCluster
         assert after[:2] == versions[:2], "to touch the resource changes no ConfigMap"
 
 
-async def test_the_password_is_made_once_and_kept(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_admin_password_is_generated_once_and_kept(cluster: EmbeddedCluster, until: Until) -> None:
     passwords = []
     for _ in range(2):
         async with played(cluster):
@@ -178,7 +178,7 @@ async def test_the_password_is_made_once_and_kept(cluster: EmbeddedCluster, unti
     assert passwords[0] == passwords[1] and len(passwords[0]) >= 32
 
 
-async def test_what_the_resource_owns_goes_with_it(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_deleting_the_argocd_resource_deletes_its_objects(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         await cluster.delete(ARGOCD)
@@ -191,9 +191,7 @@ async def test_what_the_resource_owns_goes_with_it(cluster: EmbeddedCluster, unt
         assert await are_gone(), "nobody made them again"
 
 
-async def test_a_second_resource_in_a_namespace_is_told_that_there_can_be_one_only(
-    cluster: EmbeddedCluster, until: Until
-) -> None:
+async def test_second_argocd_resource_in_a_namespace_fails(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         before = (await live(cluster, SETTINGS))["metadata"]["resourceVersion"]
@@ -210,7 +208,7 @@ async def test_a_second_resource_in_a_namespace_is_told_that_there_can_be_one_on
         assert (await live(cluster, SETTINGS))["metadata"]["resourceVersion"] == before
 
 
-async def test_another_namespace_gets_an_installation_of_its_own(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_another_namespace_gets_its_own_installation(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         metadata = {"name": "cd", "namespace": "team"}
@@ -229,7 +227,7 @@ async def test_another_namespace_gets_an_installation_of_its_own(cluster: Embedd
         assert await cluster.get(ResourceKey("route.openshift.io", "Route", "team", "cd-server")) is None
 
 
-async def test_a_part_that_is_switched_off_goes(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_disabling_the_route_deletes_it(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster):
         await until(lambda: available(cluster))
         await cluster.patch(ARGOCD, {"spec": {"server": {"route": {"enabled": False}}}})
@@ -241,7 +239,7 @@ async def test_a_part_that_is_switched_off_goes(cluster: EmbeddedCluster, until:
         assert (await live(cluster, SETTINGS))["data"]["url"] == "https://openshift-gitops-server"
 
 
-async def test_settings_that_no_config_map_can_hold_are_told_on_the_resource(
+async def test_invalid_config_map_key_is_reported_on_the_argocd_resource(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
     async with played(cluster):
@@ -258,7 +256,7 @@ async def test_settings_that_no_config_map_can_hold_are_told_on_the_resource(
         await until(lambda: available(cluster))
 
 
-async def test_a_restarted_deployment_gets_a_new_pod_and_is_observed(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_restarted_deployment_gets_a_new_pod_and_is_observed(cluster: EmbeddedCluster, until: Until) -> None:
     async def pods() -> list[str]:
         listing = await cluster.list(
             GroupKind("", "Pod"), namespace=GITOPS, labels="app.kubernetes.io/name=openshift-gitops-server"
@@ -279,7 +277,7 @@ async def test_a_restarted_deployment_gets_a_new_pod_and_is_observed(cluster: Em
         assert len(await pods()) == 1 and await pods() != [before]
 
 
-async def test_a_namespace_that_ends_is_let_go_in_silence(
+async def test_namespace_deletion_logs_no_termination_errors(
     cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with played(cluster):
@@ -293,7 +291,7 @@ async def test_a_namespace_that_ends_is_let_go_in_silence(
         assert not [record.getMessage() for record in caplog.records if "being terminated" in record.getMessage()]
 
 
-async def test_pods_of_others_are_left_alone(cluster: EmbeddedCluster, until: Until) -> None:
+async def test_workloads_outside_the_installation_are_left_alone(cluster: EmbeddedCluster, until: Until) -> None:
     spec: Any = {
         "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}},
@@ -312,9 +310,7 @@ async def test_pods_of_others_are_left_alone(cluster: EmbeddedCluster, until: Un
         assert not (await cluster.list(GroupKind("", "Pod"), namespace="default")).items
 
 
-async def test_the_plain_variant_has_no_resource_and_leaves_an_edit_alone(
-    cluster: EmbeddedCluster, until: Until
-) -> None:
+async def test_plain_variant_has_no_argocd_resource_and_keeps_edits(cluster: EmbeddedCluster, until: Until) -> None:
     async with played(cluster, "plain"):
         await until(lambda: plays(cluster, "argocd", "argocd-server", "argocd-application-controller"))
         assert GroupKind("argoproj.io", "ArgoCD") not in await cluster.kinds()

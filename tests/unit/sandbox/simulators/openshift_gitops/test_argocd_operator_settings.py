@@ -1,4 +1,4 @@
-"""What the operator stand-in computes from an ArgoCD resource: pure data in, pure data out."""
+"""ConfigMap data and workloads that the simulated operator computes from an ArgoCD resource (pure functions)."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def instance(**spec: Any) -> ArgoCDInstance:
         (None, "PersistentVolumeClaim", f"{HEALTH}.PersistentVolumeClaim"),
     ],
 )
-def test_a_health_check_becomes_the_key_of_its_kind(group: str | None, kind: str, key: str) -> None:
+def test_health_check_becomes_the_customization_key_of_its_kind(group: str | None, kind: str, key: str) -> None:
     entry = {"kind": kind, "check": "return hs\n"} | ({} if group is None else {"group": group})
     assert computed(resourceHealthChecks=[entry])[key] == "return hs\n"
 
 
-def test_the_last_of_two_checks_for_one_kind_wins() -> None:
+def test_last_of_two_health_checks_for_one_kind_wins() -> None:
     twice = [{"group": "a.io", "kind": "A", "check": check} for check in ("first", "second")]
     assert computed(resourceHealthChecks=twice)[f"{HEALTH}.a.io_A"] == "second"
 
 
-def test_actions_become_the_key_of_their_kind() -> None:
+def test_resource_actions_become_the_customization_key_of_their_kind() -> None:
     entry = {"group": "a.io", "kind": "A", "action": "discovery.lua: |\n"}
     assert computed(resourceActions=[entry])["resource.customizations.actions.a.io_A"] == "discovery.lua: |\n"
 
 
-def test_ignored_differences_become_yaml() -> None:
+def test_ignore_differences_are_written_as_yaml() -> None:
     spec = {
         "all": {"managedFieldsManagers": ["kube-controller-manager"]},
         "resourceIdentifiers": [
@@ -66,7 +66,7 @@ def test_ignored_differences_become_yaml() -> None:
     assert data[f"{prefix}.Secret"] == "jqPathExpressions:\n- .data\n"
 
 
-def test_an_empty_resource_gives_only_defaults() -> None:
+def test_empty_argocd_resource_yields_only_defaults() -> None:
     data = computed()
     assert not [key for key in data if "customizations" in key]
     assert data["application.instanceLabelKey"] == "app.kubernetes.io/instance"
@@ -99,11 +99,11 @@ def test_an_empty_resource_gives_only_defaults() -> None:
         ("extraConfig", {"timeout.reconciliation": "60s"}, "timeout.reconciliation", "60s"),
     ],
 )
-def test_a_field_of_the_resource_becomes_a_key(field: str, value: Any, key: str, text: str) -> None:
+def test_argocd_field_becomes_its_config_map_key(field: str, value: Any, key: str, text: str) -> None:
     assert computed(**{field: value})[key] == text
 
 
-def test_extra_config_is_last_and_wins() -> None:
+def test_extra_config_overrides_all_other_settings() -> None:
     key = f"{HEALTH}.a.io_A"
     extra = {key: "mine", "url": "https://mine", "accounts.ci": "login"}
     spec = {
@@ -115,18 +115,18 @@ def test_extra_config_is_last_and_wins() -> None:
     assert {name: data[name] for name in extra} == extra and "accounts.ci.enabled" not in data
 
 
-def test_sign_on_with_openshift_names_its_own_account() -> None:
+def test_openshift_oauth_uses_the_dex_service_account_as_client_id() -> None:
     data = build_config_data(instance(sso={"provider": "dex", "dex": {"openShiftOAuth": True}}))["argocd-cm"]
     assert "clientID: system:serviceaccount:argo:team-argocd-dex-server" in data["dex.config"]
 
 
 @pytest.mark.parametrize("odd", [None, "text", 3, [None], ["text"], [3], [{}]])
 @pytest.mark.parametrize("field", ["localUsers", "kustomizeVersions"])
-def test_what_is_no_entry_is_no_setting(field: str, odd: Any) -> None:
+def test_malformed_entries_yield_only_string_values(field: str, odd: Any) -> None:
     assert all(isinstance(value, str) for value in computed(**{field: odd}).values())
 
 
-def test_an_empty_policy_is_a_choice_and_only_a_missing_one_gets_a_default() -> None:
+def test_empty_default_policy_is_kept_and_a_missing_one_is_defaulted() -> None:
     assert build_policy_data({}) == {"policy.csv": "", "policy.default": "role:readonly", "scopes": "[groups]"}
     chosen = {"defaultPolicy": "", "policy": "g, a, role:admin\n", "scopes": "[email]", "policyMatcherMode": "regex"}
     assert build_policy_data({"rbac": chosen}) == {
@@ -134,7 +134,7 @@ def test_an_empty_policy_is_a_choice_and_only_a_missing_one_gets_a_default() -> 
     }  # fmt: skip
 
 
-def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
+def test_initial_openshift_instance_excludes_tekton_runs() -> None:
     argocd = next(manifest for manifest in initial_objects.build_openshift_objects() if manifest["kind"] == "ArgoCD")
     text = build_config_data(ArgoCDInstance(argocd))["argocd-cm"]["resource.exclusions"]
     [entries] = read_yaml_documents(text)
@@ -145,7 +145,7 @@ def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
 @pytest.mark.parametrize(
     ("written", "seconds"), [("120s", "120s"), ("3m0s", "180s"), ("1h30m", "5400s"), ("", None), ("soon", None)]
 )
-def test_app_sync_is_told_to_the_application_controller(written: str, seconds: str | None) -> None:
+def test_app_sync_sets_the_controller_reconciliation_timeout(written: str, seconds: str | None) -> None:
     workload = build_workloads(instance(controller={"appSync": written}))["applicationController"]
     [container] = workload["spec"]["template"]["spec"]["containers"]
     variables = {variable["name"]: variable["value"] for variable in container.get("env", ())}
@@ -169,7 +169,7 @@ def test_app_sync_is_told_to_the_application_controller(written: str, seconds: s
         ),
     ],
 )
-def test_the_address_is_that_of_the_route_if_there_is_one(spec: dict[str, Any], host: str, url: str) -> None:
+def test_host_and_url_come_from_the_route_if_it_is_enabled(spec: dict[str, Any], host: str, url: str) -> None:
     argocd = instance(**spec)
     assert (argocd.host, build_config_data(argocd)["argocd-cm"]["url"]) == (host, url)
 
@@ -177,7 +177,7 @@ def test_the_address_is_that_of_the_route_if_there_is_one(spec: dict[str, Any], 
 @pytest.mark.parametrize(
     "build_objects", [initial_objects.build_openshift_objects, initial_objects.build_plain_objects]
 )
-def test_every_first_object_says_that_it_is_simulated(build_objects: Any) -> None:
+def test_every_initial_object_is_marked_as_simulated(build_objects: Any) -> None:
     annotation_values = {
         manifest["metadata"]["annotations"].get("sandbox.argosy.dev/simulated") for manifest in build_objects()
     }

@@ -1,4 +1,4 @@
-"""Lua text becomes a tree with lines, or a LuaSyntaxError; judged beside LuaJIT itself."""
+"""Tests that Lua text is parsed into a tree with line numbers or a LuaSyntaxError, compared with LuaJIT."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def problem_of(text: str) -> str | None:
         "x = {[1] 2}",
     ],
 )
-def test_a_fault_is_told_in_the_words_of_luajit(text: str) -> None:
+def test_syntax_error_has_the_message_of_luajit(text: str) -> None:
     assert problem_of(text) == LOAD(text) is not None
 
 
@@ -95,12 +95,12 @@ def test_a_fault_is_told_in_the_words_of_luajit(text: str) -> None:
         "while true do break; end",
     ],
 )
-def test_what_luajit_takes_is_read(text: str) -> None:
+def test_valid_luajit_script_is_parsed(text: str) -> None:
     assert LOAD(text) is None
     assert problem_of(text) is None
 
 
-def test_a_fault_knows_its_line() -> None:
+def test_syntax_error_has_its_line() -> None:
     with pytest.raises(LuaSyntaxError) as caught:
         parse("local hs = {}\nif obj then\n  hs.status = 'Healthy'\nreturn hs\n")
     assert caught.value.line == 5
@@ -108,7 +108,7 @@ def test_a_fault_knows_its_line() -> None:
     assert caught.value.message == "'end' expected (to close 'if' at line 2) near '<eof>'"
 
 
-def test_nodes_know_their_lines_and_chains_are_flat() -> None:
+def test_nodes_have_lines_and_operator_chains_are_flat() -> None:
     script = parse('if a and\n  b and c then\n  x = "1" ..\n y .. z\nend\nreturn obj["a"].b')
     check, answer = script.statements
     assert isinstance(check, IfStatement) and isinstance(answer, ReturnStatement)
@@ -128,14 +128,14 @@ def test_nodes_know_their_lines_and_chains_are_flat() -> None:
     assert script.last_line == 6
 
 
-def test_a_text_is_what_its_escapes_spell() -> None:
+def test_string_escapes_are_decoded() -> None:
     script = parse(r"return 'a\n\065\195\169\x41'")
     answer = script.statements[0]
     assert isinstance(answer, ReturnStatement) and isinstance(answer.values[0], StringLiteral)
     assert answer.values[0].value == "a\nAéA"
 
 
-def test_a_name_means_the_nearest_variable() -> None:
+def test_name_resolves_to_the_innermost_variable() -> None:
     script = parse("x = 1 local x = x do local x = 2 x = 3 end function f(x) return x end return x")
     scopes = resolve_scopes(script)
     names = [node for node in walk_tree(script) if isinstance(node, NameReference) and node.name == "x"]
@@ -173,17 +173,17 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12].encode("ascii", "replace").decode())
-def test_hostile_text_is_refused_quickly(text: str) -> None:
+def test_hostile_text_gives_a_tree_or_a_syntax_error(text: str) -> None:
     with_fault = problem_of(text[:MAX_SCRIPT_BYTES] if len(text) <= MAX_SCRIPT_BYTES else text)
     assert with_fault is None or with_fault.startswith("<string>:")
 
 
 @pytest.mark.parametrize("join", [" and b", " or b", " .. b"])
-def test_a_long_chain_of_one_operator_is_not_deep(join: str) -> None:
+def test_long_chain_of_one_operator_is_not_deep(join: str) -> None:
     assert problem_of("x = a" + join * 10000) is None
 
 
-def test_a_script_at_the_limit_takes_time_in_proportion() -> None:
+def test_parse_cost_is_proportional_to_script_size() -> None:
     line = "if obj.status ~= nil and obj.status.phase == 'x' then hs.message = 'a' .. obj.status.phase end\n"
     few, many = (calls_of(parse, line * (MAX_SCRIPT_BYTES // len(line) // part)) for part in (20, 5))
     assert many < 5 * few
@@ -227,8 +227,8 @@ def test_any_text_gives_a_tree_or_a_syntax_error(text: str) -> None:
 
 @given(st.one_of(st.lists(TOKENS, max_size=8).map(" ".join), st.lists(PIECES, max_size=12).map("\n".join)))
 @settings(max_examples=examples(600), deadline=None)
-def test_a_script_is_read_exactly_where_luajit_reads_it(text: str) -> None:
+def test_script_is_accepted_exactly_if_luajit_accepts_it(text: str) -> None:
     load_error = LOAD(text)
     if "goto" in text.replace("goto a", "").replace("goto x", ""):
-        return  # LuaJIT lets `goto` be a name, Argo CD's engine does not
+        return  # LuaJIT accepts `goto` as a name, Argo CD's engine does not
     assert (problem_of(text) is None) == (load_error is None), load_error

@@ -1,0 +1,186 @@
+"""Events of an Application, and the sync hold annotation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest, read_application
+from argosy.gitops.status import events
+from argosy.gitops.status.events import EventReason, build_event
+from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
+from argosy.kube.resource_key import ResourceKey
+
+AT = "2026-01-01T00:00:00Z"
+APP = read_application(
+    {
+        "metadata": {"name": "models", "namespace": "argocd", "uid": "u-1", "resourceVersion": "7"},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"}},
+        "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
+    }
+)
+STATE = OperationState(
+    OperationRequest(SyncRequest(revision="main"), username="ann"),
+    started=AT,
+    finished="2026-01-01T00:00:09Z",
+    has_result=True,
+    revision="abc",
+    message="one or more objects failed",
+)
+
+
+def test_event_refers_to_the_application_and_names_the_user() -> None:
+    event = build_event(APP, EventReason.OPERATION_STARTED, "ann initiated sync to abc", timestamp=AT, username="ann")
+    name = event["metadata"].pop("name")
+    assert re.fullmatch(r"models\.[0-9a-f]{16}", name)
+    assert event == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "namespace": "argocd",
+            "annotations": {"dest-server": "https://kubernetes.default.svc", "dest-namespace": "ml", "user": "ann"},
+        },
+        "involvedObject": {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "name": "models",
+            "namespace": "argocd",
+            "uid": "u-1",
+            "resourceVersion": "7",
+        },
+        "reason": "OperationStarted",
+        "message": "ann initiated sync to abc",
+        "type": "Normal",
+        "source": {"component": "argocd-application-controller"},
+        "firstTimestamp": AT,
+        "lastTimestamp": AT,
+        "count": 1,
+    }
+
+
+def test_equal_events_have_equal_names_and_others_differ() -> None:
+    def name(message: str, at: str = AT) -> str:
+        return str(build_event(APP, EventReason.RESOURCE_UPDATED, message, timestamp=at)["metadata"]["name"])
+
+    assert name("a") == name("a")
+    assert len({name("a"), name("b"), name("a", "2026-01-01T00:00:01Z")}) == 3
+
+
+def test_long_event_names_and_messages_are_truncated() -> None:
+    event = build_event(replace(APP, name="a" * 253), EventReason.RESOURCE_UPDATED, "x" * 5000, timestamp=AT)
+    assert len(event["metadata"]["name"]) == 253 and len(event["message"]) == 1024
+
+
+SELECTED = replace(STATE.request, sync=SyncRequest(resources=(ResourceKey("", "Pod", "", "a"),)))
+AUTOMATED = replace(STATE.request, is_automated=True, username="")
+
+
+@pytest.mark.parametrize(
+    ("event", "reason", "kind", "message"),
+    [
+        (events.operation_started_event(APP, STATE), "OperationStarted", "Normal", "ann initiated sync to abc"),
+        (
+            events.operation_started_event(APP, replace(STATE, revision="")),
+            "OperationStarted",
+            "Normal",
+            "ann initiated sync to main",
+        ),
+        (
+            events.operation_started_event(APP, replace(STATE, request=SELECTED)),
+            "OperationStarted",
+            "Normal",
+            "ann initiated partial sync to abc",
+        ),
+        (
+            events.operation_started_event(APP, replace(STATE, request=AUTOMATED)),
+            "OperationStarted",
+            "Normal",
+            "Initiated automated sync to 'abc'",
+        ),
+        (
+            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.SUCCEEDED)),
+            "OperationCompleted",
+            "Normal",
+            "Sync operation to abc succeeded",
+        ),
+        (
+            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.FAILED, request=SELECTED)),
+            "OperationCompleted",
+            "Warning",
+            "Partial sync operation to abc failed: one or more objects failed",
+        ),
+        (
+            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.ERROR, has_result=False)),
+            "OperationCompleted",
+            "Warning",
+            "Sync operation failed: one or more objects failed",
+        ),
+        (
+            events.refresh_requested_event(APP, timestamp=AT, username="ann", is_hard=True),
+            "StatusRefreshed",
+            "Normal",
+            "ann asked for a hard refresh",
+        ),
+        (
+            events.held_event(APP, SyncHold("bad model", "ann", AT, "abc")),
+            "ResourceUpdated",
+            "Normal",
+            "ann held automated sync at abc: bad model",
+        ),
+        (events.released_event(APP, timestamp=AT), "ResourceUpdated", "Normal", "Unknown user released automated sync"),
+        (
+            events.rollback_event(APP, timestamp=AT, history_id=3, revision="abc", username="ann"),
+            "OperationStarted",
+            "Normal",
+            "ann initiated rollback to 3 (abc)",
+        ),
+        (
+            events.deletion_requested_event(APP, timestamp=AT, username="ann"),
+            "ResourceDeleted",
+            "Normal",
+            "ann deleted application",
+        ),
+    ],
+)
+def test_events_match_those_of_argocd(event: dict[str, str], reason: str, kind: str, message: str) -> None:
+    assert (event["reason"], event["type"], event["message"]) == (reason, kind, message)
+
+
+@pytest.mark.parametrize(
+    ("sync", "words"),
+    [({"revision": "abc"}, " at abc"), ({"revisions": ["abc", "def"]}, " at abc, def"), ({}, "")],
+)
+def test_events_other_than_syncs_contain_the_revision(sync: dict[str, Any], words: str) -> None:
+    compared = replace(APP, status={"sync": sync}, deletion_timestamp=AT)
+    written_events = [
+        events.refresh_requested_event(compared, timestamp=AT, username="ann"),
+        events.released_event(compared, timestamp=AT, username="ann"),
+        events.deletion_requested_event(compared, timestamp=AT, username="ann"),
+        events.deletion_completed_event(compared),
+    ]
+    assert [event["message"].endswith(words) for event in written_events] == [True] * 4
+    assert [event["message"].removesuffix(words) for event in written_events] == [
+        "ann asked for a refresh",
+        "ann released automated sync",
+        "ann deleted application",
+        "deleted application and its resources",
+    ]
+    assert {event["lastTimestamp"] for event in written_events} == {AT}
+
+
+def test_hold_annotation_round_trips() -> None:
+    hold = SyncHold('größer "als" vorher', "ann", AT, "abc")
+    assert read_hold({"argosy.dev/hold": hold_to_annotation(hold)}) == hold
+    assert read_hold({}) is None
+
+
+@pytest.mark.parametrize("text", ["until Monday", "", "[1]", "{", "3", "[" * 100_000])
+def test_hold_annotation_with_any_text_is_a_hold(text: str) -> None:
+    assert read_hold({"argosy.dev/hold": text}) == SyncHold(reason=text)
+
+
+def test_hold_annotation_with_few_fields_is_a_hold() -> None:
+    assert read_hold({"argosy.dev/hold": '{"by": "ann", "at": null}'}) == SyncHold(by="ann")

@@ -1,0 +1,57 @@
+"""Regex patterns of CRDs: most are accepted without loading the slow RE2 engine, and none wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.kube.schema.crd import bounded_regex
+from support.examples import examples
+
+SIGNS = [*'aZ09_-/.^$|()[]*+?{}\\,:@"', "(?:", "(?i)", "{2}", "{1,}", "{0,3}", "[a-z]", "[^./]", "[-a]", "\\.", "\\d"]
+
+
+def patterns_in(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("pattern"), str):
+            yield part["pattern"]
+        for child in part.values():
+            yield from patterns_in(child)
+    elif isinstance(part, list):
+        for item in part:
+            yield from patterns_in(item)
+
+
+def test_patterns_of_bundled_crds_are_accepted_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = {pattern for definition in load_definitions() for pattern in patterns_in(definition)}
+    assert len(patterns) > 5
+    monkeypatch.setattr(bounded_regex, "_compile", lambda _: pytest.fail("the engine was asked"))
+    assert {pattern for pattern in patterns if bounded_regex.find_pattern_error(pattern)} == set()
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.sampled_from(SIGNS), max_size=9).map("".join))
+def test_accepted_patterns_compile_with_re2(pattern: str) -> None:
+    if not bounded_regex.find_pattern_error(pattern):
+        bounded_regex._compile(pattern)  # raises if the pattern is invalid
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.text("0159.+-KGmiueE\n x", max_size=9))
+def test_quantity_pattern_matches_the_same_with_both_engines(text: str) -> None:
+    assert bounded_regex.matches(bounded_regex._QUANTITY_PATTERN, text) == bounded_regex._search(
+        bounded_regex._compile(bounded_regex._QUANTITY_PATTERN), text
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 4000 + "x", "1." * 2000, "1e" * 2000, "+" * 4000, "1" * 2000 + "." + "1" * 2000 + "e"]
+)
+def test_long_text_does_not_make_the_quantity_pattern_slow(text: str) -> None:
+    assert bounded_regex._compile_linear(bounded_regex._QUANTITY_PATTERN) is not None
+    assert not bounded_regex.matches(bounded_regex._QUANTITY_PATTERN, text)
