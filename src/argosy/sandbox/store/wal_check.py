@@ -26,12 +26,14 @@ WAL_FORMAT_VERSION = 3007000
 MIN_PAGE_BYTES, MAX_PAGE_BYTES = 512, 65536
 LARGE_LOG_BYTES = 16 * 1024 * 1024  # takes about a second to check
 UINT32_MASK = 0xFFFFFFFF
+SECTOR_BYTES = 512  # what a disk writes completely or not at all
+COMMIT_FIELD_END = 8  # a frame header: page number, commit size, salts, checksum
 
 Checksum = tuple[int, int]
 
 
 class WalFrame(NamedTuple):
-    is_commit: bool
+    is_commit: bool  # False too if only a frame of an older generation may have ended a transaction here
     salts: bytes
     is_valid: bool
 
@@ -65,16 +67,32 @@ def read_frames(file: BinaryIO, header: bytes, order: str) -> Iterator[WalFrame]
     frame_bytes = struct.unpack(">I", header[8:12])[0] + FRAME_HEADER_BYTES
     if not MIN_PAGE_BYTES < frame_bytes <= MAX_PAGE_BYTES + FRAME_HEADER_BYTES:
         return  # SQLite also treats such a log as empty
-    is_valid = True
+    has_old_frames = header[12:16] != b"\0\0\0\0"  # checkpoint number: this generation overwrites an older one
+    is_valid, previous_checksum = True, checksum
     for number, frame in enumerate(_read_raw_frames(file, frame_bytes)):
         if number == 0 and frame[8:16] != salts:
             return  # the log was restarted, so the old frames were checkpointed
         if is_valid:
-            checksum = _compute_checksum(
-                frame[FRAME_HEADER_BYTES:], order, _compute_checksum(frame[:8], order, checksum)
-            )
+            checksum = _compute_frame_checksum(frame, order, checksum)
             is_valid = frame[8:16] == salts and struct.unpack(">II", frame[16:24]) == checksum
-        yield WalFrame(frame[4:8] != b"\0\0\0\0", frame[8:16], is_valid)
+        stored_checksum: Checksum = struct.unpack(">II", frame[16:24])
+        is_commit = frame[4:8] != b"\0\0\0\0"
+        if is_commit and not is_valid and has_old_frames and _is_header_split(number, frame_bytes):
+            is_commit = _compute_frame_checksum(frame, order, previous_checksum) == stored_checksum
+        previous_checksum = stored_checksum
+        yield WalFrame(is_commit, frame[8:16], is_valid)
+
+
+def _is_header_split(number: int, frame_bytes: int) -> bool:
+    """True if a sector ends between the commit size and the salts of a frame.
+
+    A power loss may keep the old commit size there and write the new salts.
+    """
+    return (HEADER_BYTES + number * frame_bytes + COMMIT_FIELD_END) % SECTOR_BYTES == 0
+
+
+def _compute_frame_checksum(frame: bytes, order: str, initial: Checksum) -> Checksum:
+    return _compute_checksum(frame[FRAME_HEADER_BYTES:], order, _compute_checksum(frame[:8], order, initial))
 
 
 def _read_raw_frames(file: BinaryIO, frame_bytes: int) -> Iterator[bytes]:

@@ -118,6 +118,53 @@ async def test_large_write_ahead_log_is_checked_in_bounded_memory_and_logged(
     assert peak < 500_000
 
 
+def write_generations(database: Path) -> tuple[bytes, bytes]:
+    """Write a log whose frames all commit, checkpoint it, and overwrite it with one long transaction.
+
+    Return the log before and after that transaction.
+    """
+    connection = apsw.Connection(str(database))
+    connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t(body)").fetchall()
+    for _ in range(60):
+        connection.execute("INSERT INTO t VALUES('x')")
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    before = log_of(database).read_bytes()
+    connection.execute("INSERT INTO t VALUES(zeroblob(?))", (80 * 4096,))
+    after = log_of(database).read_bytes()
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
+    return before, after
+
+
+def test_torn_header_with_the_commit_size_of_an_older_generation_is_no_damage(tmp_path: Path) -> None:
+    """The sector that ends within the header of frame 41 keeps its old bytes: page, commit size; new are the salts."""
+    database = tmp_path / "argosy.db"
+    before, after = write_generations(database)
+    start = HEADER_BYTES + 41 * FRAME_BYTES
+    assert (start + 8) % 512 == 0 and before[start + 4 : start + 8] != bytes(4) == after[start + 4 : start + 8]
+    sector = slice(start + 8 - 512, start + 8)
+    log_of(database).write_bytes(after[: sector.start] + before[sector] + after[sector.stop :])
+    wal_module.check_wal(database)
+    assert apsw.Connection(str(database)).execute("SELECT count(*) FROM t").fetchall() == [(60,)]
+
+
+@pytest.mark.parametrize("frame", [40, 41, 42])
+def test_damaged_frame_of_an_overwritten_log_is_reported(tmp_path: Path, frame: int) -> None:
+    database = tmp_path / "argosy.db"
+    connection = apsw.Connection(str(database))
+    connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t(body)").fetchall()
+    for _ in range(2):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        for _ in range(50):
+            connection.execute("INSERT INTO t VALUES('x')")
+    with log_of(database).open("r+b") as log:
+        log.seek(HEADER_BYTES + frame * FRAME_BYTES + 1_000)
+        log.write(b"damaged")
+    with pytest.raises(wal_module.Damage, match="acknowledged transactions in"):
+        wal_module.check_wal(database)
+    connection.close()
+
+
 def peak_bytes_of_check(database: Path) -> int:
     tracemalloc.start()
     try:
