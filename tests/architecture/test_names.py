@@ -120,6 +120,8 @@ CLASSES = frozenset(
         "Wanted",
     ]
 )
+# The name of a test is a sentence about the program. These words hide who does what.
+TEST_WORDS = frozenset(["anew", "judged", "meant", "somebody", "told", "whoever"])
 # A constant says what it is and its unit: `MAX_HISTORY_ENTRIES`, `RELIST_INTERVAL_SECONDS`.
 CONSTANTS = frozenset(["LATER", "LONGEST", "MOST", "PATIENCE", "SOON", "USUAL"])
 # A module is a noun. These technical terms end in -ing.
@@ -209,6 +211,11 @@ def constants_say_what_they_limit(name: Name) -> str:
     return "say what it is, and its unit" if name.kind == "constant" and name.text.strip("_") in CONSTANTS else ""
 
 
+def names_of_tests_are_sentences(name: Name) -> str:
+    is_riddle = name.text.startswith("test_") and not TEST_WORDS.isdisjoint(name.text.split("_"))
+    return "say what the program does" if name.kind == "function" and is_riddle else ""
+
+
 def modules_are_nouns(name: Name) -> str:
     word = name.text.rpartition("_")[2]
     is_verb = word.endswith("ing") and word not in NOUNS_IN_ING
@@ -220,6 +227,7 @@ RULES: tuple[Callable[[Name], str], ...] = (
     functions_are_verb_phrases,
     classes_are_nouns_of_the_field,
     constants_say_what_they_limit,
+    names_of_tests_are_sentences,
     modules_are_nouns,
 )
 
@@ -254,6 +262,11 @@ def test_local_variables_of_tests_tools_and_benchmarks_follow_the_rule(folder: s
     assert [str(name) for name in names if variables_say_what_they_hold(name)] == []
 
 
+def test_names_of_tests_follow_the_rule() -> None:
+    names = list_names(ROOT / "tests")
+    assert [str(name) for name in names if names_of_tests_are_sentences(name)] == []
+
+
 def test_no_class_name_has_two_definitions(names: list[Name]) -> None:
     double = find_double_classes(names)
     assert not double, f"{len(double)} names\n" + "\n".join(double)
@@ -270,6 +283,7 @@ def test_no_class_name_has_two_definitions(names: list[Name]) -> None:
         ("def f(told): pass", "a:1: variable told: say what it holds"),
         ("def _of(pod): pass", "a:1: function _of: say what it does"),
         ("class Place: pass", "a:1: class Place: say what it is"),
+        ("def test_what_is_told(): pass", "a:1: function test_what_is_told: say what the program does"),
         ("MOST = 3", "a:1: constant MOST: say what it is, and its unit"),
     ],
 )

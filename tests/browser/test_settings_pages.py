@@ -81,7 +81,7 @@ def _until(page: Any, address: str, title: str) -> None:
     raise AssertionError(page.locator("main").inner_text())
 
 
-def test_manifest_health_is_judged_by_the_active_rule_or_a_lua_script(visit: Callable[..., Any]) -> None:
+def test_manifest_health_is_assessed_by_the_active_rule_or_a_lua_script(visit: Callable[..., Any]) -> None:
     page = visit("/settings/health")
     page.get_by_role("button", name="Judge").click()
     answer = page.locator(".answer").inner_text()

@@ -170,7 +170,7 @@ async def test_failed_render_is_repeated_for_the_next_viewer(world: World, monke
             assert await patch(first) == state("newer")
 
 
-async def test_viewer_of_a_deleted_object_is_told_that_it_is_gone(world: World) -> None:
+async def test_page_of_a_deleted_object_shows_that_it_is_gone(world: World) -> None:
     async with world.live(AT) as window:
         await patch(window)
         drop(world.lookout, "a")

@@ -259,7 +259,7 @@ async def test_new_secret_is_redacted_for_the_next_viewer(world: World) -> None:
             assert "s3cr3t-value-4c2e27100f" not in str(await patch(other))
 
 
-async def test_viewers_are_told_when_the_cluster_is_unreachable(world: World) -> None:
+async def test_pages_show_that_the_cluster_is_unreachable(world: World) -> None:
     as_of = SimpleNamespace(fresh_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
     world.lookout.as_of = as_of  # type: ignore[attr-defined]
     async with world.live("/apps", since=world.hub.position) as window:

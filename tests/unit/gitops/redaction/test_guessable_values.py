@@ -56,7 +56,7 @@ def test_no_form_of_a_guessable_value_is_masked(value: str) -> None:
     assert [form for form in forms if MARK in masked(f"x {form} y", secret(value))] == []
 
 
-def test_credential_in_base64_is_judged_by_its_decoded_value() -> None:
+def test_guessability_of_a_base64_credential_depends_on_its_decoded_value() -> None:
     short = base64.b64encode(b"bot:hunter22x-ab").decode()
     for spelling in (short, short.rstrip("=")):
         assert masked(f"x {spelling} y", secret(spelling)) == f"x {spelling} y"

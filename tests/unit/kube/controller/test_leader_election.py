@@ -161,7 +161,7 @@ async def test_leader_change_is_reported_once(two: list[Candidate]) -> None:
     assert next_one.told == [leader.name, ""]
 
 
-async def test_waiting_candidate_is_told_when_the_lease_ends(two: list[Candidate]) -> None:
+async def test_waiting_candidate_is_notified_when_the_lease_ends(two: list[Candidate]) -> None:
     await passing(2, *two)
     leader, next_one = other(two)
     now = next_one.clock.now().astimezone(UTC)
