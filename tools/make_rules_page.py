@@ -75,7 +75,7 @@ def _sections() -> Iterator[str]:
             family = rule.id[3]
             yield f"\n## {FAMILIES[family]}\n"
         yield f"\n### {rule.id}\n\n**{rule.title}** ({rule.severity}). {rule.consequence}\n"
-        yield f"\nWhy it is sure: {rule.certainty}\n\nWhat to do: {rule.fix}\n"
+        yield f"\nKnown because: {rule.certainty}\n\nWhat to do: {rule.fix}\n"
         if rule.automatic_fix:
             yield f"\n`argosy check --fix` does it, {rule.automatic_fix}.\n"
 

@@ -66,31 +66,63 @@ class Run:
     def create(self) -> None:
         self._namespace("creates")
         for number, protocol in enumerate(self.server.protocols):
-            self._load("create", "perSecond", f"creates a second, 16 clients {protocol}", protocol, "--clients=16",
-                       f"--count={CREATED}", f"--prefix=c{number}", "--namespace=creates")
+            self._load(
+                "create",
+                "perSecond",
+                f"creates a second, 16 clients {protocol}",
+                protocol,
+                "--clients=16",
+                f"--count={CREATED}",
+                f"--prefix=c{number}",
+                "--namespace=creates",
+            )
 
     def get(self) -> None:
         for protocol in self.server.protocols:
-            self._load("get", "perSecond", f"gets a second, 16 clients {protocol}", protocol, "--clients=16",
-                       f"--count={GETS}", "--prefix=c0", f"--among={CREATED}", "--namespace=creates")
+            self._load(
+                "get",
+                "perSecond",
+                f"gets a second, 16 clients {protocol}",
+                protocol,
+                "--clients=16",
+                f"--count={GETS}",
+                "--prefix=c0",
+                f"--among={CREATED}",
+                "--namespace=creates",
+            )
 
     def list_plain(self) -> None:
         self._namespace("lists")
         self._fill("lists", LISTED)
         for protocol in self.server.protocols:
-            self._load("list", "p50", f"list of 5,000, p50 {protocol}", protocol, f"--count={LISTS}",
-                       "--namespace=lists")
+            self._load(
+                "list", "p50", f"list of 5,000, p50 {protocol}", protocol, f"--count={LISTS}", "--namespace=lists"
+            )
 
     def list_gzip(self) -> None:
         for protocol in self.server.protocols:
-            self._load("list", "p50", f"list of 5,000, gzip, p50 {protocol}", protocol, f"--count={LISTS}",
-                       "--namespace=lists", "--gzip")
+            self._load(
+                "list",
+                "p50",
+                f"list of 5,000, gzip, p50 {protocol}",
+                protocol,
+                f"--count={LISTS}",
+                "--namespace=lists",
+                "--gzip",
+            )
 
     def event(self) -> None:
         self._namespace("events")
         for number, protocol in enumerate(self.server.protocols):
-            self._load("event", "p50", f"create to watch event, p50 {protocol}", protocol, f"--count={EVENTS}",
-                       f"--prefix=e{number}", "--namespace=events")
+            self._load(
+                "event",
+                "p50",
+                f"create to watch event, p50 {protocol}",
+                protocol,
+                f"--count={EVENTS}",
+                f"--prefix=e{number}",
+                "--namespace=events",
+            )
 
     def fill(self) -> None:
         """Up to 10,000 ConfigMaps in all, then what memory they take."""

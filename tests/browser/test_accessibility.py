@@ -146,7 +146,7 @@ def test_out_of_sync_application_is_found_diffed_and_synced_by_keyboard(
     expect(page.locator("#palette-list [aria-selected=true]")).to_contain_text("llmops-staging")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{APP}")
-    expect(page.locator("main")).to_contain_text("1 changed in Git")
+    expect(page.locator("main")).to_contain_text("1 Git change")
     page.keyboard.press("d")
     page.wait_for_url(f"**{APP}/diff*")
     expect(page.locator("main")).to_contain_text("limits.cpu")

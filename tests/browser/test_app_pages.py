@@ -148,7 +148,7 @@ def test_diff_shows_cause_and_source_line_of_changes_and_pruned_objects(page: An
     left, right = (page.locator(f".sides .changed .{side}").bounding_box()["width"] for side in ("was", "now"))
     assert abs(left - right) < 2
     page.goto("/apps?q=fraud")  # the list shows the result of the full diff, too
-    assert "1 field differs: 1 changed in Git, 1 to prune" in page.inner_text("main")
+    assert "1 field differs: 1 Git change, 1 to prune" in page.inner_text("main")
 
 
 def _grow(page: Any, place: str) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import YamlDialect, dump_yaml_documents, read_yaml_documents
-from argosy.kube.objects import yaml_scalars as scalars_module
+from argosy.kube.objects import YamlDialect, dump_yaml_documents, read_yaml_documents, yaml_scalars
 from argosy.kube.objects.yaml_reader import _DocumentReader
 from support.fuzzer import Found, feed, made_up, mutated, peak_memory
 from support.kustomize.scalars import EXTRA, SCALARS
@@ -66,7 +65,7 @@ def forget_unknown_aliases(patch: pytest.MonkeyPatch) -> None:
 
 
 def trust_dates(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(scalars_module, "_MONTH_DAYS", ())
+    patch.setattr(yaml_scalars, "_MONTH_DAYS", ())
 
 
 def never_finish(patch: pytest.MonkeyPatch) -> None:

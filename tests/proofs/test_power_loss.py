@@ -19,9 +19,7 @@ import apsw
 import pytest
 
 from argosy.errors import UserError
-from argosy.sandbox.store import Retention, Store, initialized_mark
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store import sqlite_setup as database_module
+from argosy.sandbox.store import Retention, Store, initialized_mark, sqlite_journal, sqlite_setup
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -95,7 +93,7 @@ def recording_disk(steps: list[Step]) -> Iterator[None]:
         steps.append(Step("sync directory"))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (database_module, initialized_mark):  # both sync the directory without SQLite
+        for module in (sqlite_setup, initialized_mark):  # both sync the directory without SQLite
             patch.setattr(module, "create_durable_file", create_durable_file)
         try:
             yield
@@ -292,9 +290,9 @@ def prove_second_cut(directory: Path, rng: random.Random, pairs: int) -> None:
 
 @pytest.fixture(autouse=True)
 def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 25)
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_VACUUM", 4)
-    monkeypatch.setattr(diskjournal_module, "REVISIONS_PER_COMPACTION", 30)
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_CHECKPOINT", 25)
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_VACUUM", 4)
+    monkeypatch.setattr(sqlite_journal, "REVISIONS_PER_COMPACTION", 30)
 
 
 def test_no_acknowledged_write_is_lost_by_power_loss(
@@ -311,7 +309,7 @@ def test_no_acknowledged_write_is_lost_by_power_loss(
 def test_second_power_loss_loses_nothing_and_the_store_still_opens(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, size: Callable[..., int]
 ) -> None:
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 200)  # torn transactions stay in the log
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_CHECKPOINT", 200)  # torn transactions stay in the log
     pairs, done = size(3_000, test=60), 0
     while done < pairs:
         prove_second_cut(memory_path, rng, min(60, pairs - done))
@@ -323,6 +321,6 @@ def test_second_power_loss_loses_nothing_and_the_store_still_opens(
 def test_proof_detects_a_weaker_synchronous_setting(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, setting: str, value: int
 ) -> None:
-    monkeypatch.setitem(database_module.PRAGMAS, "synchronous", (setting, value))
+    monkeypatch.setitem(sqlite_setup.PRAGMAS, "synchronous", (setting, value))
     with pytest.raises(Lost):
         prove(memory_path, rng, 300)

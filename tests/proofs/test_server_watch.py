@@ -24,9 +24,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.http import watch_stream
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.listing import SelectorMatcher
-from argosy.sandbox.store import DELETED, Store, StoreEvent
-from argosy.sandbox.store import event_window as window_module
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import DELETED, Store, StoreEvent, event_window, sqlite_journal
 from argosy.sandbox.store.watch import BucketWatch
 from support.clusters import TOKEN, Served, configmap, served
 from support.tiers import IN_TEST_ALL_AND_PROVE
@@ -254,8 +252,8 @@ def prove(folder: Path, rng: random.Random, events: int) -> Tally:
 @pytest.fixture(autouse=True)
 def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the event window small, so that slow watchers read from disk and soon get Gone."""
-    monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 40)
-    monkeypatch.setattr(diskjournal_module, "EVENTS_PER_READ", 7)
+    monkeypatch.setattr(event_window, "MAX_WINDOW_EVENTS", 40)
+    monkeypatch.setattr(sqlite_journal, "EVENTS_PER_READ", 7)
 
 
 def test_no_event_is_lost_duplicated_or_reordered_over_https(

@@ -17,9 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from argosy.errors import ClusterError, UserError
-from argosy.sandbox.store import Store
-from argosy.sandbox.store import history_table as history_module
-from argosy.sandbox.store import startup as opening_module
+from argosy.sandbox.store import Store, history_table, startup
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -233,9 +231,9 @@ def test_proof_detects_a_store_without_checksums(
     def careless(values: tuple[object, ...]) -> object:
         revision, bucket, namespace, name, *rest, _ = values
         texts = (part.decode() for part in (bucket, namespace, name))  # type: ignore[attr-defined]
-        return history_module.HistoryRow(revision, *texts, *rest)  # type: ignore[arg-type]
+        return history_table.HistoryRow(revision, *texts, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(history_module, "_read_checked_row", careless)
+    monkeypatch.setattr(history_table, "_read_checked_row", careless)
     with pytest.raises(SilentDamage):
         prove_database(memory_path, rng, 60)
 
@@ -243,6 +241,6 @@ def test_proof_detects_a_store_without_checksums(
 def test_proof_detects_a_store_that_does_not_check_its_log(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening_module, "check_wal", lambda path: None)
+    monkeypatch.setattr(startup, "check_wal", lambda path: None)
     with pytest.raises(SilentDamage, match="was never there"):
         prove_log(memory_path, rng, 60)

@@ -19,8 +19,7 @@ import apsw
 import pytest
 
 from argosy.errors import TransientError, UserError
-from argosy.sandbox.store import Store
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import Store, sqlite_journal
 from argosy.sandbox.store.history_table import HistoryTable
 from argosy.sandbox.store.sqlite_journal import SqliteJournal
 
@@ -96,7 +95,7 @@ def failing_disk(fault: Fault) -> Iterator[None]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(HistoryTable, "append", observed)
-            patch.setattr(diskjournal_module, "has_space", lambda path: not fault.struck)
+            patch.setattr(sqlite_journal, "has_space", lambda path: not fault.struck)
             yield
     finally:
         disk.unregister()
@@ -184,7 +183,7 @@ def prove(directory: Path, rng: random.Random, word: str, most: int) -> int:
 
 @pytest.fixture(autouse=True)
 def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 12)
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_CHECKPOINT", 12)
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -20,8 +20,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from argosy.sandbox.store import DELETED, Retention, Store
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import DELETED, Retention, Store, sqlite_journal
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -176,8 +175,8 @@ def prove(path: Path, rng: random.Random, kills: int, *, ack_early: bool = False
 @pytest.fixture(autouse=True)
 def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run checkpoints and compaction so often that many kills happen during them."""
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 60)
-    monkeypatch.setattr(diskjournal_module, "REVISIONS_PER_COMPACTION", 40)
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_CHECKPOINT", 60)
+    monkeypatch.setattr(sqlite_journal, "REVISIONS_PER_COMPACTION", 40)
 
 
 def test_no_acknowledged_write_is_lost_by_kill_9(

@@ -16,10 +16,16 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import Gone
-from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Store, StoreEvent
-from argosy.sandbox.store import event_window as window_module
-from argosy.sandbox.store import history_table as history_module
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Store,
+    StoreEvent,
+    event_window,
+    history_table,
+    sqlite_journal,
+)
 from argosy.sandbox.store.checksums import compute_compacted_checksum
 from argosy.sandbox.store.event_window import BucketEventLog
 from argosy.sandbox.store.watch import BucketWatch
@@ -199,9 +205,9 @@ def prove(path: Path | None, rng: random.Random, events: int) -> Tally:
 
 @pytest.fixture(autouse=True)
 def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 40)
-    monkeypatch.setattr(diskjournal_module, "EVENTS_PER_READ", 7)
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 100)
+    monkeypatch.setattr(event_window, "MAX_WINDOW_EVENTS", 40)
+    monkeypatch.setattr(sqlite_journal, "EVENTS_PER_READ", 7)
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_CHECKPOINT", 100)
 
 
 @pytest.mark.parametrize("where", ["disk", "memory"])
@@ -241,14 +247,14 @@ def swap_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compact_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = history_module.compact_step
+    step = history_table.compact_step
 
     def greedy(connection: object, low: int, high: int) -> None:
         step(connection, low, high + 1)  # type: ignore[arg-type]
         for name, value in (("compacted", high), ("compacted_sum", compute_compacted_checksum(high))):
             connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(history_module, "compact_step", greedy)
+    monkeypatch.setattr(history_table, "compact_step", greedy)
 
 
 def compact_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,7 +238,7 @@ async def test_app_list_summarizes_the_causes_of_differences(desk: Scene) -> Non
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
     result = await desk.argosy("app", "list")
-    assert "2 fields differ: 1 by tuner, 1 changed in Git" in result.out, result
+    assert "2 fields differ: 1 by tuner, 1 Git change" in result.out, result
 
 
 async def test_causes_do_not_contain_secret_values(desk: Scene) -> None:

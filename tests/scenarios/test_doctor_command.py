@@ -236,8 +236,8 @@ async def test_explain_application_shows_difference_cause_fix_and_proof(desk: Sc
     for words in (
         "differs  ConfigMap/settings data.a  drift: changed by scaler",
         "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
-        "next     ignore the fields with the narrowest rule: argosy align models",
-        "fix      ignore ConfigMap: /data/a",
+        "fix      ignore the fields with the narrowest rule: argosy align models",
+        "proposal ignore ConfigMap: /data/a",
         "proof    OutOfSync/Healthy → Synced/Healthy after a sync",
     ):
         assert any(line.startswith(words) for line in lines), (words, result.out)

@@ -3,8 +3,6 @@
 In: nothing. Out: one HTML page with all components. Never: served by argosy.
 """
 
-
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

@@ -48,8 +48,7 @@ def _render_family(family: MetricFamily) -> Iterator[str]:
     for sample in family.samples:
         labels_text = ",".join(f'{label}="{_escape(value)}"' for label, value in sample.labels.items())
         yield (
-            f"{family.name}{sample.suffix}{f'{{{labels_text}}}' if labels_text else ''} "
-            f"{_format_number(sample.value)}"
+            f"{family.name}{sample.suffix}{f'{{{labels_text}}}' if labels_text else ''} {_format_number(sample.value)}"
         )
 
 

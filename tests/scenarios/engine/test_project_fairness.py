@@ -99,7 +99,7 @@ async def test_delay_reason_names_the_exhausted_project_budget(stalled: Stalled)
     await wait_until_async(has_delayed_all)
 
 
-async def test_timed_out_render_is_reported_and_retried_only_on_hard_refresh(stalled: Stalled) -> None:
+async def test_timed_out_render_waits_for_its_next_try_or_a_hard_refresh(stalled: Stalled) -> None:
     room, crew = stalled.room, stalled.crew
     crew.release.set()
     message = await room.until_condition("ComparisonError", "hostile-0")

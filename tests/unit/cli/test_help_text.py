@@ -43,7 +43,7 @@ def test_unknown_rule_error_points_to_the_rule_reference(capsys: pytest.CaptureF
     [
         (CauseKind.WEBHOOK, "1 field differs: 1 by a webhook"),
         (CauseKind.DEFAULTING, "1 field differs: 1 by a default"),
-        (CauseKind.CHANGED_IN_GIT, "1 field differs: 1 changed in Git"),
+        (CauseKind.GIT_CHANGE, "1 field differs: 1 Git change"),
     ],
 )
 def test_difference_summary_counts_fields_by_cause(kind: CauseKind, expected: str) -> None:

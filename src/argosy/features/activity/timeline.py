@@ -196,9 +196,17 @@ def iterate_audit_entries(lines: Iterable[Mapping[str, Any]]) -> Iterator[Activi
         severity = {"done": "ok", "refused": "warning"}.get(result, "error")
         text = " · ".join(filter(None, (str(record.get("object") or ""), str(record.get("from") or ""))))
         action = str(record.get("what") or "")
-        yield ActivityEntry(str(record.get("time") or ""), "audit", severity, action, f"{result} "
-                                                                                      f"{text}".strip(), "", "",
-                        str(record.get("who") or ""), int(record.get("count") or 1))
+        yield ActivityEntry(
+            str(record.get("time") or ""),
+            "audit",
+            severity,
+            action,
+            f"{result} {text}".strip(),
+            "",
+            "",
+            str(record.get("who") or ""),
+            int(record.get("count") or 1),
+        )
 
 
 def _get_settings_path(kind: str, name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.cli.tables import CAUSE_COLUMN, TerminalOutput, drop_control_characters, format_count, measure_width
+from argosy.gitops.analysis.alignment.proposal import DECISION_TAG_LEGEND
 from argosy.gitops.analysis.rule_violation import Severity
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ MARK_BY_STATE: Final = {
     "Warning": "Healthy",
 }
 MARK_BY_CHECK: Final = {"ok": "Healthy", "bad": "Degraded", "unknown": "Unknown"}
-TAG_LEGEND: Final = "[auto]: the fix needs no decision; [ask]: you decide"
 HEADINGS: Final = ("APP", "STATE", CAUSE_COLUMN, "FIX", "")
 
 
@@ -32,6 +32,8 @@ def render_report(report: DoctorReport, screen: TerminalOutput, *, explains: boo
     yield from _render_head(report, screen)
     if report.lines:
         yield from screen.format_table(HEADINGS, list(_iterate_rows(report.lines, screen)), uncut_column=CAUSE_COLUMN)
+        if any(line.remedy.tag for line in report.lines):
+            yield DECISION_TAG_LEGEND
     elif report.examination.chosen:
         count = format_count(len(report.examination.chosen), "application")
         yield f"{count}: no problems found"
@@ -67,7 +69,7 @@ def _explain_line(line: DiagnosisLine) -> Iterator[str]:
     rule = f"{line.finding.rule.id} {line.severity}: " if line.finding else ""
     yield f"{line.app}: {rule}{drop_control_characters(line.cause)}"
     if line.finding:
-        yield f"  evidence {line.finding.rule.certainty}"
+        yield f"  because  {line.finding.rule.certainty}"
     yield f"  fix      {drop_control_characters(line.fix)}"
 
 
@@ -114,8 +116,6 @@ def render_closing(
         commands += [_choose_next_command(report, is_explained=is_explained)]
         if any(commands):
             yield f"next: {';  '.join(filter(None, commands))}"
-    if any(line.remedy.tag for line in report.lines):
-        yield TAG_LEGEND
     if not is_fixing:
         yield "nothing was changed"
 

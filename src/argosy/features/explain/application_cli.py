@@ -109,7 +109,7 @@ def _render_report(report: DoctorReport, screen: TerminalOutput) -> Iterator[str
     for report_line in report.lines:
         if report_line.finding:
             yield f"  why      {report_line.finding.rule.id}: {drop_control_characters(report_line.cause)}"
-            yield f"  next     {drop_control_characters(report_line.fix)}"
+            yield f"  fix      {drop_control_characters(report_line.fix)}"
         elif report_line.state != "Syncing":
             yield f"  why      {drop_control_characters(report_line.cause)}"
     yield from _render_proposals(report)
@@ -129,10 +129,16 @@ def _render_fields(report: DoctorReport) -> Iterator[str]:
 
 
 def _render_proposals(report: DoctorReport) -> Iterator[str]:
+    from argosy.gitops.analysis.alignment.proposal import DECISION_TAG_LEGEND
+
+    has_tags = False
     for treatment in report.examination.treatments.values():
         for proposal in treatment.proposals:
             if proposal.kind.changes_git:
-                yield f"  fix      {drop_control_characters(proposal.text)} {proposal.decision_tag}"
+                has_tags = True
+                yield f"  proposal {drop_control_characters(proposal.text)} {proposal.decision_tag}"
         if treatment.done:
             proof = treatment.proof
             yield f"  proof    {proof.before.render} → {proof.synced.render} after a sync (simulated, nothing applied)"
+    if has_tags:
+        yield f"  {DECISION_TAG_LEGEND}"

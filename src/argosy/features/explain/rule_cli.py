@@ -33,7 +33,7 @@ def render_rule_page(number: str) -> Iterator[str]:
     yield f"{rule.id} ({rule.severity}): {rule.title}"
     yield ""
     yield f"What happens:   {rule.consequence}"
-    yield f"Why it is sure: {rule.certainty}"
+    yield f"Known because:  {rule.certainty}"
     yield f"What to do:     {rule.fix}"
     if rule.automatic_fix:
         yield f"Automatic fix:  argosy check --fix does it, {rule.automatic_fix}"

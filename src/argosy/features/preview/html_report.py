@@ -67,7 +67,7 @@ def _render_changes(preview: Preview) -> Iterator[str]:
         if touched.render_failure:
             yield (
                 f'<p class="bad">{escape(str(touched.render_failure.location))}: '
-                f'{escape(touched.render_failure.message)}</p>'
+                f"{escape(touched.render_failure.message)}</p>"
             )
         for change in touched.changes:
             text = "\n".join(_render_change(change, touched))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 class CauseKind(enum.StrEnum):
-    CHANGED_IN_GIT = "YourChange"
+    GIT_CHANGE = "YourChange"
     DEFAULTING = "Defaulting"
     WEBHOOK = "Webhook"
     OTHER_CONTROLLER = "OtherController"
@@ -37,7 +37,7 @@ class CauseKind(enum.StrEnum):
 
 
 _LABELS: Final = {
-    CauseKind.CHANGED_IN_GIT: "changed in Git",
+    CauseKind.GIT_CHANGE: "Git change",
     CauseKind.DEFAULTING: "a default",
     CauseKind.WEBHOOK: "a webhook",
     CauseKind.OTHER_CONTROLLER: "drift",
@@ -97,7 +97,7 @@ class Cause:
     @property
     def labeled_text(self) -> str:
         """The text after the label of its kind. Texts about a change in Git say so themselves."""
-        return self.text if self.kind is CauseKind.CHANGED_IN_GIT else f"{self.kind.label}: {self.text}"
+        return self.text if self.kind is CauseKind.GIT_CHANGE else f"{self.kind.label}: {self.text}"
 
     @property
     def location(self) -> str:

@@ -42,7 +42,7 @@ def find_causes(evidence: Evidence, fields: Sequence[FieldDifference]) -> list[C
 
 def _blame_other_revision(evidence: Evidence, field: FieldDifference, cause: Cause) -> Cause:
     """Replace causes that blame Git if the comparison is with a revision that the Application does not follow."""
-    if cause.kind not in (CauseKind.CHANGED_IN_GIT, CauseKind.PRUNE):
+    if cause.kind not in (CauseKind.GIT_CHANGE, CauseKind.PRUNE):
         return cause
     has_live = evidence.pair.live is not None and field.has_live
     has_desired = evidence.pair.desired is not None and field.has_desired
@@ -88,7 +88,7 @@ def _explain_missing_object(evidence: Evidence) -> Cause:
     sync_command = f"argosy app sync {evidence.app}"
     if evidence.was_applied:
         return Cause(CauseKind.DELETED, "the last sync created it, and it was deleted since", sync_command, *location)
-    return Cause(CauseKind.CHANGED_IN_GIT, "in Git, not created yet", sync_command, *location)
+    return Cause(CauseKind.GIT_CHANGE, "in Git, not created yet", sync_command, *location)
 
 
 # -- one field ------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _find_removal_from_git(evidence: Evidence, field: FieldDifference) -> Cause 
     """The field was in the last applied manifest and is no longer in Git."""
     if field.has_desired or evidence.get_value(field.pointer, evidence.last_applied) is ABSENT:
         return None
-    return _build_cause(evidence, field, CauseKind.CHANGED_IN_GIT, REMOVED_FROM_GIT, f"argosy app sync {evidence.app}")
+    return _build_cause(evidence, field, CauseKind.GIT_CHANGE, REMOVED_FROM_GIT, f"argosy app sync {evidence.app}")
 
 
 def _find_forced_value(evidence: Evidence, field: FieldDifference) -> Cause | None:
@@ -176,7 +176,7 @@ def _find_writer(evidence: Evidence, field: FieldDifference) -> Cause:
         text = REMOVED_FROM_GIT if not field.has_desired else CHANGED_IN_GIT if field.has_live else ADDED_IN_GIT
         if has_changed and field.has_live and field.manager and not is_ours:
             text += f"; the live value was written by {field.manager}"
-        return _build_cause(evidence, field, CauseKind.CHANGED_IN_GIT, text, f"argosy app sync {app}")
+        return _build_cause(evidence, field, CauseKind.GIT_CHANGE, text, f"argosy app sync {app}")
     if not field.has_live:
         return _explain_missing_field(evidence, field)
     if not field.manager or is_ours:

@@ -135,7 +135,7 @@ def summarize_differences(objects: Sequence[DifferingObject]) -> str:
 
 
 def _summarize_causes(objects: Sequence[DifferingObject]) -> str:
-    """Count causes, e.g. `: 1 changed in Git, 2 by kubectl-edit`; empty if there are no causes."""
+    """Count causes, e.g. `: 1 Git change, 2 by kubectl-edit`; empty if there are no causes."""
     counts = Counter(
         _describe_author(cause)
         for differing in objects

@@ -1,6 +1,6 @@
 """Attributes drift to its authors from status and managedFields, without rendering.
 
-In: an Application, its live objects. Out: a text such as `1 object differs: 1 changed in Git`, or empty. Never: reports
+In: an Application, its live objects. Out: a text such as `1 object differs: 1 Git change`, or empty. Never: reports
 what is not certain; asks a cluster; renders.
 """
 
@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from argosy.annotations import FIELD_MANAGER
+from argosy.gitops.analysis.difference_cause import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.application_client.status_summary import is_only_differing, read_synced_revisions
@@ -24,7 +25,6 @@ from argosy.kube.resource_key import ResourceKey
 GetLive = Callable[[ResourceKey], Manifest | None]
 DriftFingerprint = tuple[Any, ...]
 T = TypeVar("T")
-CHANGED_IN_GIT: Final = "changed in Git"
 CREATE, PRUNE, DELETED = "to create", "to prune", "deleted in the cluster"
 MAX_OBJECTS: Final = 500  # objects per Application; above it nothing is attributed
 MAX_CACHED_APPLICATIONS: Final = 10_000  # Applications
@@ -118,7 +118,7 @@ def _find_author(app: Application, resource: Mapping[str, Any], live: Manifest |
         return ""  # perhaps not readable
     managers = _list_managers_since(live, app.state.finished or app.state.started if app.state else "")
     if is_new_commit:
-        return CHANGED_IN_GIT if not managers else ""
+        return CauseKind.GIT_CHANGE.label if not managers else ""
     return f"by {managers[-1]}" if managers else ""
 
 

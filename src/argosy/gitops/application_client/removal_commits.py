@@ -58,7 +58,7 @@ async def add_removal_commits(
 
 
 def _is_removal(cause: Cause) -> bool:
-    return cause.kind is CauseKind.PRUNE or (cause.kind is CauseKind.CHANGED_IN_GIT and cause.text == REMOVED_FROM_GIT)
+    return cause.kind is CauseKind.PRUNE or (cause.kind is CauseKind.GIT_CHANGE and cause.text == REMOVED_FROM_GIT)
 
 
 def _read_synced_revision(app: Application) -> str:

@@ -151,6 +151,5 @@ class ControllerHealth:
             key = max(slow_keys, key=running_seconds.__getitem__)
             location = ", in its destination cluster" if is_remote else ""
             yield (
-                f"{key.kind} {key.namespace}/{key.name} has been reconciling for {running_seconds[key]:.0f} "
-                f"s{location}"
+                f"{key.kind} {key.namespace}/{key.name} has been reconciling for {running_seconds[key]:.0f} s{location}"
             )

@@ -157,7 +157,7 @@ def _check_configuration(configuration: Manifest, api_version: str, shape: Shape
         raise PatchError(
             format_errors(errors),
             where=f"failed to create typed patch object ({object_name}; {group}/{version}, "
-                  f"Kind={configuration.get('kind') or ''})",
+            f"Kind={configuration.get('kind') or ''})",
         )
 
 

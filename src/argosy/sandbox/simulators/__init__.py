@@ -135,7 +135,7 @@ def build_addon(
     return AddOn(
         name,
         description=f"simulates {', '.join(kind.kind for kind in simulated_kinds)}; only Pods that request it "
-                    f"run ({kinds_and_owners.SIMULATED_NOTE})",
+        f"run ({kinds_and_owners.SIMULATED_NOTE})",
         controllers=[factories[kind]() for kind in simulated_kinds],
         definitions=load_definitions(*crd_names) if crd_names else (),
         admission_handlers=[handler for handler in admission_handlers if handler.kind in simulated_kinds],

@@ -74,8 +74,7 @@ def open_writer(path: Path) -> apsw.Connection:
     try:
         _check_identity(connection, path)
         _check_structure(connection)
-        for name, (value, expected) in PRAGMAS.items():
-            _set_pragma(connection, path, name, value, expected)
+        _set_pragmas(connection, path)
         _prepare_schema(connection, path)
     except BaseException:
         connection.close()
@@ -134,6 +133,22 @@ def truncate_wal(connection: apsw.Connection, path: Path) -> None:
         if not is_disk_full(error, connection):
             raise
         log.warning("%s: the write-ahead log was not emptied, because the disk is full", path)
+
+
+def restart_wal(connection: apsw.Connection, path: Path) -> apsw.Connection:
+    """Truncate the write-ahead log and return a new connection, which numbers the generations of the log from 0 again.
+
+    The log check needs that number: only later generations overwrite older frames.
+    """
+    truncate_wal(connection, path)
+    connection.close()
+    connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+    try:
+        _set_pragmas(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def check_key(connection: apsw.Connection, cipher: BodyCipher | None, path: Path) -> None:
@@ -205,6 +220,11 @@ def _set_pragma(connection: apsw.Connection, path: Path, name: str, value: str, 
     actual = connection.pragma(name)
     if actual != expected:
         raise UserError(f"SQLite refuses {name}={value} here (it is {actual}); use a local disk", where=str(path))
+
+
+def _set_pragmas(connection: apsw.Connection, path: Path) -> None:
+    for name, (value, expected) in PRAGMAS.items():
+        _set_pragma(connection, path, name, value, expected)
 
 
 def _prepare_schema(connection: apsw.Connection, path: Path) -> None:

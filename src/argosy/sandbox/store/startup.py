@@ -18,7 +18,7 @@ from argosy.sandbox.store.history_table import HistoryTable, LoadedState
 from argosy.sandbox.store.initialized_mark import check_database_not_lost, write_initialized_marker
 from argosy.sandbox.store.journal_protocol import FatalErrorHandler
 from argosy.sandbox.store.sqlite_journal import SqliteJournal
-from argosy.sandbox.store.sqlite_setup import build_open_error, check_key, open_writer, truncate_wal
+from argosy.sandbox.store.sqlite_setup import build_open_error, check_key, open_writer, restart_wal
 from argosy.sandbox.store.wal_check import check_wal
 
 
@@ -41,7 +41,7 @@ def open_journal(
         check_key(connection, cipher, path)
         history = HistoryTable(cipher, encrypted_buckets)
         state = history.load(connection)
-        truncate_wal(connection, path)
+        connection = restart_wal(connection, path)
         write_initialized_marker(path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         return SqliteJournal(path, lock, connection, history, on_fatal_error), state

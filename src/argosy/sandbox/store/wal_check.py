@@ -33,7 +33,7 @@ Checksum = tuple[int, int]
 
 
 class WalFrame(NamedTuple):
-    is_commit: bool  # False too if only a frame of an older generation may have ended a transaction here
+    is_commit: bool  # ends a transaction; False if the commit size may be left over from an overwritten frame
     salts: bytes
     is_valid: bool
 

@@ -180,7 +180,7 @@ def test_application_with_placeholders_is_reported_as_not_checked(
 
 def test_explain_describes_a_rule_and_rejects_an_unknown_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "AGY135"]) == EXIT_OK
-    assert "Why it is sure:" in capsys.readouterr().out
+    assert "Known because:" in capsys.readouterr().out
     assert main(["explain", "AGY999"]) == EXIT_ERROR
     assert "unknown rule" in capsys.readouterr().err
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.sandbox.apiserver import https_server as server_module
+from argosy.sandbox.apiserver import https_server
 from argosy.sandbox.apiserver.control_plane import ControlPlane
-from argosy.sandbox.apiserver.http import request_and_response_io as request_module
+from argosy.sandbox.apiserver.http import request_and_response_io
 from argosy.sandbox.apiserver.https_server import open_listener, serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import ensure_certificates
@@ -36,8 +36,8 @@ def bind_with_small_buffers(port: int, *, allow_other_port: bool = False) -> soc
 async def test_server_drops_a_connection_whose_client_does_not_read(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(request_module, "WRITE_TIMEOUT_SECONDS", SHORT)
-    monkeypatch.setattr(server_module, "open_listener", bind_with_small_buffers)
+    monkeypatch.setattr(request_and_response_io, "WRITE_TIMEOUT_SECONDS", SHORT)
+    monkeypatch.setattr(https_server, "open_listener", bind_with_small_buffers)
     certificates = ensure_certificates(tmp_path)
     async with ControlPlane.open(admin_token=TOKEN) as plane, serve_https(plane, certificates) as url:
         cluster = EmbeddedCluster(plane)

@@ -14,8 +14,7 @@ from argosy.kube.client.private_files import write_private
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.store import Store
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store import Store, sqlite_journal
 from support.api_client import TOKEN, Api
 from support.deadlines import wait_until_async
 from support.small_disk import fill_disk, mounted_disk
@@ -31,7 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def quick_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "DISK_PROBE_INTERVAL_SECONDS", 0.02)
+    monkeypatch.setattr(sqlite_journal, "DISK_PROBE_INTERVAL_SECONDS", 0.02)
 
 
 def body(revision: int) -> bytes:

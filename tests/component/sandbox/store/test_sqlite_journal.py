@@ -20,10 +20,7 @@ import apsw
 import pytest
 
 from argosy.errors import Gone, UserError
-from argosy.sandbox.store import Retention, Store
-from argosy.sandbox.store import history_table as history_module
-from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store import sqlite_setup as database_module
+from argosy.sandbox.store import Retention, Store, history_table, sqlite_journal, sqlite_setup
 from argosy.sandbox.store.checksums import Damage, compute_row_checksum
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
@@ -103,14 +100,14 @@ def test_sqlite_durability_settings_are_in_force(path: Path) -> None:
 
 
 def test_setting_that_sqlite_ignores_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(database_module.PRAGMAS, "journal_mode", ("DELETE", "wal"))
+    monkeypatch.setitem(sqlite_setup.PRAGMAS, "journal_mode", ("DELETE", "wal"))
     assert "SQLite refuses journal_mode" in refusal(path)
 
 
 def test_reader_connection_cannot_write(path: Path) -> None:
     with_store(path, nothing)
     with pytest.raises(apsw.ReadOnlyError):
-        database_module.open_reader(path).execute("DELETE FROM history")
+        sqlite_setup.open_reader(path).execute("DELETE FROM history")
 
 
 def test_store_files_are_readable_only_by_their_owner(path: Path) -> None:
@@ -246,7 +243,7 @@ def test_files_that_are_not_a_store_are_refused(tmp_path: Path) -> None:
 
 def test_store_of_a_newer_argosy_is_refused(path: Path) -> None:
     with_store(path, nothing)
-    apsw.Connection(str(path)).pragma("user_version", database_module.SCHEMA_VERSION + 1)
+    apsw.Connection(str(path)).pragma("user_version", sqlite_setup.SCHEMA_VERSION + 1)
     assert "newer argosy" in refusal(path)
 
 
@@ -255,10 +252,10 @@ def test_older_store_is_migrated_step_by_step(path: Path, monkeypatch: pytest.Mo
         await fill(store, "a")
 
     with_store(path, write)
-    monkeypatch.setattr(database_module, "SCHEMA_VERSION", 4)
+    monkeypatch.setattr(sqlite_setup, "SCHEMA_VERSION", 4)
     assert "cannot upgrade" in refusal(path)
-    monkeypatch.setitem(database_module.MIGRATIONS, 2, "CREATE TABLE second(x)")
-    monkeypatch.setitem(database_module.MIGRATIONS, 3, "INSERT INTO second VALUES(3)")
+    monkeypatch.setitem(sqlite_setup.MIGRATIONS, 2, "CREATE TABLE second(x)")
+    monkeypatch.setitem(sqlite_setup.MIGRATIONS, 3, "INSERT INTO second VALUES(3)")
     assert with_store(path, nothing) == 1
     connection = apsw.Connection(str(path))
     assert connection.pragma("user_version") == 4
@@ -283,11 +280,11 @@ def test_damaged_row_does_not_leave_a_read_transaction_open(path: Path, read: st
         return cursors[-1]
 
     with_store(path, write)
-    writer = database_module.open_writer(path)
+    writer = sqlite_setup.open_writer(path)
     writer.execute("UPDATE history SET name = CAST(x'ff' AS TEXT) WHERE rev = 2")
-    reader = database_module.open_reader(path)
+    reader = sqlite_setup.open_reader(path)
     reader.cursor_factory = hold_cursor
-    table = history_module.HistoryTable(None, frozenset())
+    table = history_table.HistoryTable(None, frozenset())
     reader.execute("BEGIN")
     with pytest.raises((Damage, UnicodeDecodeError)) as caught:
         if read == "events":
@@ -295,7 +292,7 @@ def test_damaged_row_does_not_leave_a_read_transaction_open(path: Path, read: st
         elif read == "live":
             list(table.list_live(reader, B, "", 3))
         else:
-            history_module.list_live_revisions(reader, 3)
+            history_table.list_live_revisions(reader, 3)
     reader.execute("COMMIT")
     assert cursors
     assert reader.txn_state("main") == apsw.SQLITE_TXN_NONE, caught.value
@@ -318,7 +315,7 @@ INSERT INTO meta VALUES('compacted', 0);
     for number, body_on_disk in enumerate(bodies, 1):
         row = (number, B, "ns", f"k{number}", body_on_disk)
         connection.execute("INSERT INTO history VALUES(?, ?, ?, ?, 0, 0, 0, ?)", row)
-    connection.execute(f"PRAGMA application_id = {database_module.APPLICATION_ID}; PRAGMA user_version = 1")
+    connection.execute(f"PRAGMA application_id = {sqlite_setup.APPLICATION_ID}; PRAGMA user_version = 1")
     connection.close()
 
 
@@ -353,8 +350,8 @@ def test_damaged_store_is_refused_with_a_restore_hint(path: Path) -> None:
 
 
 def test_compaction_and_writes_retry_while_the_database_is_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "RETRY_INTERVAL_SECONDS", 0.001)
-    monkeypatch.setattr(database_module, "BUSY_TIMEOUT_MILLISECONDS", 5)
+    monkeypatch.setattr(sqlite_journal, "RETRY_INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(sqlite_setup, "BUSY_TIMEOUT_MILLISECONDS", 5)
     locked = Counter[str]()  # how often each function met the lock
 
     def count_locks(holder: object, name: str) -> None:
@@ -369,8 +366,8 @@ def test_compaction_and_writes_retry_while_the_database_is_locked(path: Path, mo
 
         monkeypatch.setattr(holder, name, counted)
 
-    count_locks(history_module, "compact_step")
-    count_locks(history_module.HistoryTable, "append")
+    count_locks(history_table, "compact_step")
+    count_locks(history_table.HistoryTable, "append")
 
     async def scenario(store: Store) -> None:
         await fill(store, *"aaaaaaaaaa")
@@ -392,7 +389,7 @@ def test_compaction_and_writes_retry_while_the_database_is_locked(path: Path, mo
 
 
 def test_open_reader_does_not_block_writes_or_later_checkpoints(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 10)
+    monkeypatch.setattr(sqlite_journal, "PAGES_PER_CHECKPOINT", 10)
 
     async def scenario(store: Store) -> None:
         await fill(store, "a")

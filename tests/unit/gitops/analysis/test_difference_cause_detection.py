@@ -47,10 +47,10 @@ def kind(facts: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
     "facts, difference, expected",
     [
         (evidence({"size": 1}), SIZE, CauseKind.OTHER_CONTROLLER),
-        (evidence({"size": 2}), OURS, CauseKind.CHANGED_IN_GIT),
-        (evidence({"size": 3}), SIZE, CauseKind.CHANGED_IN_GIT),  # both changed: a sync applies the new value
-        (evidence({}), OURS, CauseKind.CHANGED_IN_GIT),
-        (evidence(), OURS, CauseKind.CHANGED_IN_GIT),
+        (evidence({"size": 2}), OURS, CauseKind.GIT_CHANGE),
+        (evidence({"size": 3}), SIZE, CauseKind.GIT_CHANGE),  # both changed: a sync applies the new value
+        (evidence({}), OURS, CauseKind.GIT_CHANGE),
+        (evidence(), OURS, CauseKind.GIT_CHANGE),
         (evidence(), SIZE, CauseKind.OTHER_CONTROLLER),
         (evidence(), SIZE._replace(manager="", since=""), CauseKind.UNKNOWN),
         (evidence({"size": 1}), OURS, CauseKind.UNKNOWN),
@@ -60,14 +60,14 @@ def kind(facts: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
         (evidence({"size": 1}, predicted=manifest(size=2), with_defaults=manifest(size=1)), OURS, CauseKind.WEBHOOK),
         (evidence(rejected_fields={"spec.size": "field is immutable"}), OURS, CauseKind.IMMUTABLE),
         (evidence(rejected_fields={"spec.size": "Invalid value: 1: too small"}), OURS, CauseKind.REFUSED),
-        (evidence(rejected_fields={"spec.other": "field is immutable"}), OURS, CauseKind.CHANGED_IN_GIT),
+        (evidence(rejected_fields={"spec.other": "field is immutable"}), OURS, CauseKind.GIT_CHANGE),
         (evidence(on_default_branch=manifest(size=2), default_branch="main", ref="old"), OURS, CauseKind.STALE_BRANCH),
         (
             evidence(on_default_branch=manifest(size=5), default_branch="main", ref="old"),
             OURS,
-            CauseKind.CHANGED_IN_GIT,
+            CauseKind.GIT_CHANGE,
         ),
-        (evidence(on_default_branch=manifest(size=2)), OURS, CauseKind.CHANGED_IN_GIT),  # it follows the default branch
+        (evidence(on_default_branch=manifest(size=2)), OURS, CauseKind.GIT_CHANGE),  # it follows the default branch
         # compared with a revision that the Application does not follow
         (evidence({"size": 2}, other_revision="v1"), OURS, CauseKind.OTHER_REVISION),
         (evidence({"size": 1}, other_revision="v1"), SIZE, CauseKind.OTHER_CONTROLLER),
@@ -91,7 +91,7 @@ def test_field_missing_in_live_was_removed_never_applied_or_unknown() -> None:
     dropped = Evidence("models", Pair(KEY, manifest(size=1), manifest({"size": 1}), differs=True), predicted=manifest())
     (cause,) = find_causes(gone, [absent])
     assert (cause.kind, cause.manager) == (CauseKind.OTHER_CONTROLLER, "tuner")
-    assert kind(new, absent) is CauseKind.CHANGED_IN_GIT
+    assert kind(new, absent) is CauseKind.GIT_CHANGE
     assert kind(dropped, absent) is CauseKind.UNKNOWN_FIELD
 
 

@@ -113,7 +113,7 @@ def test_stuck_automated_sync_fix_names_policy_polling_and_manual_sync() -> None
     application = app(
         sync="OutOfSync",
         spec={"syncPolicy": {"automated": {}}},
-        differing_fields=(differs("ConfigMap", "/data/a", CauseKind.CHANGED_IN_GIT),),
+        differing_fields=(differs("ConfigMap", "/data/a", CauseKind.GIT_CHANGE),),
         status={"operationState": state},
     )
     fix = advised("AGY515", view(application))
@@ -124,11 +124,11 @@ def test_stuck_automated_sync_fix_names_policy_polling_and_manual_sync() -> None
 def test_manual_change_is_a_warning_and_a_git_change_is_info() -> None:
     state = {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}
     severities = {}
-    for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.CHANGED_IN_GIT):
+    for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.GIT_CHANGE):
         differing = (differs("ConfigMap", "/data/a", kind, "kubectl-edit"),)
         (finding,) = diagnose_installation(view(app(sync="OutOfSync", differing_fields=differing, status=state)))
         severities[kind] = finding.severity
-    assert severities == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.CHANGED_IN_GIT: Severity.INFO}
+    assert severities == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.GIT_CHANGE: Severity.INFO}
 
 
 @pytest.mark.parametrize(

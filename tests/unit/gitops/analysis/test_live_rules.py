@@ -35,8 +35,8 @@ UNREADABLE = Violation(
 BY_ROUTER = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
 BY_ADMISSION = differs("Route", "/spec/tls", CauseKind.WEBHOOK, group="route.openshift.io")
 BY_HAND = differs("Deployment", "/spec/replicas", CauseKind.OTHER_CONTROLLER, "kubectl-edit", "apps")
-BY_GIT_OVER_HAND = differs("Deployment", "/spec/replicas", CauseKind.CHANGED_IN_GIT, "kubectl-edit", "apps")
-BY_GIT = differs("Deployment", "/spec/replicas", CauseKind.CHANGED_IN_GIT, "argocd-controller", "apps")
+BY_GIT_OVER_HAND = differs("Deployment", "/spec/replicas", CauseKind.GIT_CHANGE, "kubectl-edit", "apps")
+BY_GIT = differs("Deployment", "/spec/replicas", CauseKind.GIT_CHANGE, "argocd-controller", "apps")
 ROLLED_BACK = {
     "sync": {"status": "OutOfSync", "revision": "b" * 40},
     "history": [

@@ -53,12 +53,12 @@ HAND = ("kubectl-edit", "2026-11-15T10:30:00Z", "data")
 @pytest.mark.parametrize(
     ("app", "live_object", "expected"),
     [
-        (application(), live(OURS), "1 object differs: 1 changed in Git"),
+        (application(), live(OURS), "1 object differs: 1 Git change"),
         (application(OLD), live(OURS, HAND), "1 object differs: 1 by kubectl-edit"),
         (application(OLD), live(OURS), ""),  # a default or a webhook: only a render can tell
         (application(), live(OURS, HAND), ""),  # changed in Git, by kubectl-edit or by both
-        (application(), live(OURS, EARLIER), "1 object differs: 1 changed in Git"),
-        (application(), live(OURS, ("manager", HAND[1], "metadata")), "1 object differs: 1 changed in Git"),
+        (application(), live(OURS, EARLIER), "1 object differs: 1 Git change"),
+        (application(), live(OURS, ("manager", HAND[1], "metadata")), "1 object differs: 1 Git change"),
         (application(requiresPruning=True), live(OURS), "1 to prune"),
         (application(health={"status": "Missing"}), None, "1 to create"),
         (application(OLD, health={"status": "Missing"}), None, "1 deleted in the cluster"),
@@ -72,9 +72,9 @@ def test_drift_is_attributed_only_if_certain(app: dict[str, Any], live_object: M
 
 def test_stored_drift_text_is_used_until_live_object_changes() -> None:
     counted, app = DriftTextCache(), read_application(application())
-    counted.store(app, {KEY: live(OURS)}.get, "2 fields differ: 2 changed in Git")
-    assert counted.describe_drift(app, {KEY: live(OURS)}.get) == "2 fields differ: 2 changed in Git"
-    assert counted.describe_drift(app, {KEY: live(OURS, version="2")}.get) == "1 object differs: 1 changed in Git"
+    counted.store(app, {KEY: live(OURS)}.get, "2 fields differ: 2 Git change")
+    assert counted.describe_drift(app, {KEY: live(OURS)}.get) == "2 fields differ: 2 Git change"
+    assert counted.describe_drift(app, {KEY: live(OURS, version="2")}.get) == "1 object differs: 1 Git change"
     busy = replace(app, operation=app.state.request if app.state else None)
     assert counted.describe_drift(busy, {KEY: live(OURS)}.get) == ""  # no drift text while an operation is requested
 
@@ -88,4 +88,4 @@ def test_drift_text_of_a_row_is_computed_once() -> None:
         return read_application(application())
 
     first, again = (counted.add_drift_text(row, read, {KEY: live(OURS)}.get) for _ in range(2))
-    assert (first.why, again is first, len(reads)) == ("1 object differs: 1 changed in Git", True, 1)
+    assert (first.why, again is first, len(reads)) == ("1 object differs: 1 Git change", True, 1)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import Gone, TransientError
-from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Retention, Store, StoreEntry, StoreEvent
-from argosy.sandbox.store import event_window as window_module
+from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Retention, Store, StoreEntry, StoreEvent, event_window
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 B = "core/configmaps"
@@ -263,7 +262,7 @@ def test_listeners_receive_every_batch_although_another_one_fails(run: Callable[
 def test_events_outside_the_window_are_read_from_disk_or_gone(
     run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 10)
+    monkeypatch.setattr(event_window, "MAX_WINDOW_EVENTS", 10)
 
     async def scenario(store: Store) -> None:
         watch = store.watch(B, since=0)

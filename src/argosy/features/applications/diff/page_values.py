@@ -25,7 +25,7 @@ MAX_VALUE_LENGTH = 2000  # characters of a value
 CONTEXT_LINES = 4  # equal lines shown around each difference
 CAUSES_IN_GIT = frozenset(
     {
-        CauseKind.CHANGED_IN_GIT,
+        CauseKind.GIT_CHANGE,
         CauseKind.OTHER_REVISION,
         CauseKind.STALE_BRANCH,
         CauseKind.PRUNE,
@@ -173,7 +173,7 @@ def build_badge(cause: Cause | None) -> CauseBadge | None:
     return CauseBadge(
         cause.kind.value,
         cause.kind.label,
-        cause.text if cause.text != cause.kind.label else "",
+        cause.text,
         cause.next,
         cause.location,
         cause.commit_summary,

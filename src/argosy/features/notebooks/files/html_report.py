@@ -73,7 +73,7 @@ def _render_header(summary: NotebookRunSummary, result_word: str) -> Iterator[st
     css_class = "good" if summary.passed else "bad"
     yield (
         f'<h1><span class="{css_class}">{_render_result_mark(summary)} {result_word}</span> '
-        f'{escape(summary.notebook)}</h1>'
+        f"{escape(summary.notebook)}</h1>"
     )
     if summary.error:
         yield f"<p><strong>{escape(summary.error)}</strong></p>"
@@ -143,7 +143,7 @@ def _render_cells(summary: NotebookRunSummary, executed: Notebook) -> Iterator[s
             time = f" · {cell_summary.seconds:.1f} s" if cell_summary.seconds else ""
             yield (
                 f'<h2><span class="{_choose_css_class(cell_summary)}">{mark}</span> cell {index} · '
-                f'{cell_summary.status}{time}</h2>'
+                f"{cell_summary.status}{time}</h2>"
             )
         yield f"<pre>{_escape_text(get_source(cell))}</pre>" if get_source(cell).strip() else ""
         if cell_summary is not None:

@@ -30,6 +30,7 @@ class ProposalKind(enum.StrEnum):
 
 
 PROPOSAL_ORDER: Final = tuple(ProposalKind)  # smallest change first
+DECISION_TAG_LEGEND: Final = "[auto]: the fix needs no decision; [ask]: you decide"
 
 
 @dataclass(frozen=True, slots=True)

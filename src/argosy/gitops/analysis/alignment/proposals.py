@@ -277,5 +277,5 @@ def _propose_information(observed: ObservedApplication) -> Iterator[Proposal]:
 
 
 def _render_cause(cause: Cause) -> tuple[str, str, str]:
-    fix = "sync" if cause.kind in (CauseKind.CHANGED_IN_GIT, CauseKind.DELETED, CauseKind.OTHER_CONTROLLER) else "look"
+    fix = "sync" if cause.kind in (CauseKind.GIT_CHANGE, CauseKind.DELETED, CauseKind.OTHER_CONTROLLER) else "look"
     return cause.labeled_text, "prune" if cause.kind is CauseKind.PRUNE else fix, cause.next

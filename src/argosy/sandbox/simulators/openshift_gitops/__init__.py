@@ -43,7 +43,7 @@ def _build_openshift_variant() -> AddOn:
     return AddOn(
         ADDON_NAME,
         description="simulates the OpenShift GitOps operator and its installation; no Argo CD runs "
-                    f"({kinds_and_labels.SIMULATED_NOTE})",
+        f"({kinds_and_labels.SIMULATED_NOTE})",
         controllers=[ArgoCDOperator(), WorkloadSimulator()],
         definitions=[load_definition(name) for name in all_definitions()],
         initial_manifests=initial_objects.build_openshift_objects(),
@@ -60,7 +60,7 @@ def _build_plain_variant() -> AddOn:
     return AddOn(
         f"{ADDON_NAME}=plain",
         description="simulates an Argo CD installed without an operator; no Argo CD runs "
-                    f"({kinds_and_labels.SIMULATED_NOTE})",
+        f"({kinds_and_labels.SIMULATED_NOTE})",
         controllers=[WorkloadSimulator((*WORKLOAD_KINDS, kinds_and_labels.POD))],
         definitions=[load_definition(name) for name in crd_names],
         initial_manifests=initial_objects.build_plain_objects(),

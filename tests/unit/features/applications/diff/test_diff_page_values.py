@@ -25,13 +25,13 @@ def differing(name: str, live: str = "a: 1\n", desired: str = "a: 2\n", **causes
 
 def test_pruned_objects_are_listed_first() -> None:
     changes = build_changes(
-        APP, [differing("b", a=CauseKind.CHANGED_IN_GIT), differing("z", desired=""), differing("c", live="")]
+        APP, [differing("b", a=CauseKind.GIT_CHANGE), differing("z", desired=""), differing("c", live="")]
     )
     assert [(change.name, change.deed) for change in changes] == [("z", "prune"), ("b", "update"), ("c", "create")]
 
 
 def test_filter_separates_git_changes_from_cluster_changes() -> None:
-    one = differing("b", mine=CauseKind.CHANGED_IN_GIT, theirs=CauseKind.OTHER_CONTROLLER)
+    one = differing("b", mine=CauseKind.GIT_CHANGE, theirs=CauseKind.OTHER_CONTROLLER)
     (our_change,), (cluster_change,) = build_changes(APP, [one], "mine"), build_changes(APP, [one], "cluster")
     assert [field.path for field in our_change.fields] == ["mine"]
     assert [field.path for field in cluster_change.fields] == ["theirs"]

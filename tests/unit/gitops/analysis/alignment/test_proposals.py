@@ -36,7 +36,7 @@ DEPLOYMENT = ResourceKey("apps", "Deployment", "ml", "playground")
 ROUTER = Cause(CauseKind.OTHER_CONTROLLER, "changed by router", manager="router")
 WEBHOOK = Cause(CauseKind.WEBHOOK, "set by an admission controller, regardless of Git")
 HAND = Cause(CauseKind.OTHER_CONTROLLER, "changed by hand", manager="kubectl-edit")
-MINE = Cause(CauseKind.CHANGED_IN_GIT, "changed in Git", "argosy app sync models")
+MINE = Cause(CauseKind.GIT_CHANGE, "changed in Git", "argosy app sync models")
 FIXED = Cause(CauseKind.IMMUTABLE, "cannot be changed on an existing object")
 
 

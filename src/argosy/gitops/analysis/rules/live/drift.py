@@ -229,7 +229,7 @@ def _build_manual_change_violation(app: LiveApplication, manual_changes: Sequenc
 
 
 def _count_git_changes(app: LiveApplication) -> int:
-    return sum(field.cause.kind is CauseKind.CHANGED_IN_GIT for field in app.differing_fields or ())
+    return sum(field.cause.kind is CauseKind.GIT_CHANGE for field in app.differing_fields or ())
 
 
 def list_manual_changes(app: LiveApplication) -> list[DifferingField]:
@@ -252,7 +252,7 @@ def _find_sync_delay_seconds(view: LiveView, app: LiveApplication) -> float | No
     if automated is None or app.differing_fields is None:
         return None
     kinds = {field.cause.kind for field in app.differing_fields}
-    is_due = CauseKind.CHANGED_IN_GIT in kinds or (automated.self_heal and CauseKind.OTHER_CONTROLLER in kinds)
+    is_due = CauseKind.GIT_CHANGE in kinds or (automated.self_heal and CauseKind.OTHER_CONTROLLER in kinds)
     since = view.seconds_since(state.finished or state.started) if state else None
     return since if is_due and since is not None and since > 2 * _POLLING_INTERVAL_SECONDS else None
 
