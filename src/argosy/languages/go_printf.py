@@ -5,13 +5,13 @@ In: plain data. Out: text. Never: Python's own formatting.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import LimitError
+from argosy.kube.objects import go_format
+from argosy.kube.objects.go_format import format_float, quote
 from argosy.languages.go_time import GoDuration, GoTime
 
 NO_VALUE: Final = "<no value>"
@@ -21,57 +21,23 @@ _VERB: Final = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d+|\*)?)?(.)", re.DOTALL)
 _VERB_PRECISION: Final = re.compile(r"%[-+# 0]*(?:\d+|\*)?(\.)")
 
 
-def format_value(value: Any, depth: int = 0) -> str:
+def format_value(value: Any) -> str:
     """Format a value like `%v`."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return format_float(value)
-    if isinstance(value, int | GoTime | GoDuration):
-        return str(value)
+    _check_depth(value)
+    return go_format.format_value(value, _format_other)
+
+
+def _check_depth(value: Any, depth: int = 0) -> None:
+    if not isinstance(value, list | dict):
+        return
     if depth > MAX_DEPTH:
         raise LimitError("a value is nested too deeply to print; print a part of it")
-    if isinstance(value, list):
-        return f"[{' '.join(format_value(item, depth + 1) for item in value)}]"
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{format_value(value[name], depth + 1)}' for name in sorted(value, key=str))}]"
-    return "0x0"  # a function
+    for inner in value.values() if isinstance(value, dict) else value:
+        _check_depth(inner, depth + 1)
 
 
-def format_float(value: float) -> str:
-    """Format a float like `%v`: the shortest digits, with an exponent below -4 and from 6 on: a million is 1e+06."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    if value == 0:
-        return "-0" if math.copysign(1, value) < 0 else "0"
-    sign, digits, exponent = "-" if value < 0 else "", *_shortest_digits(abs(value))
-    if not -4 <= exponent < 6:
-        fraction = f".{digits[1:]}" if digits[1:] else ""
-        return f"{sign}{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-    if exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-    whole, part = digits[: exponent + 1].ljust(exponent + 1, "0"), digits[exponent + 1 :]
-    return f"{sign}{whole}.{part}" if part else f"{sign}{whole}"
-
-
-def _shortest_digits(value: float) -> tuple[str, int]:
-    """Return the fewest digits that identify the number, and the exponent of the first digit."""
-    mantissa, _, power = repr(value).partition("e")
-    whole, _, part = mantissa.partition(".")
-    part = part.rstrip("0")
-    exponent = int(power or 0) + len(whole) - 1
-    digits = whole + part
-    leading = len(digits) - len(digits.lstrip("0"))
-    return digits.strip("0"), exponent - leading
-
-
-def quote_string(text: str) -> str:
-    """Format a string like `%q`."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7f")
+def _format_other(value: Any) -> str:
+    return str(value) if isinstance(value, GoTime | GoDuration) else "0x0"  # a function
 
 
 def printf(layout: str, arguments: Sequence[Any]) -> str:
@@ -122,7 +88,7 @@ def _format_verb(verb: str, flags: str, digits: int | None, value: Any) -> str:
     if verb in "sq":
         text = format_value(value) if digits is None else format_value(value)[:digits]
         is_mismatch = verb == "s" and isinstance(value, int | float)
-        return f"%!{verb}({get_go_type(value)}={text})" if is_mismatch else quote_string(text) if verb == "q" else text
+        return f"%!{verb}({get_go_type(value)}={text})" if is_mismatch else quote(text) if verb == "q" else text
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if is_integer and verb in "dbxXoc":
         if verb == "c":

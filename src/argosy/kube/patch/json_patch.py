@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import PatchError
-from argosy.kube.patch.go_format import quote
+from argosy.kube.objects.go_format import quote
 from argosy.kube.patch.json_pointer import unescape
 
 MAX_OPERATIONS: Final = 10_000

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from argosy.errors import PatchError
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.go_format import quote
 from argosy.kube.patch.field_comparison import compare, fit_tree_to_shape
 from argosy.kube.patch.field_sets import FieldSet, difference, remove_subtrees, union
-from argosy.kube.patch.go_format import quote
 from argosy.kube.patch.merge_schema import Shape
 
 Operation = Literal["Apply", "Update"]

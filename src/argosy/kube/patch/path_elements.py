@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import PatchError
+from argosy.kube.objects.go_format import format_value, quote
 from argosy.kube.objects.short_text_result_cache import cache_short_texts
-from argosy.kube.patch.go_format import format_float, format_value, quote
 from argosy.kube.patch.merge_schema import Shape
 
 SELF: Final = "."
@@ -69,7 +69,7 @@ def _go_json(value: Any) -> str:
         case int():
             return str(value)
         case float():
-            return format_float(value)
+            return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
     return _escape_html(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.errors import PatchError
-from argosy.kube.patch.go_format import format_value
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.strategic_lists import (
     DIRECTIVE,

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from argosy.errors import PatchError
-from argosy.kube.patch.go_format import format_value, go_type_name
+from argosy.kube.objects.go_format import format_value, get_go_type
 
 DIRECTIVE: Final = "$patch"
 ElementIdentity = tuple[type, Any]
 
 
 def build_type_error(expected: str, value: Any) -> PatchError:
-    return PatchError(f"expected a {expected}, but received a {go_type_name(value)}")
+    return PatchError(f"expected a {expected}, but received a {get_go_type(value)}")
 
 
 def build_missing_merge_key_error(element: Any, merge_key: str) -> PatchError:

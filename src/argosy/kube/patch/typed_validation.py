@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.kube.patch.go_format import format_value
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.path_elements import ElementError, item_path_element, render_element
 

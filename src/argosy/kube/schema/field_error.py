@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from argosy.kube.objects.go_format import format_go_syntax
+
 
 class FieldErrorType(StrEnum):
     """The `reason` of a cause in a Status."""
@@ -74,20 +76,11 @@ def too_long(field: str, limit: int) -> FieldError:
     return FieldError(field, FieldErrorType.TOO_LONG, f"Too long: may not be more than {limit} bytes")
 
 
-_ESCAPES = {
-    **{code: f"\\x{code:02x}" for code in (*range(32), 127)},
-    **str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a": "\\a", "\b": "\\b",
-                     "\f": "\\f", "\v": "\\v"}),
-}  # fmt: skip
-
-
 def format_go_value(value: object) -> str:
-    """Format a JSON scalar as Go's field errors do: strings quoted, numbers and booleans unquoted, null as `null`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return '"' + value.translate(_ESCAPES) + '"'
-    return str(value)
+    """Format a JSON value as Go's field errors do: strings quoted, numbers and booleans unquoted, null as `null`."""
+    return "null" if value is None else format_go_syntax(value)
+
+
+def format_invalid_value(value: object) -> str:
+    """Format an invalid value of a custom kind: like `format_go_value`, but null is quoted."""
+    return '"null"' if value is None else format_go_syntax(value)

@@ -73,7 +73,7 @@ def _to_string(budget: EvaluationBudget, value: Any) -> str:
 
 def format_like_go(value: Any) -> str:
     """Format a value as Go does."""
-    from argosy.languages.go_printf import format_value  # imported here: go_format is needed only to print
+    from argosy.languages.go_printf import format_value  # imported here: it is needed only to print
 
     return format_value(value)
 

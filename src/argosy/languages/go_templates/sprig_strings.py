@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from argosy.kube.objects.go_format import quote
 from argosy.languages.expr.compiled_nodes import MAX_SUBJECT_CHARACTERS, compile_pattern
 from argosy.languages.expr.lexer import ExprError
-from argosy.languages.go_printf import format_value, quote_string
+from argosy.languages.go_printf import format_value
 from argosy.languages.go_templates.lexer import TemplateError
 
 Function = Callable[..., Any]
@@ -220,7 +221,7 @@ STRING_FUNCTIONS: Final[Mapping[str, Function]] = {
     "contains": lambda state, part, value: require_string(part) in require_string(value),
     "hasPrefix": lambda state, start, value: require_string(value).startswith(require_string(start)),
     "hasSuffix": lambda state, end, value: require_string(value).endswith(require_string(end)),
-    "quote": lambda state, *values: " ".join(quote_string(format_value(item)) for item in values if item is not None),
+    "quote": lambda state, *values: " ".join(quote(format_value(item)) for item in values if item is not None),
     "squote": lambda state, *values: " ".join(f"'{format_value(item)}'" for item in values if item is not None),
     "cat": lambda state, *values: " ".join(format_value(item) for item in values if item is not None),
     "indent": _indent,

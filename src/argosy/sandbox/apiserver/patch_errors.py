@@ -14,6 +14,7 @@ import orjson
 
 from argosy.errors import Invalid
 from argosy.kube.client import PatchKind
+from argosy.kube.objects.go_format import format_value
 from argosy.sandbox.apiserver import status_errors
 
 _TYPE_MISMATCH = re.compile(r"json: cannot unmarshal (?P<given>\w+)(?: \S+)? into .* of type (?P<type>\S+)$")
@@ -23,7 +24,7 @@ _INTEGER_TYPES = re.compile(r"u?int\d*")
 
 def build_undecodable_patch_error(kind: PatchKind, patch: Any, result: Any, reason: str) -> Invalid:
     if kind is PatchKind.STRATEGIC:
-        shown_patch, reason = format_go_value(_drop_merged_parts(patch)), _to_converter_message(reason)
+        shown_patch, reason = format_value(_drop_merged_parts(patch)), _to_converter_message(reason)
     else:
         shown_patch = orjson.dumps(result).decode()
     return status_errors.undecodable_patch(shown_patch, reason)
@@ -32,20 +33,6 @@ def build_undecodable_patch_error(kind: PatchKind, patch: Any, result: Any, reas
 def format_not_a_list_error(patch: Any) -> str:
     reason = f"json: cannot unmarshal {_json_type_name(patch)} into Go value of type []handlers.jsonPatchOp"
     return f"error decoding patch: {reason}"
-
-
-def format_go_value(value: Any) -> str:
-    """Plain data as formatted by Go's `%v`."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case Mapping():
-            return "map[" + " ".join(f"{name}:{format_go_value(value[name])}" for name in sorted(value)) + "]"
-        case list():
-            return "[" + " ".join(format_go_value(item) for item in value) + "]"
-    return str(value)
 
 
 def _drop_merged_parts(patch: Any) -> Any:

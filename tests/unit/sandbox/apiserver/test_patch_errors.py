@@ -9,23 +9,10 @@ import pytest
 from argosy.kube.client import PatchKind
 from argosy.sandbox.apiserver.patch_errors import (
     build_undecodable_patch_error,
-    format_go_value,
     format_not_a_list_error,
 )
 
 MISFIT = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"b": None, "a": {"x": True}}, "map[a:map[x:true] b:<nil>]"),
-        ([1, "two", {"three": 3.5}], "[1 two map[three:3.5]]"),
-        ({}, "map[]"),
-    ],
-)
-def test_format_go_value_formats_data_like_go(value: Any, text: str) -> None:
-    assert format_go_value(value) == text
 
 
 @pytest.mark.parametrize(

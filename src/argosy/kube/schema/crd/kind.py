@@ -15,12 +15,12 @@ import orjson
 
 from argosy.annotations import ACTIONS, NAMES
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.api_resource import ApiResource, Subresource
 from argosy.kube.schema.crd import cel_rules
 from argosy.kube.schema.crd.bounded_regex import limit_matching_time
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
-from argosy.kube.schema.crd.go_format import format_number
 from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.object_validation_beyond_schema import (
     check_embedded_objects,
@@ -229,11 +229,7 @@ def _build_field_reader(path: str) -> Callable[[Manifest], str]:
 
     def read(manifest: Manifest) -> str:
         value = compiled_path.find_first(manifest)
-        if value is None:
-            return ""
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return format_number(value) if isinstance(value, int | float) else str(value)
+        return "" if value is None else format_value(value)
 
     return read
 

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.schema.crd import bounded_regex, formats
 from argosy.kube.schema.crd.compiled_schema import MISSING, SchemaNode
-from argosy.kube.schema.crd.go_format import format_invalid_value, format_number
-from argosy.kube.schema.field_error import FieldError, FieldErrorType, format_go_value, invalid, required, too_long
+from argosy.kube.schema.field_error import (
+    FieldError,
+    FieldErrorType,
+    format_go_value,
+    format_invalid_value,
+    invalid,
+    required,
+    too_long,
+)
 
 _JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 _GO_FORMATS = {int: "int64", float: "float64"}
@@ -141,17 +149,17 @@ def _check_number(value: int | float, node: SchemaNode, path: str, errors: list[
     as_bound = int if isinstance(value, int) else float
     limits = node.limits
     if (factor := limits.get("multipleOf")) is not None and not _is_multiple(value, as_bound(factor)):
-        errors.append(_build_invalid_error(path, value, f"should be a multiple of {format_number(as_bound(factor))}"))
+        errors.append(_build_invalid_error(path, value, f"should be a multiple of {format_value(as_bound(factor))}"))
     if (bound := limits.get("minimum")) is not None:
         minimum, strict = as_bound(bound), limits.get("exclusiveMinimum") is True
         if value < minimum or (strict and value == minimum):
             comparison = "greater than" if strict else "greater than or equal to"
-            errors.append(_build_invalid_error(path, value, f"should be {comparison} {format_number(minimum)}"))
+            errors.append(_build_invalid_error(path, value, f"should be {comparison} {format_value(minimum)}"))
     if (bound := limits.get("maximum")) is not None:
         maximum, strict = as_bound(bound), limits.get("exclusiveMaximum") is True
         if value > maximum or (strict and value == maximum):
             comparison = "less than" if strict else "less than or equal to"
-            errors.append(_build_invalid_error(path, value, f"should be {comparison} {format_number(maximum)}"))
+            errors.append(_build_invalid_error(path, value, f"should be {comparison} {format_value(maximum)}"))
 
 
 def _is_multiple(value: int | float, factor: int | float) -> bool:

@@ -9,18 +9,10 @@ import json
 import re
 from typing import Any
 
+from argosy.kube.objects.go_format import GO_TYPE_NAMES, format_value, get_go_type
 from argosy.kube.schema.crd.compiled_schema import SchemaNode
-from argosy.kube.schema.crd.go_format import format_invalid_value
-from argosy.kube.schema.field_error import FieldError, duplicate, invalid, required
+from argosy.kube.schema.field_error import FieldError, duplicate, format_invalid_value, invalid, required
 
-_NESTED_TYPES = {
-    dict: "map[string]interface {}",
-    list: "[]interface {}",
-    str: "string",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-}
 _KIND_PATTERN = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _MAX_REPLICAS = 2**31 - 1
 
@@ -129,37 +121,21 @@ def read_nested_value(manifest: dict[str, Any], path: str, expected_type: type) 
             return None, ""
         if not isinstance(value, dict):
             parent_path = "." + ".".join(names[: depth + 1])
-            actual_type_name = _NESTED_TYPES[type(value)]
+            actual_type_name = get_go_type(value)
             return (
                 None,
-                f"{parent_path} accessor error: {_format_go_value(value)} is of the type {actual_type_name}, "
+                f"{parent_path} accessor error: {format_value(value)} is of the type {actual_type_name}, "
                 f"expected map[string]interface{{}}",
             )
         if name not in value:
             return None, ""
         value = value[name]
     if type(value) is not expected_type:
-        actual_type_name = "<nil>" if value is None else _NESTED_TYPES[type(value)]
-        expected_type_name = _NESTED_TYPES[expected_type]
+        actual_type_name = get_go_type(value)
+        expected_type_name = GO_TYPE_NAMES[expected_type]
         return (
             None,
-            f".{'.'.join(names)} accessor error: {_format_go_value(value)} is of the type {actual_type_name}, "
+            f".{'.'.join(names)} accessor error: {format_value(value)} is of the type {actual_type_name}, "
             f"expected {expected_type_name}",
         )
     return value, ""
-
-
-def _format_go_value(value: Any) -> str:
-    """Format like Go's `%v`."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return f"map[{' '.join(f'{key}:{_format_go_value(value[key])}' for key in sorted(value))}]"
-        case list():
-            return f"[{' '.join(map(_format_go_value, value))}]"
-        case str():
-            return value
-    return format_invalid_value(value)

@@ -10,7 +10,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from argosy.kube.schema.crd.go_format import format_number
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.schema.jsonpath import JSONPath, compile_path
 
 Column = dict[str, Any]
@@ -98,11 +98,7 @@ def _format_text(value: Any) -> str:
         import json
 
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "<nil>"
-    return format_number(value) if isinstance(value, int | float) else str(value)
+    return format_value(value)
 
 
 def _format_age(text: str, now: datetime) -> str:

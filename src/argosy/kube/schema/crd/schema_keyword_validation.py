@@ -10,10 +10,17 @@ from typing import Any
 
 from argosy.kube.schema import cel
 from argosy.kube.schema.crd.compiled_schema import META_FIELDS, compile_schema, uses_old_self
-from argosy.kube.schema.crd.go_format import format_invalid_value
 from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.pruning_and_defaults import prune
-from argosy.kube.schema.field_error import FieldError, FieldErrorType, forbidden, format_go_value, invalid, required
+from argosy.kube.schema.field_error import (
+    FieldError,
+    FieldErrorType,
+    forbidden,
+    format_go_value,
+    format_invalid_value,
+    invalid,
+    required,
+)
 
 Schema = Mapping[str, Any]
 

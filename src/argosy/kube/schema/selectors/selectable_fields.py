@@ -11,6 +11,7 @@ from typing import Any
 
 from argosy.errors import ManifestError
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.go_format import format_value
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.field_error import format_go_value
 from argosy.kube.schema.selectors.fields import FieldSelector
@@ -53,12 +54,7 @@ def _read_path(manifest: Manifest, steps: tuple[str, ...]) -> Any:
 
 def format_scalar(value: Any) -> str:
     """Format a scalar as Go prints it."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-    return str(value)
+    return "" if value is None else format_value(value)
 
 
 def _build_path_reader(path: str, default: str = "") -> FieldValueReader:

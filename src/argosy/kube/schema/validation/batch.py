@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import format_go_value, invalid, not_supported_unsorted, required
-from argosy.kube.schema.validation import cron, go_format, pod
+from argosy.kube.schema.validation import cron, go_struct_format, pod
 from argosy.kube.schema.validation.checks import (
     IMMUTABLE_ERROR,
     FieldErrors,
@@ -76,7 +76,7 @@ def validate_job_create(manifest: ManifestPart) -> FieldErrors:
         }
         selector = read_label_selector(spec["selector"])
         if selector is not None and not selector.matches(expected):
-            value_text = go_format.format_label_selector(spec["selector"])
+            value_text = go_struct_format.format_label_selector(spec["selector"])
             errors.append(invalid("spec.selector", value_text, "`selector` not auto-generated"))
     _validate_job_spec(errors, spec, "spec")
     _validate_selector(errors, spec)
@@ -101,7 +101,9 @@ def validate_job_update(manifest: ManifestPart, old: ManifestPart) -> FieldError
     else:
         check_immutable(errors, "spec.completions", new_completions, old_completions)
     if spec.get("selector") != old_spec.get("selector"):
-        errors.append(invalid("spec.selector", go_format.format_label_selector(spec.get("selector")), IMMUTABLE_ERROR))
+        errors.append(
+            invalid("spec.selector", go_struct_format.format_label_selector(spec.get("selector")), IMMUTABLE_ERROR)
+        )
     is_unstarted = bool(old_spec.get("suspend")) and not (old.get("status") or {}).get("startTime")
     if _immutable_template(spec, is_unstarted=is_unstarted) != _immutable_template(old_spec, is_unstarted=is_unstarted):
         errors.append(invalid("spec.template", "core.PodTemplateSpec{...}", IMMUTABLE_ERROR))
@@ -143,7 +145,7 @@ def _validate_cron_job_spec(
     _validate_job_spec(errors, template, "spec.jobTemplate.spec")
     if template.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        value_text = go_format.format_label_selector(template["selector"])
+        value_text = go_struct_format.format_label_selector(template["selector"])
         errors.append(invalid("spec.jobTemplate.spec.selector", value_text, detail))
     if template.get("manualSelector"):
         errors.append(not_supported_unsorted("spec.jobTemplate.spec.manualSelector", "true", ("nil", "false")))

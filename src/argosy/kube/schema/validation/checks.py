@@ -17,7 +17,7 @@ from argosy.kube.schema.field_error import (
     too_long,
 )
 from argosy.kube.schema.selectors import LabelSelector, label_selector_from_wire
-from argosy.kube.schema.validation import go_format
+from argosy.kube.schema.validation import go_struct_format
 
 ManifestPart = dict[str, Any]
 FieldErrors = list[FieldError]
@@ -91,7 +91,7 @@ def check_quantity(errors: FieldErrors, field: str, value: object, *, must_be_in
     if number < 0:
         errors.append(invalid(field, format_go_value(quantity.canonicalize(str(value))), NEGATIVE_ERROR))
     if must_be_integer and number != number.to_integral_value():
-        errors.append(invalid(field, go_format.format_quantity(str(value)), "must be an integer"))
+        errors.append(invalid(field, go_struct_format.format_quantity(str(value)), "must be an integer"))
 
 
 def check_labels(errors: FieldErrors, field: str, values: Mapping[str, Any] | None) -> None:

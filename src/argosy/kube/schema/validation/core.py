@@ -16,7 +16,7 @@ from argosy.kube.schema.field_error import (
     required,
     too_long,
 )
-from argosy.kube.schema.validation import go_format
+from argosy.kube.schema.validation import go_struct_format
 from argosy.kube.schema.validation.checks import (
     IMMUTABLE_ERROR,
     FieldErrors,
@@ -209,7 +209,7 @@ def validate_resource_quota_update(manifest: ManifestPart, old: ManifestPart) ->
         errors.append(
             invalid(
                 "spec.scopes",
-                go_format.format_string_list(new_scopes or None, "core.ResourceQuotaScope"),
+                go_struct_format.format_string_list(new_scopes or None, "core.ResourceQuotaScope"),
                 IMMUTABLE_ERROR,
             )
         )
@@ -276,7 +276,7 @@ def _check_limit_order(errors: FieldErrors, field: str, limit: ManifestPart) -> 
             lower, upper = (limit.get(lower_field) or {}).get(name), (limit.get(upper_field) or {}).get(name)
             if lower is not None and upper is not None and quantity.compare(lower, upper) > 0:
                 lower, upper = quantity.canonicalize(lower), quantity.canonicalize(upper)
-                value = go_format.format_quantity(limit[value_field][name])
+                value = go_struct_format.format_quantity(limit[value_field][name])
                 errors.append(invalid(f"{field}.{error_field}[{name}]", value, message.format(lower, upper)))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, required
-from argosy.kube.schema.validation import go_format
+from argosy.kube.schema.validation import go_struct_format
 from argosy.kube.schema.validation.checks import (
     FieldErrors,
     ManifestPart,
@@ -61,7 +61,7 @@ def validate_metadata_update(
     if old.get("deletionTimestamp"):
         added_finalizers = set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ())
         if added_finalizers:
-            value_text = go_format.format_string_list(sorted(added_finalizers))
+            value_text = go_struct_format.format_string_list(sorted(added_finalizers))
             detail = "no new finalizers can be added if the object is being deleted, found new finalizers"
             errors.append(forbidden("metadata.finalizers", f"{detail} {value_text}"))
     if needs_resource_version and not metadata.get("resourceVersion"):
@@ -110,14 +110,16 @@ def _check_owner_references(errors: FieldErrors, references: list[ManifestPart])
                 )
         if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
             value_text = (
-                go_format.format_owner_references([reference]).removeprefix("[]v1.OwnerReference{").removesuffix("}")
+                go_struct_format.format_owner_references([reference])
+                .removeprefix("[]v1.OwnerReference{")
+                .removesuffix("}")
             )
             errors.append(invalid(field, value_text, "/v1, Kind=Event is disallowed from being an owner"))
         if reference.get("controller"):
             owner_name = f"{reference.get('kind') or ''}/{reference.get('name') or ''}"
             if controller:
                 detail = 'Only one reference can have Controller set to true. Found "true" in references for'
-                value_text = go_format.format_owner_references(references)
+                value_text = go_struct_format.format_owner_references(references)
                 errors.append(invalid(field, value_text, f"{detail} {controller} and {owner_name}"))
             else:
                 controller = owner_name
@@ -129,7 +131,7 @@ def _check_finalizer_syntax(errors: FieldErrors, metadata: ManifestPart) -> None
         check_syntax(errors, "metadata.finalizers", finalizer, name_syntax.check_qualified_name)
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(invalid("metadata.finalizers", go_format.format_string_list(finalizers), detail))
+        errors.append(invalid("metadata.finalizers", go_struct_format.format_string_list(finalizers), detail))
 
 
 def _check_standard_finalizers(errors: FieldErrors, metadata: ManifestPart) -> None:

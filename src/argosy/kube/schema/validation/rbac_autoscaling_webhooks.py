@@ -11,7 +11,7 @@ from argosy.kube.schema.field_error import (
     not_supported_unsorted,
     required,
 )
-from argosy.kube.schema.validation import go_format
+from argosy.kube.schema.validation import go_struct_format
 from argosy.kube.schema.validation.checks import (
     FieldErrors,
     ManifestPart,
@@ -41,7 +41,7 @@ def _validate_policy_rules(manifest: ManifestPart, *, namespaced: bool) -> Field
             errors.append(required(f"{field}.verbs", "verbs must contain at least one value"))
         urls = rule.get("nonResourceURLs")
         if urls:
-            value_text = go_format.format_string_list(urls)
+            value_text = go_struct_format.format_string_list(urls)
             if namespaced:
                 detail = "namespaced rules cannot apply to non-resource URLs"
                 errors.append(invalid(f"{field}.nonResourceURLs", value_text, detail))
@@ -119,7 +119,9 @@ def validate_cluster_role_binding(manifest: ManifestPart) -> FieldErrors:
 def validate_role_ref_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
     new_ref, old_ref = manifest.get("roleRef") or {}, old.get("roleRef") or {}
     return (
-        [] if new_ref == old_ref else [invalid("roleRef", go_format.format_role_ref(new_ref), "cannot change roleRef")]
+        []
+        if new_ref == old_ref
+        else [invalid("roleRef", go_struct_format.format_role_ref(new_ref), "cannot change roleRef")]
     )
 
 
@@ -171,7 +173,7 @@ def validate_disruption_budget(manifest: ManifestPart) -> FieldErrors:
     spec = manifest.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         detail = "minAvailable and maxUnavailable cannot be both set"
-        errors.append(invalid("spec", go_format.format_disruption_budget(spec), detail))
+        errors.append(invalid("spec", go_struct_format.format_disruption_budget(spec), detail))
     for name in ("minAvailable", "maxUnavailable"):
         if spec.get(name) is not None:
             check_int_or_percent(errors, f"spec.{name}", spec[name])

@@ -11,7 +11,7 @@ from argosy.kube.schema.field_error import (
     not_supported_unsorted,
     required,
 )
-from argosy.kube.schema.validation import go_format
+from argosy.kube.schema.validation import go_struct_format
 from argosy.kube.schema.validation.checks import (
     FieldErrors,
     ManifestPart,
@@ -121,7 +121,7 @@ def _validate_session_affinity(errors: FieldErrors, spec: ManifestPart) -> None:
 def _validate_cluster_ips(errors: FieldErrors, spec: ManifestPart) -> None:
     addresses = _read_cluster_ips(spec)
     if spec.get("clusterIP") and addresses[0] != spec["clusterIP"]:
-        value_text = go_format.format_string_list(addresses)
+        value_text = go_struct_format.format_string_list(addresses)
         errors.append(invalid("spec.clusterIPs", value_text, "first value must match `clusterIP`"))
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in ("IPv4", "IPv6"):
@@ -133,13 +133,13 @@ def _validate_cluster_ips(errors: FieldErrors, spec: ManifestPart) -> None:
         errors.append(not_supported_unsorted("spec.ipFamilyPolicy", format_go_value(policy), policies))
     if addresses[:1] == ["None"] and len(addresses) > 1:
         detail = "'None' must be the first and only value"
-        errors.append(invalid("spec.clusterIPs", go_format.format_string_list(addresses), detail))
+        errors.append(invalid("spec.clusterIPs", go_struct_format.format_string_list(addresses), detail))
     for index, address in enumerate(addresses):
         if index or address != "None":
             check_syntax(errors, f"spec.clusterIPs[{index}]", address, name_syntax.check_ip_address)
     if len(addresses) > 2:
         errors.append(
-            invalid("spec.clusterIPs", go_format.format_string_list(addresses), "may only hold up to 2 values")
+            invalid("spec.clusterIPs", go_struct_format.format_string_list(addresses), "may only hold up to 2 values")
         )
 
 
@@ -164,7 +164,7 @@ def _check_duplicate_ports(errors: FieldErrors, spec: ManifestPart) -> None:
     for field, port in iterate_items(spec, "ports", "spec"):
         key = (port.get("protocol") or "", port.get("port") or 0)
         if key in seen:
-            errors.append(duplicate(field, go_format.format_service_port(*key)))
+            errors.append(duplicate(field, go_struct_format.format_service_port(*key)))
         seen.add(key)
 
 
@@ -212,7 +212,7 @@ def validate_service_update(manifest: ManifestPart, old: ManifestPart) -> FieldE
     has_external_name = "ExternalName" in (spec.get("type"), old_spec.get("type"))
     if not has_external_name and not (_is_headless(spec) and _is_headless(old_spec)):
         new_addresses, old_addresses = _read_cluster_ips(spec), _read_cluster_ips(old_spec)
-        value_text = go_format.format_string_list(new_addresses)
+        value_text = go_struct_format.format_string_list(new_addresses)
         if old_addresses and not new_addresses:
             errors.append(invalid("spec.clusterIPs[0]", "[]string(nil)", "primary clusterIP can not be unset"))
         elif len(new_addresses) == len(old_addresses):

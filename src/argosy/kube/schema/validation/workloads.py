@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
-from argosy.kube.schema.validation import go_format, pod
+from argosy.kube.schema.validation import go_struct_format, pod
 from argosy.kube.schema.validation.checks import (
     IMMUTABLE_ERROR,
     FieldErrors,
@@ -44,7 +44,7 @@ def _validate_selector(errors: FieldErrors, spec: ManifestPart, kind_name: str) 
     check_label_selector(errors, "spec.selector", selector)
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         detail = f"empty selector is invalid for {kind_name}"
-        errors.append(invalid("spec.selector", go_format.format_label_selector(selector), detail))
+        errors.append(invalid("spec.selector", go_struct_format.format_label_selector(selector), detail))
 
 
 def check_selector_matches_template(errors: FieldErrors, spec: ManifestPart, *, empty_matches: bool = True) -> bool:
@@ -56,7 +56,9 @@ def check_selector_matches_template(errors: FieldErrors, spec: ManifestPart, *, 
     if not (empty_matches and selector.is_empty) and not selector.matches(template_labels):
         errors.append(
             invalid(
-                "spec.template.metadata.labels", go_format.format_string_map(template_labels), _SELECTOR_MISMATCH_ERROR
+                "spec.template.metadata.labels",
+                go_struct_format.format_string_map(template_labels),
+                _SELECTOR_MISMATCH_ERROR,
             )
         )
     return True
@@ -75,7 +77,7 @@ def _check_restart_policy_always(errors: FieldErrors, template: ManifestPart, ki
 def _validate_replica_template(errors: FieldErrors, spec: ManifestPart) -> None:
     if not check_selector_matches_template(errors, spec):
         detail = "invalid label selector"
-        errors.append(invalid("spec.selector", go_format.format_label_selector(spec.get("selector")), detail))
+        errors.append(invalid("spec.selector", go_struct_format.format_label_selector(spec.get("selector")), detail))
         return
     pod.validate_pod_template(errors, spec.get("template") or {}, "spec.template")
     _check_restart_policy_always(errors, spec.get("template") or {}, "ReplicaSet")
@@ -111,17 +113,17 @@ def _validate_deployment_strategy(errors: FieldErrors, strategy: ManifestPart) -
             _int_or_percent_value(rolling.get("maxUnavailable")) == 0
             and _int_or_percent_value(rolling.get("maxSurge")) == 0
         ):
-            value_text = go_format.format_int_or_string(rolling.get("maxUnavailable"))
+            value_text = go_struct_format.format_int_or_string(rolling.get("maxUnavailable"))
             errors.append(invalid(f"{field}.maxUnavailable", value_text, "may not be 0 when `maxSurge` is 0"))
         check_at_most_100_percent(errors, f"{field}.maxUnavailable", rolling.get("maxUnavailable"))
     else:
-        value_text = go_format.format_strategy(strategy, "DeploymentStrategy", "RollingUpdateDeployment")
+        value_text = go_struct_format.format_strategy(strategy, "DeploymentStrategy", "RollingUpdateDeployment")
         errors.append(not_supported_unsorted(field, value_text, ("Recreate", "RollingUpdate")))
 
 
 def check_int_or_percent(errors: FieldErrors, field: str, value: object) -> None:
     if isinstance(value, str):
-        value_text = go_format.format_int_or_string(value)
+        value_text = go_struct_format.format_int_or_string(value)
         errors.extend(invalid(field, value_text, message) for message in name_syntax.check_percent(value))
     elif isinstance(value, int) and value < 0:
         errors.append(invalid(field, str(value), "must be greater than or equal to 0"))
@@ -129,7 +131,7 @@ def check_int_or_percent(errors: FieldErrors, field: str, value: object) -> None
 
 def check_at_most_100_percent(errors: FieldErrors, field: str, value: object) -> None:
     if isinstance(value, str) and not name_syntax.check_percent(value) and int(value[:-1]) > 100:
-        errors.append(invalid(field, go_format.format_int_or_string(value), "must not be greater than 100%"))
+        errors.append(invalid(field, go_struct_format.format_int_or_string(value), "must not be greater than 100%"))
 
 
 def _int_or_percent_value(value: object) -> int:
@@ -164,7 +166,9 @@ def validate_replication_controller(manifest: ManifestPart) -> FieldErrors:
     if selector and not selector.items() <= (template_labels or {}).items():
         errors.append(
             invalid(
-                "spec.template.metadata.labels", go_format.format_string_map(template_labels), _SELECTOR_MISMATCH_ERROR
+                "spec.template.metadata.labels",
+                go_struct_format.format_string_map(template_labels),
+                _SELECTOR_MISMATCH_ERROR,
             )
         )
     pod.validate_pod_template(errors, template, "spec.template")
@@ -180,7 +184,7 @@ def validate_daemon_set(manifest: ManifestPart) -> FieldErrors:
     check_selector_matches_template(errors, spec, empty_matches=False)
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         detail = "empty selector is invalid for daemonset"
-        errors.append(invalid("spec.selector", go_format.format_label_selector(selector), detail))
+        errors.append(invalid("spec.selector", go_struct_format.format_label_selector(selector), detail))
     pod.validate_pod_template(errors, spec.get("template") or {}, "spec.template")
     _check_restart_policy_always(errors, spec.get("template") or {}, "DaemonSet")
     check_non_negative(errors, "spec", spec, "minReadySeconds")
@@ -194,7 +198,7 @@ def _validate_daemon_set_strategy(errors: FieldErrors, strategy: ManifestPart) -
     if strategy.get("type") == "OnDelete":
         return
     if strategy.get("type") != "RollingUpdate":
-        value_text = go_format.format_strategy(strategy, "DaemonSetUpdateStrategy", "RollingUpdateDaemonSet")
+        value_text = go_struct_format.format_strategy(strategy, "DaemonSetUpdateStrategy", "RollingUpdateDaemonSet")
         errors.append(not_supported_unsorted(field, value_text, ("RollingUpdate", "OnDelete")))
         return
     field, rolling = f"{field}.rollingUpdate", strategy.get("rollingUpdate") or {}
@@ -206,7 +210,7 @@ def _validate_daemon_set_strategy(errors: FieldErrors, strategy: ManifestPart) -
         _int_or_percent_value(rolling.get("maxSurge")),
     )
     if max_unavailable and max_surge:
-        value_text = go_format.format_int_or_string(rolling.get("maxSurge"))
+        value_text = go_struct_format.format_int_or_string(rolling.get("maxSurge"))
         errors.append(invalid(f"{field}.maxSurge", value_text, "may not be set when maxUnavailable is non-zero"))
     elif not max_unavailable and not max_surge:
         errors.append(required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
@@ -222,14 +226,14 @@ def validate_stateful_set(manifest: ManifestPart) -> FieldErrors:
         )
     strategy = spec.get("updateStrategy") or {}
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
-        value_text = go_format.format_strategy(
+        value_text = go_struct_format.format_strategy(
             strategy, "StatefulSetUpdateStrategy", "RollingUpdateStatefulSetStrategy"
         )
         errors.append(invalid("spec.updateStrategy", value_text, "must be 'RollingUpdate' or 'OnDelete'"))
     rolling = strategy.get("rollingUpdate")
     if strategy.get("type") == "OnDelete" and rolling is not None:
         detail = "only allowed for updateStrategy 'RollingUpdate'"
-        value_text = go_format.format_rolling_update(rolling)
+        value_text = go_struct_format.format_rolling_update(rolling)
         errors.append(invalid("spec.updateStrategy.rollingUpdate", value_text, detail))
     elif rolling is not None:
         check_non_negative(errors, "spec.updateStrategy.rollingUpdate", rolling, "partition")
@@ -269,4 +273,4 @@ def validate_selector_update(manifest: ManifestPart, old: ManifestPart) -> Field
     new_selector, old_selector = _get_spec(manifest).get("selector"), _get_spec(old).get("selector")
     if new_selector == old_selector:
         return []
-    return [invalid("spec.selector", go_format.format_label_selector(new_selector), IMMUTABLE_ERROR)]
+    return [invalid("spec.selector", go_struct_format.format_label_selector(new_selector), IMMUTABLE_ERROR)]
