@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,6 +185,7 @@ def read_names(module: str, text: str) -> Iterator[Name]:
                 yield Name(kind, name, module, node.lineno, is_parameter=isinstance(node, ast.arg))
 
 
+@cache
 def list_names(source: Path) -> list[Name]:
     listed: list[Name] = []
     for file in sorted(source.rglob("*.py")):
