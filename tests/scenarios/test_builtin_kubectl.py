@@ -43,6 +43,14 @@ spec:
   source: {git: {uri: "https://git.example.com/model"}}
   strategy: {dockerStrategy: {}}
   output: {to: {kind: ImageStreamTag, name: "model:latest"}}
+---
+apiVersion: v1
+kind: Event
+metadata: {name: strange, namespace: small}
+type: Normal
+reason: Odd
+message: "a\\e[31mred\\nsecond line"
+involvedObject: {kind: ImageStream, name: model, namespace: small}
 """
 
 
@@ -77,6 +85,7 @@ def oc(cluster: Sandbox, *words: str, stdin: str = "", program: str = "oc", **en
         pytest.param(f"wait deployment/web -n small --for=condition=Available {PATIENT}", marks=IN_TEST_ALL),
         pytest.param("get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}", marks=IN_TEST_ALL),
         pytest.param("get secrets -n small", marks=IN_TEST_ALL),
+        "get events strange -n small",
         pytest.param("wait pod/nobody -n small --for=delete", marks=IN_TEST_ALL),
     ],
 )
@@ -89,6 +98,7 @@ def test_unsupported_verb_reports_that_kubectl_is_required(cluster: Sandbox) -> 
     done = oc(cluster, "exec", "web", "--", "sh")
     assert done.code == 1
     assert "needs kubectl, which is not installed" in done.err and "Traceback" not in done.err
+    assert "pip install 'argosy[kubectl]'" in done.err
 
 
 def test_create_label_annotate_patch_and_delete_work(cluster: Sandbox) -> None:

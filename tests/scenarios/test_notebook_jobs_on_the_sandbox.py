@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects import dump_yaml
+from support import prometheus_text
 from support.clusters import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.notebook_jobs import Repository, notebook
@@ -215,6 +216,7 @@ def test_metrics_endpoint_serves_job_and_api_server_metrics(server: Sandbox) -> 
     assert apply(server, job("counted", "no-such.ipynb")).code == 0
     wait_until(lambda: "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in read_metrics())
     assert "# TYPE apiserver_request_total counter" in read_metrics()
+    assert prometheus_text.read(read_metrics())
 
 
 @pytest.mark.tier("all")

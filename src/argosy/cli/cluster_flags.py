@@ -28,11 +28,8 @@ def remember_target(args: argparse.Namespace) -> None:
     """Store the flags that chose the cluster, so that printed commands use the same cluster."""
     values = {"--kubeconfig": "kubeconfig", "--context": "context", "--data-dir": "data_dir"}
     values_by_flag = {flag: getattr(args, name, None) for flag, name in values.items()}
-    uses_cluster = getattr(args, "command", "") not in (
-        "sandbox",
-        "demo",
-        "open",
-    )  # there --kubeconfig is a file to write
+    # For these commands, --kubeconfig is a file to write.
+    uses_cluster = getattr(args, "command", "") not in ("sandbox", "demo", "open")
     typed = (f"{flag} {shlex.quote(str(value))} " for flag, value in values_by_flag.items() if value and uses_cluster)
     _typed_flags.set("".join(typed))
 

@@ -74,9 +74,8 @@ class CommandParser(argparse.ArgumentParser):
             hint = f"; did you mean {suggestions[0]!r}?" if suggestions else self.suggest_for_word(wrong.strip("'\""))
         command = self.get_command_name()
         command_words = command.removeprefix("argosy").strip() or "the command"
-        help_command = (
-            command.replace("argosy", ARGOCD, 1) if is_called_argocd() else command
-        )  # some groups are only there
+        # Some groups of commands exist only there.
+        help_command = command.replace("argosy", ARGOCD, 1) if is_called_argocd() else command
         print_failure(f"invalid arguments for {command_words}", f"{message}{hint}", f"{help_command} --help")
         raise UsageError(message)
 

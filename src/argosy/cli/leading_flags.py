@@ -15,10 +15,8 @@ from argosy.errors import UserError
 
 FLAGS_WITH_VALUE: Final = frozenset({"--context", "--kubeconfig", "--data-dir", "-n", "--namespace"})
 COMMANDS_WRITING_KUBECONFIG: Final = ("sandbox", "demo")  # where --kubeconfig is the file to write
-LOCAL_COMMANDS: Final = (
-    *COMMANDS_WRITING_KUBECONFIG,
-    "open",
-)  # act on this machine only; a chosen cluster would be ignored
+# These act on this machine only; a chosen cluster would be ignored.
+LOCAL_COMMANDS: Final = (*COMMANDS_WRITING_KUBECONFIG, "open")
 CLUSTER_FLAGS: Final = frozenset({"--context", "--kubeconfig", "--data-dir"})
 PASSTHROUGH_COMMANDS: Final = ("kubectl", "oc")
 TOP_LEVEL_FLAGS: Final = ("-h", "--help", "--version")

@@ -167,9 +167,8 @@ class DataFolder:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             field_names = {field.name for field in fields(RunningInstance)}
             document = json.loads(self.run_file.read_text())
-            return RunningInstance(
-                **{name: value for name, value in document.items() if name in field_names}
-            )  # written by a newer argosy
+            # A newer argosy may have written other fields.
+            return RunningInstance(**{name: value for name, value in document.items() if name in field_names})
         return None
 
     def get_last_addons(self) -> str:

@@ -5,7 +5,6 @@ In: the App's id, its private key, a time. Out: a signed token. Never: stores or
 
 from __future__ import annotations
 
-import base64
 import json
 from datetime import datetime
 from typing import Final
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from argosy.errors import UserError
+from argosy.kube.objects.base64url import encode_base64url
 
 TOKEN_LIFETIME_SECONDS: Final = 300
 
@@ -30,12 +30,8 @@ def build_app_jwt(app_id: str, private_key: str, now: datetime) -> str:
     header = _encode_part({"alg": "RS256", "typ": "JWT"})
     body = _encode_part({"iat": issued_at - 60, "exp": issued_at + TOKEN_LIFETIME_SECONDS, "iss": app_id})
     signature = key.sign(f"{header}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256())
-    return f"{header}.{body}.{_encode_base64url(signature)}"
+    return f"{header}.{body}.{encode_base64url(signature)}"
 
 
 def _encode_part(values: dict[str, str | int]) -> str:
-    return _encode_base64url(json.dumps(values, separators=(",", ":")).encode())
-
-
-def _encode_base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    return encode_base64url(json.dumps(values, separators=(",", ":")).encode())

@@ -1,7 +1,8 @@
-"""Cron schedules. In: five fields or a word such as `@daily`. Out: the next time. Never: reads a clock.
+"""Cron schedules. In: five fields, a word such as `@daily`, or `@every 1h`. Out: the next time. Never: reads a clock.
 
-k8s: the dialect of the Go library that Argo CD and CronJobs use: lists, ranges, steps, names of months and days, `?`
-for `*`; if both day of month and day of week are restricted, either is enough.
+k8s: the dialect of robfig/cron, the Go library of CronJobs and of Argo CD's sync windows, with its messages: lists,
+ranges, steps, names of months and days, `?` for `*`, a zone in front (`CRON_TZ=Europe/Berlin 0 22 * * *`). If neither
+day of month nor day of week has a `*`, either is enough; `*/2` counts as restricted.
 """
 
 from __future__ import annotations
@@ -9,16 +10,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
 
-_MONTHS: Final = {
-    name: number
-    for number, name in enumerate(
-        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1
-    )
-}
-_DAYS: Final = {name: number for number, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
-_PREDEFINED_SCHEDULES: Final = {
+
+class _Field(NamedTuple):
+    name: str
+    low: int
+    high: int
+    names: dict[str, int]
+
+
+_MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY_NAMES: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FIELDS: Final = (
+    _Field("minute", 0, 59, {}),
+    _Field("hour", 0, 23, {}),
+    _Field("day of month", 1, 31, {}),
+    _Field("month", 1, 12, {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}),
+    _Field("day of week", 0, 6, {name: number for number, name in enumerate(_DAY_NAMES)}),
+)
+_DESCRIPTORS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -27,19 +39,21 @@ _PREDEFINED_SCHEDULES: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_FIELDS: Final[tuple[tuple[str, int, int, dict[str, int]], ...]] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of month", 1, 31, {}),
-    ("month", 1, 12, _MONTHS),
-    ("day of week", 0, 6, _DAYS),
-)
-_NUMBER: Final = re.compile(r"[0-9]{1,4}")
+_EVERY_PREFIX: Final = "@every "
+_UNIT_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART: Final = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
+_DURATION: Final = re.compile(rf"([-+]?)(?:0|(?:{_DURATION_PART})+)", re.ASCII)
+_NUMBER: Final = re.compile(r"[-+]?[0-9]{1,18}")
+_MAX_DURATION_SECONDS: Final = 2**63 / 1e9  # of Go, about 292 years
 _MAX_LOOKAHEAD: Final = timedelta(days=366 * 5)  # k8s: the search for the next time stops after five years
 
 
 class CronError(ValueError):
-    """The text is not a schedule; the message names the field."""
+    """The text is not a schedule. `reason` is the message of robfig/cron; the text also names the field."""
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}; {reason}" if where else reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +65,15 @@ class CronSchedule:
     weekdays: frozenset[int]
     any_day: bool
     any_weekday: bool
+    zone: tzinfo | None = None  # in front of the schedule; it wins over the zone of the given time
 
     def next_time(self, after: datetime) -> datetime | None:
         """Return the first time after the given one, in its zone; None if there is none for years.
 
         It counts local time and converts it to the zone: a time that daylight saving skips never occurs, and a time
-        that it
-        repeats occurs once.
+        that it repeats occurs once.
         """
-        zone: tzinfo = after.tzinfo or UTC
+        zone: tzinfo = self.zone or after.tzinfo or UTC
         local_time = after.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0) + timedelta(minutes=1)
         last_local_time = local_time + _MAX_LOOKAHEAD
         while local_time <= last_local_time:
@@ -73,7 +87,7 @@ class CronSchedule:
                 minute = min((candidate for candidate in self.minutes if candidate > local_time.minute), default=60)
                 local_time = local_time.replace(minute=0) + timedelta(minutes=minute)
             elif _exists_in_zone(result := local_time.replace(tzinfo=zone)) and result > after:
-                return result
+                return result.astimezone(after.tzinfo) if self.zone else result
             else:
                 local_time += timedelta(minutes=1)
         return None
@@ -85,42 +99,118 @@ class CronSchedule:
         return by_day or by_weekday
 
 
-def parse_schedule(text: str) -> CronSchedule:
+@dataclass(frozen=True, slots=True)
+class IntervalSchedule:
+    """`@every`: a fixed time after the last one, in whole seconds, at least one."""
+
+    seconds: int
+
+    def next_time(self, after: datetime) -> datetime | None:
+        try:
+            return after.replace(microsecond=0) + timedelta(seconds=self.seconds)
+        except OverflowError:
+            return None  # after the year 9999
+
+
+def parse_schedule(text: str) -> CronSchedule | IntervalSchedule:
     """Parse a schedule. Raises CronError."""
-    words = _PREDEFINED_SCHEDULES.get(text.strip().lower(), text).split()
+    zone, schedule = _split_zone(text)
+    return _parse_interval(schedule) if schedule.startswith(_EVERY_PREFIX) else _parse_calendar(schedule, zone)
+
+
+def parse_calendar_schedule(text: str) -> CronSchedule:
+    """Parse a schedule whose times depend on the calendar alone: any but `@every`. Raises CronError."""
+    zone, schedule = _split_zone(text)
+    return _parse_calendar(schedule, zone)
+
+
+def _split_zone(text: str) -> tuple[tzinfo | None, str]:
+    if not text.startswith(("TZ=", "CRON_TZ=")):
+        return None, text.strip()
+    assignment, _, schedule = text.partition(" ")
+    return _load_zone(assignment.partition("=")[2]), schedule.strip()
+
+
+def _parse_calendar(text: str, zone: tzinfo | None) -> CronSchedule:
+    if text.startswith("@"):
+        if text not in _DESCRIPTORS:
+            raise CronError(f"unrecognized descriptor: {text}")
+        text = _DESCRIPTORS[text]
+    words = text.split()
     if len(words) != len(_FIELDS):
-        raise CronError(f"invalid schedule {text!r}; write minute, hour, day of month, month and day of week")
-    minutes, hours, days, months, weekdays = (
-        _parse_field(word, *field_definition) for word, field_definition in zip(words, _FIELDS)
-    )
-    any_day, any_weekday = (words[i][0] in "*?" for i in (2, 4))
-    return CronSchedule(minutes, hours, days, months, weekdays, any_day, any_weekday)
+        raise CronError(f"expected exactly 5 fields, found {len(words)}: [{' '.join(words)}]")
+    fields = [_parse_field(word, field) for word, field in zip(words, _FIELDS, strict=True)]
+    minutes, hours, days, months, weekdays = (values for values, _ in fields)
+    return CronSchedule(minutes, hours, days, months, weekdays, fields[2][1], fields[4][1], zone)
 
 
-def _parse_field(text: str, name: str, low: int, high: int, names: dict[str, int]) -> frozenset[int]:
+def _load_zone(name: str) -> tzinfo:
+    if name in ("", "UTC", "Local"):  # of Go's LoadLocation; servers run in UTC
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise CronError(f"provided bad location {name}: unknown time zone {name}") from error
+
+
+def _parse_interval(text: str) -> IntervalSchedule:
+    duration = text.removeprefix(_EVERY_PREFIX)
+    match = _DURATION.fullmatch(duration)
+    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in re.findall(_DURATION_PART, duration))
+    if match is None or seconds > _MAX_DURATION_SECONDS:
+        raise CronError(f'failed to parse duration {text}: time: invalid duration "{duration}"')
+    return IntervalSchedule(max(1, int(seconds)) if match[1] != "-" else 1)
+
+
+def _parse_field(text: str, field: _Field) -> tuple[frozenset[int], bool]:
+    """Return the values of a field, and True if it has a `*`. k8s: empty parts of a list count for nothing."""
     values: set[int] = set()
-    for part in text.split(","):
-        range_text, _, step = part.partition("/")
-        if range_text in ("*", "?"):
-            first, last = low, high
-        else:
-            start_text, dash, end_text = range_text.partition("-")
-            first = _parse_number(start_text, name, names)
-            last = _parse_number(end_text, name, names) if dash else high if step else first
-        width = _parse_number(step, name, {}) if "/" in part else 1
-        if not low <= first <= last <= high or width < 1:
-            raise CronError(f"invalid {name} {part!r}; it must be between {low} and {high}")
-        values.update(range(first, last + 1, width))
-    return frozenset(values)
+    has_star = False
+    for part in filter(None, text.split(",")):
+        try:
+            part_values, is_star = _parse_range(part, field)
+        except CronError as error:
+            raise CronError(error.reason, f"invalid {field.name} {part!r}") from None
+        values.update(part_values)
+        has_star = has_star or is_star
+    return frozenset(values), has_star
 
 
-def _parse_number(text: str, name: str, names: dict[str, int]) -> int:
-    named_value = names.get(text.lower())
-    if named_value is not None:
+def _parse_range(part: str, field: _Field) -> tuple[range, bool]:
+    span, *steps = part.split("/")
+    first, *others = span.split("-")
+    is_star = first in ("*", "?")
+    if is_star:
+        start, end = field.low, field.high
+    else:
+        start = _parse_number(first, field.names)
+        if len(others) > 1:
+            raise CronError(f"too many hyphens: {part}")
+        end = _parse_number(others[0], field.names) if others else start
+    if len(steps) > 1:
+        raise CronError(f"too many slashes: {part}")
+    step = _parse_number(steps[0], {}) if steps else 1
+    if steps and not others:
+        end = field.high
+    if start < field.low:
+        raise CronError(f"beginning of range ({start}) below minimum ({field.low}): {part}")
+    if end > field.high:
+        raise CronError(f"end of range ({end}) above maximum ({field.high}): {part}")
+    if start > end:
+        raise CronError(f"beginning of range ({start}) beyond end of range ({end}): {part}")
+    if step == 0:
+        raise CronError(f"step of range should be a positive number: {part}")
+    return range(start, end + 1, step), is_star and step == 1
+
+
+def _parse_number(text: str, names: dict[str, int]) -> int:
+    if (named_value := names.get(text.lower())) is not None:
         return named_value
     if not _NUMBER.fullmatch(text):
-        raise CronError(f"invalid {name} {text!r}; write a number or a name such as mon")
-    return int(text)
+        raise CronError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
+    if (number := int(text)) < 0:
+        raise CronError(f"negative number ({number}) not allowed: {text}")
+    return number
 
 
 def _exists_in_zone(local_time: datetime) -> bool:

@@ -1,223 +1,249 @@
-"""Matches Go's regular expressions in linear time.
+"""Go's regular expressions, as users write them, matched in bounded time.
 
-In: a pattern, a text. Out: True or False. Never: backtracks, as Python's `re` does: all alternatives are followed at
-once, as in Go, so that a user's pattern cannot stop a server.
+In: a pattern and a text. Out: whether it matches anywhere, as in Go's regexp. Never: backtracks: Python's engine runs
+only patterns that it matches in linear time; RE2, whose syntax and results are those of Go, runs all others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from re import _constants as sre  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final
 
-MAX_STEPS: Final = 1_000
-MAX_REPEATS: Final = 1_000  # argo: Go's limit
-# argo: Go does not support these, or they mean something else
-_UNSUPPORTED_BY_GO: Final = re.compile(r"\(\?[=!<>(#]|\\[1-9gkZ]|[*+?}]\+|\[\[:")
-_WORD_CHARACTER: Final = re.compile(r"\w", re.ASCII)
-_REPEAT_KINDS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT)
-_CATEGORY_PATTERNS: Final = {
-    sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_NOT_DIGIT: r"\D", sre.CATEGORY_SPACE: r"\s",
-    sre.CATEGORY_NOT_SPACE: r"\S", sre.CATEGORY_WORD: r"\w", sre.CATEGORY_NOT_WORD: r"\W",
-}  # fmt: skip
+MAX_PATTERN_CHARACTERS: Final = 4096
+MAX_MATCHING_SECONDS: Final = 2.0  # CPU time for all patterns of one object
+# Instructions times bytes: RE2 needs up to 30 ns for each if its automaton does not fit into its memory budget.
+MAX_MATCH_WORK: Final = 50_000_000
+MAX_COMPILED_INSTRUCTIONS: Final = MAX_MATCH_WORK // 4_000  # of `compile_go_regexp`; a name has up to 4,000 bytes
+_MAX_PYTHON_TEXT_CHARACTERS = 4096
+_MAX_COMMON_PATTERN_CHARACTERS = 256
+_MAX_CACHED_TEXT_CHARACTERS = 512  # caching thousands of longer texts would use too much memory
+_SMALL_PROGRAM_BYTES: Final = 1 << 20
+_LARGE_PROGRAM_BYTES: Final = 64 << 20  # for patterns such as \pL{100}, which Go accepts
+
+# A sequence of characters and classes without groups, of which at most one has a variable repeat.
+_LINEAR_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.|?*+()\[\]{}])"
+_FIXED_PIECES = rf"(?:{_LINEAR_PIECE}(?:\{{\d{{1,3}}\}})?)*"
+_LINEAR_PATTERN = re.compile(
+    rf"\^{_FIXED_PIECES}(?:{_LINEAR_PIECE}(?:[*+?]|\{{\d{{1,3}},(?:\d{{1,3}})?\}}){_FIXED_PIECES})?\$?"
+)
+
+# k8s: the pattern of quantities, in nearly every CRD. It is unambiguous, so the engine never backtracks.
+_QUANTITY_PATTERN = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
+# Syntax that all engines read alike, so that Python can check it without loading RE2: characters, ASCII classes, dots,
+# anchors, groups, alternatives, simple repeats.
+_COMMON_PIECE = r"(?:[\w/@:,;=~!#%&\"'<> -]|\\[.+*?()\[\]{}|^$/\\-]|\.|\[\^?-?(?:[\w./:@+](?:-[\w])?)+-?\])"
+_COMMON_PATTERN = re.compile(rf"(?:{_COMMON_PIECE}(?:[*+?]|\{{\d(?:,\d?)?\}})?|\((?:\?:)?|\)[*+?]?|[\^$|])*", re.ASCII)
+
+_MAX_GROUP_DEPTH: Final = 1000  # k8s: Go rejects deeper groups
+_QUOTED_LITERAL: Final = re.compile(r"\\Q.*?(?:\\E|\Z)", re.DOTALL)
+_LARGE_REPEAT_COUNT: Final = re.compile(r"\{\d*,?\d{10,}\}|\{\d{10,},?\}")
+# RE2's error messages -> Go's.
+_GO_REASONS: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+
 
 RegexpMatcher = Callable[[str], bool]
-CharacterTest = Callable[[str], bool]  # True if one character matches
-NfaStep = tuple[str, Any, int]  # kind, argument, index of the next step
 
 
-class InvalidGoRegexp(Exception):
-    """Not a regular expression, or not one of Go's."""
+class InvalidGoRegexp(ValueError):
+    """Not a regular expression, not one of Go's, or too large; the message is Go's."""
+
+
+class MatchTooExpensiveError(ValueError):
+    """A text is too long for its pattern, or the patterns of one object took too much CPU time."""
+
+
+_seconds_left: ContextVar[list[float] | None] = ContextVar("seconds_left", default=None)
+
+
+@contextmanager
+def limit_matching_time() -> Iterator[None]:
+    """Limit the CPU time of all matches in the block; matches after the limit raise MatchTooExpensiveError."""
+    token = _seconds_left.set([MAX_MATCHING_SECONDS])
+    try:
+        yield
+    finally:
+        _seconds_left.reset(token)
 
 
 def compile_go_regexp(pattern: str) -> RegexpMatcher:
-    if _UNSUPPORTED_BY_GO.search(pattern):
-        raise InvalidGoRegexp(pattern)
+    """Compile a pattern for many short texts, such as names in a policy. Raises InvalidGoRegexp.
+
+    Decides everything about the pattern now: a matcher never takes an invalid or too large pattern for one that
+    matches nothing. It raises MatchTooExpensiveError if a text is too long.
+    """
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise InvalidGoRegexp(f"longer than {MAX_PATTERN_CHARACTERS} characters")
     try:
-        tree = parser.parse(pattern, re.ASCII)
-        program = _NfaProgram(tree)
-        python_search = re.compile(pattern, re.ASCII).search
-    except (re.error, RecursionError, OverflowError, KeyError) as error:
-        raise InvalidGoRegexp(pattern) from error
-    if _is_simple(tree):
-        # Python's `$` also matches before a final line break, and its `\B` never in an empty text; Go differs.
-        return lambda text: program.matches(text) if not text or "\n" in text else python_search(text) is not None
-    return program.matches
+        compiled = _compile(pattern)
+    except ValueError as error:
+        raise InvalidGoRegexp(str(error)) from error
+    if compiled.programsize > MAX_COMPILED_INSTRUCTIONS:
+        raise InvalidGoRegexp("error parsing regexp: expression too large")
+    linear = _compile_linear(pattern)
+
+    def search(text: str) -> bool:
+        if linear is not None and _is_short_line(text):
+            return linear.search(text) is not None
+        return _search(compiled, text)
+
+    return search
 
 
-def _is_simple(tree: Any) -> bool:
-    """True for at most one repeat and one alternation, not nested: then Python's `re` is fast, too."""
-    repeats, choices = _count_repeats_and_choices(tree, is_inside=False)
-    return repeats <= 1 and choices <= 1
+def find_pattern_error(pattern: str) -> str:
+    """Return why a pattern is invalid, or ""."""
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        return f"longer than {MAX_PATTERN_CHARACTERS} characters"
+    if _compile_linear(pattern) is not None or _is_common_syntax(pattern):
+        return ""
+    try:
+        _compile(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
-def _count_repeats_and_choices(tree: Any, *, is_inside: bool) -> tuple[int, int]:
-    repeats = choices = 0
-    for kind, value in tree:
-        if kind in _REPEAT_KINDS:
-            repeats += 2 if is_inside else 1
-        elif kind is sre.BRANCH:
-            choices += 2 if is_inside else 1
-        for inner in _list_inner_patterns(kind, value):
-            inner_counts = _count_repeats_and_choices(
-                inner, is_inside=is_inside or kind in _REPEAT_KINDS or kind is sre.BRANCH
-            )
-            repeats, choices = repeats + inner_counts[0], choices + inner_counts[1]
-    return repeats, choices
-
-
-def _list_inner_patterns(kind: Any, value: Any) -> Sequence[Any]:
-    if kind in _REPEAT_KINDS:
-        return (value[2],)
-    if kind is sre.BRANCH:
-        return tuple(value[1])
-    return (value[3],) if kind is sre.SUBPATTERN else ()
-
-
-class _NfaProgram:
-    """The steps of a pattern (a Thompson NFA); step 0 is the match."""
-
-    def __init__(self, tree: Any) -> None:
-        self._steps: list[NfaStep] = [("over", None, 0)]
-        self._start = self._build_sequence(tree, 0, tree.state.flags)
-
-    def matches(self, text: str) -> bool:
-        current_steps: set[int] = set()
-        for position in range(len(text) + 1):
-            current_steps.add(self._start)  # a match may start anywhere
-            next_tests = self._list_next_tests(current_steps, text, position)
-            if next_tests is None:
-                return True
-            if position < len(text):
-                character = text[position]
-                current_steps = {next_step for test, next_step in next_tests if test(character)}
-        return False
-
-    def _list_next_tests(
-        self, start_steps: set[int], text: str, position: int
-    ) -> list[tuple[CharacterTest, int]] | None:
-        """Return the characters that may come next; None if the pattern has matched."""
-        visited, pending = set(start_steps), list(start_steps)
-        tests: list[tuple[CharacterTest, int]] = []
-        while pending:
-            kind, argument, next_step = self._steps[pending.pop()]
-            if kind == "over":
-                return None
-            if kind == "sign":
-                tests.append((argument, next_step))
-                continue
-            successors = (
-                (argument, next_step)
-                if kind == "either"
-                else (next_step,)
-                if _is_assertion_true(argument, text, position)
-                else ()
-            )
-            for successor in successors:
-                if successor not in visited:
-                    visited.add(successor)
-                    pending.append(successor)
-        return tests
-
-    # -- build -------------------------------------------------------------------------------------------------------
-
-    def _add_step(self, kind: str, argument: Any, next_step: int) -> int:
-        if len(self._steps) >= MAX_STEPS:
-            raise OverflowError
-        self._steps.append((kind, argument, next_step))
-        return len(self._steps) - 1
-
-    def _build_sequence(self, tree: Any, next_step: int, flags: int) -> int:
-        """Return the first step of a sequence of parts that continues at `next_step`."""
-        for kind, value in reversed(list(tree)):
-            next_step = self._build_part(kind, value, next_step, flags)
-        return next_step
-
-    def _build_part(self, kind: Any, value: Any, next_step: int, flags: int) -> int:
-        if kind in _REPEAT_KINDS:
-            return self._build_repeat(value, next_step, flags)
-        if kind is sre.BRANCH:
-            first, *other_branches = [self._build_sequence(branch, next_step, flags) for branch in value[1]]
-            for branch in other_branches:
-                first = self._add_step("either", first, branch)
-            return first
-        if kind is sre.SUBPATTERN:
-            _, added_flags, removed_flags, inner = value
-            return self._build_sequence(inner, next_step, (flags | added_flags) & ~removed_flags)
-        if kind is sre.AT:
-            return self._add_step("place", (value, bool(flags & re.MULTILINE)), next_step)
-        return self._add_step("sign", _build_character_test(kind, value, flags), next_step)
-
-    def _build_repeat(self, value: Any, next_step: int, flags: int) -> int:
-        minimum, maximum, inner = value
-        if minimum > MAX_REPEATS or (maximum is not sre.MAXREPEAT and maximum > MAX_REPEATS):
-            raise OverflowError
-        if maximum is sre.MAXREPEAT:
-            entry = self._add_step("either", next_step, next_step)
-            self._steps[entry] = ("either", self._build_sequence(inner, entry, flags), next_step)
-        else:
-            entry = next_step
-            for _ in range(maximum - minimum):
-                entry = self._add_step("either", self._build_sequence(inner, entry, flags), next_step)
-        for _ in range(minimum):
-            entry = self._build_sequence(inner, entry, flags)
-        return entry
-
-
-def _build_character_test(kind: Any, value: Any, flags: int) -> CharacterTest:
-    ignores_case = bool(flags & re.IGNORECASE)
-    if kind is sre.ANY:
-        return (lambda character: True) if flags & re.DOTALL else (lambda character: character != "\n")
-    if kind is sre.LITERAL:
-        test = _build_set_test([(kind, value)])
-    elif kind is sre.NOT_LITERAL:
-        test = _build_set_test([(sre.NEGATE, None), (sre.LITERAL, value)])
-    elif kind is sre.IN:
-        test = _build_set_test(value)
-    else:
-        raise KeyError(kind)  # lookaround, backreferences, atomic groups: Go has none
-    if not ignores_case:
-        return test
-    if kind is sre.NOT_LITERAL or (kind is sre.IN and value[0][0] is sre.NEGATE):
-        return lambda character: all(
-            test(variant) for variant in {character, character.lower(), character.upper()} if len(variant) == 1
-        )
-    return lambda character: any(
-        test(variant) for variant in {character, character.lower(), character.upper()} if len(variant) == 1
+def matches(pattern: str, text: str) -> bool:
+    """True if the pattern matches anywhere. An invalid pattern matches nothing. May raise MatchTooExpensiveError."""
+    return (
+        _matches_cached(pattern, text) if len(text) <= _MAX_CACHED_TEXT_CHARACTERS else _matches_uncached(pattern, text)
     )
 
 
-def _build_set_test(items: Sequence[tuple[Any, Any]]) -> CharacterTest:
-    is_negated = bool(items) and items[0][0] is sre.NEGATE
-    ranges: list[tuple[int, int]] = []
-    categories: list[re.Pattern[str]] = []
-    for kind, value in items[1:] if is_negated else items:
-        if kind is sre.LITERAL:
-            ranges.append((value, value))
-        elif kind is sre.RANGE:
-            ranges.append(value)
-        else:
-            categories.append(re.compile(_CATEGORY_PATTERNS[value], re.ASCII))
-
-    def test(character: str) -> bool:
-        code_point = ord(character)
-        is_in_set = any(low <= code_point <= high for low, high in ranges) or any(
-            category.match(character) for category in categories
-        )
-        return is_in_set is not is_negated
-
-    return test
+@lru_cache(maxsize=4096)
+def _matches_cached(pattern: str, text: str) -> bool:
+    return _matches_uncached(pattern, text)
 
 
-def _is_assertion_true(assertion: tuple[Any, bool], text: str, position: int) -> bool:
-    """True if the assertion holds at this position of the text."""
-    assertion_kind, is_multiline = assertion
-    if assertion_kind is sre.AT_BEGINNING or assertion_kind is sre.AT_BEGINNING_STRING:
-        return position == 0 or (is_multiline and assertion_kind is sre.AT_BEGINNING and text[position - 1] == "\n")
-    if assertion_kind is sre.AT_END or assertion_kind is sre.AT_END_STRING:
-        return position == len(text) or (is_multiline and assertion_kind is sre.AT_END and text[position] == "\n")
-    is_word_before = position > 0 and _WORD_CHARACTER.match(text[position - 1]) is not None
-    is_word_after = position < len(text) and _WORD_CHARACTER.match(text[position]) is not None
-    return (is_word_before is not is_word_after) is (assertion_kind is sre.AT_BOUNDARY)
+def _matches_uncached(pattern: str, text: str) -> bool:
+    linear = _compile_linear(pattern)
+    if linear is not None and _is_short_line(text):
+        return linear.search(text) is not None
+    try:
+        compiled = _compile(pattern)
+    except ValueError:
+        return False
+    return _search(compiled, text)
+
+
+def _is_short_line(text: str) -> bool:
+    """True if Python may match a linear pattern: its `$` also matches before a trailing line break, Go's does not."""
+    return "\n" not in text and len(text) <= _MAX_PYTHON_TEXT_CHARACTERS
+
+
+@lru_cache(maxsize=1024)
+def _compile_linear(pattern: str) -> re.Pattern[str] | None:
+    """Compile with Python's engine if it matches in linear time: anchored, no groups, one variable repeat."""
+    if len(pattern) > MAX_PATTERN_CHARACTERS or not (
+        pattern == _QUANTITY_PATTERN or _LINEAR_PATTERN.fullmatch(pattern)
+    ):
+        return None
+    try:
+        return re.compile(pattern, re.ASCII)
+    except (re.error, OverflowError):
+        return None
+
+
+def _is_common_syntax(pattern: str) -> bool:
+    """True if Python accepts the pattern and it only has syntax that all engines read alike."""
+    if not pattern.isascii() or len(pattern) > _MAX_COMMON_PATTERN_CHARACTERS or not _COMMON_PATTERN.fullmatch(pattern):
+        return False
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError):
+        return False
+    return True
+
+
+def _compile(pattern: str) -> Any:
+    """Compile with RE2; raise ValueError with Go's message if the pattern is invalid."""
+    small = _compile_small(pattern)
+    return _compile_large(pattern) if small is None else small
+
+
+@lru_cache(maxsize=256)
+def _compile_small(pattern: str) -> Any:
+    """Compile with little memory, enough for most patterns; return None if the program does not fit."""
+    if reason := _find_go_refusal(pattern):
+        raise ValueError(reason)
+    return _compile_within(pattern, _SMALL_PROGRAM_BYTES)
+
+
+@lru_cache(maxsize=4)
+def _compile_large(pattern: str) -> Any:
+    compiled = _compile_within(pattern, _LARGE_PROGRAM_BYTES)
+    if compiled is None:
+        raise ValueError("error parsing regexp: expression too large")
+    return compiled
+
+
+def _compile_within(pattern: str, memory: int) -> Any:
+    import re2  # imported lazily: most commands match no user patterns
+
+    options = re2.Options()
+    options.max_mem, options.log_errors, options.never_capture = memory, False, True
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else "invalid UTF-8"
+        if reason.startswith("pattern too large"):
+            return None
+        raise ValueError(_format_go_error(reason, pattern)) from error
+    finally:
+        re2.purge()  # re2's own cache would keep 128 more programs of any size
+
+
+def _find_go_refusal(pattern: str) -> str:
+    """Return Go's error for a pattern that RE2 accepts and Go rejects, or ""."""
+    unquoted = _QUOTED_LITERAL.sub("", pattern)
+    if match := re.search(r"(?<!\\)(?:\\\\)*\\C", unquoted):
+        return f"error parsing regexp: invalid escape sequence: `{match[0][-2:]}`"
+    if match := _LARGE_REPEAT_COUNT.search(unquoted):
+        return f"error parsing regexp: invalid repeat count: `{match[0]}`"
+    depth = deepest = 0
+    for token in re.findall(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()]", unquoted, re.DOTALL):
+        depth += (token == "(") - (token == ")")
+        deepest = max(deepest, depth)
+    return f"error parsing regexp: expression nests too deeply: `{pattern}`" if deepest >= _MAX_GROUP_DEPTH else ""
+
+
+def _format_go_error(reason: str, pattern: str) -> str:
+    problem, _, excerpt = reason.partition(": ")
+    if problem == "invalid perl operator" and excerpt in ("(?<=", "(?<!"):
+        problem, excerpt = "invalid named capture", pattern[pattern.index(excerpt) :]
+    elif problem == "invalid UTF-8" and pattern.isascii():
+        problem, excerpt = "invalid escape sequence", pattern[pattern.rindex("\\x") :]
+    return f"error parsing regexp: {_GO_REASONS.get(problem, problem)}: `{excerpt}`"
+
+
+def _search(compiled: Any, text: str) -> bool:
+    content = text.encode("utf-8", "replace")
+    if compiled.programsize * len(content) > MAX_MATCH_WORK:
+        raise MatchTooExpensiveError
+    seconds_left = _seconds_left.get()
+    if seconds_left is None:
+        return compiled.search(content) is not None
+    if seconds_left[0] <= 0:
+        raise MatchTooExpensiveError
+    started = time.thread_time()
+    try:
+        return compiled.search(content) is not None
+    finally:
+        seconds_left[0] -= time.thread_time() - started

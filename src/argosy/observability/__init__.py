@@ -1,1 +1,1 @@
-"""Observability of a running process: metrics, logs and health endpoints."""
+"""Observability of a running process: metrics, logs, health endpoints, and redaction of what leaves it."""

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from argosy.observability.metrics import CONTENT_TYPE
+
 ALL_ADDRESSES: Final = ("", "::", "0.0.0.0")  # noqa: S104 - only if configured
 LOOPBACK: Final = "127.0.0.1"
-MAX_REQUEST_BYTES: Final = 8192  # bytes
-REQUEST_TIMEOUT_SECONDS: Final = 5.0  # seconds
+MAX_REQUEST_BYTES: Final = 8192
+REQUEST_TIMEOUT_SECONDS: Final = 5.0
 log = logging.getLogger(__name__)
 
 
@@ -86,7 +88,7 @@ async def _handle_request(sources: ProbeSources, reader: asyncio.StreamReader, w
             method, path, _ = request.split(" ", 2)  # ValueError: not a request
             code, text = _build_response(method, path, sources)
             body = text.encode()
-            header = f"HTTP/1.1 {code}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+            header = f"HTTP/1.1 {code}\r\nContent-Type: {CONTENT_TYPE}\r\n"
             writer.write(f"{header}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
             await writer.drain()
     writer.close()

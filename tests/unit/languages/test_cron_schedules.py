@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.languages.cron import CronError, parse_schedule
+from argosy.languages.cron import CronError, IntervalSchedule, parse_calendar_schedule, parse_schedule
 
 
 def parse_time(text: str, zone: str = "UTC") -> datetime:
@@ -31,10 +31,41 @@ def parse_time(text: str, zone: str = "UTC") -> datetime:
         ("0 0 1 jan,JUL *", "2026-01-01T00:00", "2026-07-01T00:00"),
         ("@daily", "2026-12-31T12:00", "2027-01-01T00:00"),
         ("@weekly", "2026-01-01T00:00", "2026-01-04T00:00"),
+        ("0 0 */2 * 5", "2026-01-02T00:00", "2026-01-03T00:00"),  # `*/2` is a restriction, so either field is enough
+        ("0 0 */1 * 5", "2026-01-02T00:00", "2026-01-09T00:00"),
+        ("0 0 13,* * 5", "2026-01-02T00:00", "2026-01-09T00:00"),
+        ("1,,2 * * * *", "2026-01-01T00:00", "2026-01-01T00:01"),
+        ("@every 90m", "2026-01-01T00:00", "2026-01-01T01:30"),
+        ("@every 1h0.5m1500ms", "2026-01-01T00:00", "2026-01-01T01:00:31"),
+        ("@every 10ms", "2026-01-01T00:00", "2026-01-01T00:00:01"),
+        ("@every -1h", "2026-01-01T00:00", "2026-01-01T00:00:01"),
+        ("CRON_TZ=Asia/Tokyo 0 9 * * *", "2026-01-01T00:00", "2026-01-02T00:00"),
+        ("TZ=America/New_York @daily", "2026-01-01T00:00", "2026-01-01T05:00"),
+        ("TZ= 0 9 * * *", "2026-01-01T00:00", "2026-01-01T09:00"),
     ],
 )
 def test_next_time_returns_the_next_match(schedule: str, after: str, expected: str) -> None:
     assert parse_schedule(schedule).next_time(parse_time(after)) == parse_time(expected)
+
+
+def test_zone_of_the_schedule_wins_over_that_of_the_time_and_the_result_keeps_it() -> None:
+    after = parse_time("2026-07-01T00:00", "Europe/Berlin")
+    next_run = parse_schedule("CRON_TZ=UTC 0 9 * * *").next_time(after)
+    assert next_run == parse_time("2026-07-01T11:00", "Europe/Berlin") and next_run.tzinfo is after.tzinfo
+
+
+@pytest.mark.parametrize("schedule", ["@every 1h", "TZ=UTC @every 1h"])
+def test_interval_is_not_a_schedule_of_the_calendar(schedule: str) -> None:
+    assert isinstance(parse_schedule(schedule), IntervalSchedule)
+    with pytest.raises(CronError, match="unrecognized descriptor: @every 1h"):
+        parse_calendar_schedule(schedule)
+
+
+def test_error_names_the_field_and_has_the_reason_of_go() -> None:
+    with pytest.raises(CronError) as caught:
+        parse_schedule("0 0 * * MON-8")
+    assert caught.value.reason == "end of range (8) above maximum (6): MON-8"
+    assert str(caught.value) == f"invalid day of week 'MON-8'; {caught.value.reason}"
 
 
 def test_schedule_that_never_matches_has_no_next_time() -> None:
@@ -48,7 +79,9 @@ def test_hour_skipped_by_daylight_saving_time_does_not_run() -> None:
 
 @pytest.mark.parametrize(
     "wrong", ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "5-1 * * * *",
-              "*/0 * * * *", "a * * * *", "* * * foo *", "1,,2 * * * *", "* * * * * *", "99999999999 * * * *"]
+              "*/0 * * * *", "a * * * *", "* * * foo *", "* * * * * *", "99999999999 * * * *", "1-2-3 * * * *",
+              "1/2/3 * * * *", "-1 * * * *", "1- * * * *", "@Daily", "@fortnightly", "@every", "@every 1d", "@every x",
+              "TZ=Nowhere/Atlantis 0 0 * * *", "TZ=../../etc/passwd 0 0 * * *", "TZ=", "CRON_TZ=UTC"]
 )  # fmt: skip
 def test_invalid_schedule_is_rejected(wrong: str) -> None:
     with pytest.raises(CronError):

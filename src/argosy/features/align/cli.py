@@ -182,9 +182,7 @@ def _write_changes(args: argparse.Namespace, alignment: Alignment) -> None:
     elif args.write:
         print_message(f"wrote {format_count(len(files.write_files()), 'file')} in {files.root}")
     elif args.branch:
-        from argosy.features.align.commit import commit_to_branch
-
-        commit_id = commit_to_branch(files, args.branch, args.message)
+        commit_id = files.commit_to_branch(args.branch, args.message)
         print_message(f"committed {commit_id[:7]} to {args.branch}; the working tree is unchanged")
 
 

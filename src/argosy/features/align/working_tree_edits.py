@@ -1,7 +1,7 @@
 """Edits the files of a working tree that define Applications and their sources.
 
-In: a repository folder, proposals. Out: file texts before and after. Never: writes without being asked; chooses one
-of two definitions.
+In: a repository folder, proposals. Out: file texts before and after, a patch, a commit. Never: writes without being
+asked; chooses one of two definitions; moves an existing branch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
@@ -20,6 +21,7 @@ from argosy.gitops.analysis.alignment.proposed_application_edits import build_ed
 from argosy.gitops.application import Application
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.workspace.git_repository import GitRepository
 from argosy.gitops.workspace.manifest_files import YamlFile, load_manifest_files
 from argosy.gitops.workspace.path_resolution import find_enclosing_repository
 from argosy.gitops.workspace.render_request import is_repository_url
@@ -152,6 +154,26 @@ class WorkingTreeEdits:
             os.chmod(temporary_path, os.stat(file_path).st_mode)
             os.replace(temporary_path, file_path)
         return sorted(self.changed)
+
+    def commit_to_branch(self, branch: str, message: str) -> str:
+        """Commit the changes to a new branch, which is created last, and return the commit."""
+        repository = GitRepository.open(Path(self.root))
+        if repository is None:
+            raise UserError("not a Git repository; use --write", where=self.root)
+        if not repository.succeeds("check-ref-format", "--branch", branch):
+            raise UserError(f"invalid branch name {branch!r}; choose another", where="--branch")
+        if repository.find_commit(f"refs/heads/{branch}"):
+            raise UserError(f"branch {branch!r} already exists; choose another name", where="--branch")
+        new_contents = {path: new.encode() for path, (_, new) in self.changed.items()}
+        if dirty := repository.list_uncommitted(sorted(new_contents)):
+            problem = "uncommitted changes; commit them first, or use --write"
+            raise UserError(problem, where=", ".join(dirty))
+        head = repository.find_commit("HEAD")
+        if not head:
+            raise UserError("has no commit yet; commit what is there first", where=self.root)
+        commit_id = repository.create_commit(head, new_contents, f"{message}\n")
+        repository.move_branch(branch, commit_id, "", "argosy align")
+        return commit_id
 
 
 def _resolve_url(url: str, settings: SourceSettings) -> str:

@@ -60,9 +60,8 @@ IGNORED_SWITCHES: Final = frozenset({
     "--server-side-generate",
 })  # fmt: skip
 RENAMED_FLAGS: Final = {"--kube-context": "--context", "--out": "--output"}
-FLAGS_BEFORE_COMMAND: Final = frozenset(
-    {"--kube-context", "--context", "--kubeconfig"}
-)  # also allowed before the command
+# These are also allowed before the command.
+FLAGS_BEFORE_COMMAND: Final = frozenset({"--kube-context", "--context", "--kubeconfig"})
 VERBS_WITH_OBJECT_NAMESPACE: Final = frozenset({"actions", "logs", "get-resource", "patch-resource", "delete-resource"})
 
 

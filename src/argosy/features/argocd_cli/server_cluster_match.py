@@ -17,12 +17,8 @@ from argosy.errors import UserError
 
 OPTIONS_VARIABLE: Final = "ARGOCD_OPTS"  # argo: flags for every command
 SERVER_VARIABLE: Final = "ARGOCD_SERVER"  # argo: same as --server
-COMMANDS_WITHOUT_CONTEXT: Final = (
-    "login",
-    "relogin",
-    "logout",
-    "context",
-)  # they ignore the current context of the file
+# These ignore the current context of the file.
+COMMANDS_WITHOUT_CONTEXT: Final = ("login", "relogin", "logout", "context")
 ADVICE: Final = "remove it to use that cluster, choose another cluster with --kube-context, or use Argo CD's own CLI"
 
 CONFIG_ADVICE: Final = (

@@ -56,9 +56,8 @@ class ImportOptions:
     overwrites_decisions: bool = False  # overwrites decisions of users in this cluster
     hold: SyncHold | None = None
     skipped_labels: tuple[str, ...] = ()  # NAME, or NAME=VALUE
-    engines: DeliveryEngines = (
-        UNKNOWN_ENGINES  # of the cluster: objects of another Argo CD are not pruned unless requested
-    )
+    # Of the cluster: objects of another Argo CD are not pruned unless requested.
+    engines: DeliveryEngines = UNKNOWN_ENGINES
 
 
 @dataclass(frozen=True)

@@ -211,9 +211,8 @@ async def _print_clusters(
             cluster_to_wire(cluster, *state, apps.get(read_server(cluster), 0))
             for cluster, state in zip(clusters, states, strict=True)
         ]
-        print_document(
-            data if is_list or len(data) > 1 else data[0], output
-        )  # argo: a single cluster is not printed as a list
+        # argo: a single cluster is not printed as a list
+        print_document(data if is_list or len(data) > 1 else data[0], output)
     elif is_list:
         from argosy.cli.tables import format_aligned_columns
 

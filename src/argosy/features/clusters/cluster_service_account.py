@@ -22,14 +22,11 @@ RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 SECRET: Final = GroupKind("", "Secret")
 ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
 ALLOW_ALL_RULES: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-MANAGED_BY_LABELS: Final = {
-    "app.kubernetes.io/managed-by": "argosy"
-}  # label of objects that argosy created there, so that nothing else is deleted
+# Label of objects that argosy created there, so that nothing else is deleted.
+MANAGED_BY_LABELS: Final = {"app.kubernetes.io/managed-by": "argosy"}
 WHOLE_CLUSTER: Final = ("",)  # the whole cluster: all namespaces and cluster-scoped resources
-GARBAGE_COLLECTION_SECONDS, POLL_INTERVAL_SECONDS = (
-    10.0,
-    0.25,
-)  # seconds to wait for the garbage collection of objects that were just removed
+# Seconds to wait for the garbage collection of objects that were just removed.
+GARBAGE_COLLECTION_SECONDS, POLL_INTERVAL_SECONDS = 10.0, 0.25
 
 ReportMessage = Callable[[str], None]
 AccessNamespaces = Sequence[str]  # namespaces, or WHOLE

@@ -37,9 +37,8 @@ async def remove_cluster(
 ) -> None:
     await service.remove_cluster(app_service, declared)
     claims = read_token_claims(declared)
-    if claims is None or (
-        claims.account != MANAGER_ACCOUNT and claims.token is None
-    ):  # nothing was created on that cluster
+    # Nothing was created on that cluster.
+    if claims is None or (claims.account != MANAGER_ACCOUNT and claims.token is None):
         return
     try:
         async with (

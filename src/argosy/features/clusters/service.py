@@ -44,9 +44,8 @@ CONNECTION_TIMEOUT_SECONDS: Final = 5.0  # timeout of a connection test
 STATE_CACHE_SECONDS: Final = 30.0  # seconds for which a result is cached
 MAX_CACHED_STATES: Final = 1000
 ClusterConnection = tuple[ConnectionState, str]  # connection state and server version
-IN_CLUSTER_DECLARATION: Final = DeclaredSecret(
-    "", {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME}
-)  # needs no Secret
+# The cluster that argosy runs in needs no Secret.
+IN_CLUSTER_DECLARATION: Final = DeclaredSecret("", {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME})
 # argo: the config fields that clients may see; all others may contain credentials
 _VISIBLE_TLS_FIELDS: Final = ("insecure", "serverName")
 _VISIBLE_AWS_FIELDS: Final = ("clusterName", "roleARN")
@@ -172,10 +171,8 @@ class ClusterStateCache:
         if read_server(declared) == IN_CLUSTER_SERVER:
             return await fetch_state(app_service, declared)
         text = json.dumps(_connection_values(declared), sort_keys=True)
-        cache_key, clock = (
-            hashlib.sha256(text.encode()).hexdigest(),
-            asyncio.get_running_loop().time,
-        )  # a hash, because the values are secret
+        cache_key = hashlib.sha256(text.encode()).hexdigest()  # a hash, because the values are secret
+        clock = asyncio.get_running_loop().time
         cached = self._cached.get(cache_key)
         if cached is not None and cached[0] > clock():
             return cached[1]

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from argosy.annotations import SIMULATED
+from argosy.annotations import PART_OF, SIMULATED
 from argosy.features.init.template_files import DEFAULT_REPO_URL, list_delivery_files
 from argosy.gitops.delivery_file.values import FILE_NAME
 from argosy.gitops.source.settings import CONFIG_MAP as SETTINGS
@@ -149,7 +149,7 @@ def build_settings(namespace: str, mirrors: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": SETTINGS, "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
+        "metadata": {"name": SETTINGS, "namespace": namespace, "labels": {PART_OF: "argocd"}},
         "data": {MIRRORS_SETTING: mirrors},
     }
 

@@ -110,9 +110,8 @@ def _build_inner_task(
 ) -> InnerTask:
     @contextlib.asynccontextmanager
     async def run_delivery(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[CompleteRun]:
-        report(
-            f"starting a cluster, with {product_name} and KServe as simulators"
-        )  # after the folder lock and the port are taken
+        # Reported when the folder lock and the port are taken.
+        report(f"starting a cluster, with {product_name} and KServe as simulators")
         repository = example.create_repository(folder.root / "repositories" / example.repository)
         write_command_stubs(folder.root / "bin")
         write_notebook(folder.root)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argosy.features.generate.wait_for_image import ImageWait
     from argosy.features.generate.wait_for_notebook import NotebookWait
+    from argosy.kube.objects import Manifest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -115,7 +117,7 @@ def _add_command(
 
 
 def run_wait_for_image(args: argparse.Namespace) -> int:
-    from argosy.features.generate.manifest_output import ImageWait
+    from argosy.features.generate.wait_for_image import ImageWait
 
     wait = ImageWait(
         name=args.name,
@@ -133,7 +135,7 @@ def run_wait_for_image(args: argparse.Namespace) -> int:
 
 
 def run_wait_for_notebook(args: argparse.Namespace) -> int:
-    from argosy.features.generate.manifest_output import NotebookWait
+    from argosy.features.generate.wait_for_notebook import NotebookWait
 
     wait = NotebookWait(
         name=args.name,
@@ -150,19 +152,36 @@ def run_wait_for_notebook(args: argparse.Namespace) -> int:
 
 
 def run_notifications(args: argparse.Namespace) -> int:
-    from argosy.features.generate.manifest_output import render_manifests
     from argosy.features.notifications.service import build_export
 
     manifest = build_export(args.namespace, args.subscribe, is_operated=args.operator)
-    print(render_manifests([manifest], args.output), end="")
+    print(_render_manifests([manifest], args.output), end="")
     print("add the services and their secrets yourself: keys service.<type>, see docs/reference/notifications.md; "
           "apply with kubectl apply --server-side, which keeps other keys", file=sys.stderr)  # fmt: skip
     return 0
 
 
 def _print_manifests(wait: ImageWait | NotebookWait, rbac_hint: str, output: str) -> int:
-    from argosy.features.generate.manifest_output import render_manifests, render_missing_rules
-
-    print(render_manifests(wait.build_manifests(), output), end="")
-    print(render_missing_rules(wait, rbac_hint), end="", file=sys.stderr)
+    print(_render_manifests(wait.build_manifests(), output), end="")
+    print(_render_missing_rules(wait, rbac_hint), end="", file=sys.stderr)
     return 0
+
+
+def _render_manifests(manifests: Sequence[Manifest], output: str) -> str:
+    """Render YAML documents or one JSON List; `kubectl apply -f -` accepts both."""
+    from argosy.kube.objects import dump_yaml_documents
+
+    if output == "json":
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}, indent=2) + "\n"
+    return dump_yaml_documents(manifests)
+
+
+def _render_missing_rules(wait: ImageWait | NotebookWait, rbac_hint: str) -> str:
+    """List the rules that a user's own service account needs; empty if RBAC is generated as well."""
+    from argosy.kube.objects import dump_yaml
+
+    if wait.has_rbac:
+        return ""
+    rules = "".join(f"  {line}\n" for line in dump_yaml(wait.build_rules()).splitlines())
+    account_name = f"service account {wait.account} in {wait.namespace}"
+    return f"{account_name} needs these rules, in an earlier wave ({rbac_hint}):\n{rules}"

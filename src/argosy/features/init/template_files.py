@@ -24,9 +24,8 @@ DEFAULT_REPO_URL: Final = PLACEHOLDER_URL
 MAX_NAME_CHARACTERS: Final = 63 - len("-production")
 _SOURCE_FOLDER: Final = "llmops-via-argocd/"  # what the shared files call the place where they are
 _NAME_PATTERN: Final = re.compile(rf"\b{DEFAULT_NAME}\b(?!-via-argocd|-demo)")
-_GUIDE_COMMENT_PATTERN: Final = re.compile(
-    r"^ *# .*step-by-step-guide\.md.*\n", re.MULTILINE
-)  # a page that stays behind
+# Comments about a page that is not copied.
+_GUIDE_COMMENT_PATTERN: Final = re.compile(r"^ *# .*step-by-step-guide\.md.*\n", re.MULTILINE)
 # The documents show this rule. It has no effect, since status is not compared, and `argosy check` says so.
 _STATUS_RULE_PATTERN: Final = re.compile(
     r"^  ignoreDifferences:\n    - group: serving\.kserve\.io\n      kind: InferenceService\n"

@@ -131,9 +131,8 @@ def _is_in_namespace(manifest: Manifest, namespace: str) -> bool:
 
 
 def _list_problems(options: InstallOptions, state: UninstallState, deleted_apps: Sequence[Manifest]) -> Iterator[str]:
-    for other_namespace in list_other_namespaces(
-        options, state.live
-    ):  # its ClusterRoles have the same names and would be deleted
+    # Its ClusterRoles have the same names and would be deleted.
+    for other_namespace in list_other_namespaces(options, state.live):
         yield (
             f"argosy is installed in namespace {other_namespace}; uninstall it there: argosy uninstall "
             f"--namespace {other_namespace}"

@@ -21,7 +21,6 @@ OC_VERBS_MODULE: Final = "argosy.features.kubectl.oc_verbs"
 READ_VERBS_MODULE: Final = "argosy.features.kubectl.read_verbs"
 WRITE_VERBS_MODULE: Final = "argosy.features.kubectl.write_verbs"
 WAIT_VERBS_MODULE: Final = "argosy.features.kubectl.wait_logs_verbs"
-CLUSTER_VERBS_MODULE: Final = "argosy.features.kubectl.discovery_verbs"
 OC_ONLY_VERBS: Final = {
     "whoami": OC_VERBS_MODULE, "extract": OC_VERBS_MODULE, "start-build": OC_VERBS_MODULE, "project": OC_VERBS_MODULE,
     "new-project": OC_VERBS_MODULE, "login": OC_VERBS_MODULE,
@@ -42,19 +41,12 @@ VERB_MODULES: Final = {
     "delete": WRITE_VERBS_MODULE,
     "wait": WAIT_VERBS_MODULE,
     "logs": WAIT_VERBS_MODULE,
-    "version": CLUSTER_VERBS_MODULE,
-    "api-resources": CLUSTER_VERBS_MODULE,
+    "version": READ_VERBS_MODULE,
+    "api-resources": READ_VERBS_MODULE,
 }
-OFFLINE_VERBS: Final = (
-    "",
-    "completion",
-    "config",
-    "help",
-    "kustomize",
-    "options",
-    "plugin",
-)  # verbs that need no cluster
-OFFLINE_FLAGS: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb needs no cluster
+# Verbs that need no cluster, and flags with which a verb needs none.
+OFFLINE_VERBS: Final = ("", "completion", "config", "help", "kustomize", "options", "plugin")
+OFFLINE_FLAGS: Final = frozenset({"--client", "--help", "--local", "-h"})
 CLUSTER_FLAGS: Final = frozenset({"--cluster", "--context", "--kubeconfig", "--server", "-s"})
 HELP_TEXT: Final = """\
 Runs kubectl if it is on PATH. Otherwise a built-in kubectl supports:
@@ -64,6 +56,8 @@ Examples:
   argosy oc whoami
   argosy kubectl get pods -A
   argosy oc start-build my-model -n llmops-dev
+
+For other verbs, install kubectl, for example with: pip install 'argosy[kubectl]'
 
 Environment: ARGOSY_KUBECTL is the path of kubectl, or none. See also: docs/reference/cli.md
 """
@@ -184,7 +178,10 @@ def _run_builtin(name: str, verb: str, arguments: Sequence[str]) -> int:
         )
     if module is None:
         supported = ", ".join([*VERB_MODULES, *OC_ONLY_VERBS])
-        raise UserError(f"{name} {verb} needs kubectl, which is not installed. Supported without it: {supported}")
+        raise UserError(
+            f"{name} {verb} needs kubectl, which is not installed: put `kubectl` on the PATH, or run "
+            f"`pip install 'argosy[kubectl]'`. Supported without it: {supported}"
+        )
     from argosy.features.kubectl.flags import parse_arguments
 
     args = parse_arguments(verb, arguments)

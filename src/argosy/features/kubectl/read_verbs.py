@@ -1,4 +1,4 @@
-"""The verbs `get` and `describe`: print objects as server-side tables, JSON, YAML, names or templates.
+"""The verbs get, describe, version and api-resources: objects as server-side tables, JSON, YAML, names or templates.
 
 In: KubectlSession. Out: printed text. Never: writes to the cluster.
 """
@@ -6,15 +6,18 @@ In: KubectlSession. Out: printed text. Never: writes to the cluster.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from argosy import __version__
 from argosy.errors import ClusterError, UserError
 from argosy.features.kubectl.jsonpath import format_value, render_template
 from argosy.features.kubectl.session import KubectlError, KubectlSession, build_not_found_error, print_lines
 from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.resource_key import GroupKind, join_api_version
 from argosy.kube.schema.jsonpath import compile_path
 
 TableRow = tuple[Manifest, list[str]]
@@ -154,7 +157,11 @@ async def _fetch_table(
 
 
 def _format_table_cell(cell: Any) -> str:
-    return "<none>" if cell is None or cell == "" else format_value(cell).replace("\n", "\\n")
+    """k8s: only the first line is shown, and an escape sequence does not reach the terminal."""
+    if cell is None or cell == "":
+        return "<none>"
+    line, *other_lines = re.split(r"[\f\n\r]", format_value(cell), maxsplit=1)
+    return line.replace("\x1b", "^[") + ("..." if other_lines else "")
 
 
 def _print_table(
@@ -240,8 +247,6 @@ async def describe(session: KubectlSession) -> int:
 
 
 async def _print_events(session: KubectlSession, manifest: Manifest) -> None:
-    from argosy.kube.resource_key import GroupKind
-
     fields = f"involvedObject.uid={manifest['metadata'].get('uid')}"
     namespace = manifest["metadata"].get("namespace") or "default"
     events = (await session.cluster.list(GroupKind("", "Event"), namespace=namespace, fields=fields)).items
@@ -251,3 +256,23 @@ async def _print_events(session: KubectlSession, manifest: Manifest) -> None:
     print_lines("Events:")
     rows = [[f"  {event.get('type')}", str(event.get("reason")), str(event.get("message"))] for event in events]
     print_rows(["  TYPE", "REASON", "MESSAGE"], rows)
+
+
+# -- version and api-resources
+
+
+async def version(session: KubectlSession) -> int:
+    print_lines(f"Client Version: built-in kubectl of argosy {__version__}")
+    if not session.args.client:
+        print_lines(f"Server: {session.server}")
+    return 0
+
+
+async def api_resources(session: KubectlSession) -> int:
+    rows = [
+        [info.plural, ",".join(info.short_names), join_api_version(kind.group, info.version),
+         str(info.namespaced).lower(), kind.kind]
+        for kind, info in sorted((await session.cluster.kinds()).items())
+    ]  # fmt: skip
+    print_rows(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows)
+    return 0

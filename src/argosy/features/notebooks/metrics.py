@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from argosy.observability.metrics import MAX_SERIES, Histogram, LabeledCounter, MetricFamily, Sample, render_families
+from argosy.observability.metrics import Histogram, LabeledCounter, MetricFamily, Sample, render_families
 
 PREFIX: Final = "notebookvalidationjob_"
 RECONCILE_BUCKETS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 RUN_BUCKETS: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0)
-
-__all__ = ["MAX_SERIES", "PREFIX", "RECONCILE_BUCKETS", "RUN_BUCKETS", "NotebookMetrics"]
 
 
 class NotebookMetrics:

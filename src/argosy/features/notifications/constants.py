@@ -18,14 +18,10 @@ SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"  # argo: the same two nam
 SETTINGS_SECRET: Final = "argocd-notifications-secret"
 ARGOSY_CONFIG_MAP: Final = "argosy-cm"
 HOSTS_SETTING: Final = "notifications.hosts"  # in argosy-cm: globs of hosts that may be contacted
-SELF_SERVICE_SETTING: Final = (
-    "notifications.selfService"  # in argosy-cm: "true" lets namespaces have settings of their own
-)
-DEFAULT_NAMESPACES: Final = (
-    "openshift-gitops",
-    "argocd",
-    "argosy",
-)  # namespaces of settings, unless the variant names one
+# In argosy-cm: "true" lets namespaces have settings of their own.
+SELF_SERVICE_SETTING: Final = "notifications.selfService"
+# Namespaces of settings, unless the variant names one.
+DEFAULT_NAMESPACES: Final = ("openshift-gitops", "argocd", "argosy")
 
 COMPONENT: Final = "argosy-notifications"
 SENT_REASON, FAILED_REASON, UNCLEAR_REASON = "NotificationSent", "NotificationFailed", "NotificationUnclear"

@@ -55,9 +55,8 @@ class NotificationController:
         self._pool, self._loader = pool, loader
         self._process_id = secrets.token_hex(8)
         self._failed_messages: dict[tuple[ResourceKey, str], SettingsVersions] = {}
-        self._finished_messages: dict[
-            tuple[ResourceKey, str], bool
-        ] = {}  # messages of this process, and whether they were accepted
+        # Messages of this process, and whether they were accepted.
+        self._finished_messages: dict[tuple[ResourceKey, str], bool] = {}
         # A lock lives as long as a task holds it or waits for it.
         self._locks: WeakValueDictionary[ResourceKey, asyncio.Lock] = WeakValueDictionary()
         self._receiver_backoff = ReceiverBackoff()

@@ -16,9 +16,8 @@ from argosy.gitops.analysis.object_changes import KUSTOMIZE_HASH_SUFFIX
 
 def find_unexpected_change(moves: Sequence[FieldMove], before: EnvironmentContents, after: EnvironmentContents) -> str:
     """Describe the first missing or unplanned change; empty if all planned changes and no others were made."""
-    address_by_field_id = {
-        id(field): address for address, field in before.fields.items()
-    }  # an object may have another name in the source
+    # An object may have another name in the source.
+    address_by_field_id = {id(field): address for address, field in before.fields.items()}
     expected = {
         _address_key(address_by_field_id.get(id(move.target_field), move.address)): move.after for move in moves
     }

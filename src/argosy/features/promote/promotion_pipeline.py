@@ -38,9 +38,8 @@ class PromotionPipeline:
         for item in self.environments:
             if item.name == name:
                 return item
-        same_rank = [
-            item for item in names if rank_environment(item) == rank_environment(name) >= 0
-        ]  # prod for production
+        # For example prod for production.
+        same_rank = [item for item in names if rank_environment(item) == rank_environment(name) >= 0]
         suggestions = same_rank or difflib.get_close_matches(name, names, n=1)
         advice = f"did you mean {suggestions[0]}?" if suggestions else f"choose one of {', '.join(names)}"
         raise UserError(f"environment {name!r} not found ({self.defined_in}); {advice}")

@@ -48,9 +48,8 @@ def run_status(session: PromotionSession, args: argparse.Namespace) -> int:
 
 def run_plan(session: PromotionSession, args: argparse.Namespace) -> int:
     plan = session.plan(read_request(session, args))
-    is_stale = any(
-        result.kind == "clone" for result in plan.closed_gates
-    )  # a stale clone cannot prove that nothing changes
+    # A stale clone cannot prove that nothing changes.
+    is_stale = any(result.kind == "clone" for result in plan.closed_gates)
     with keep_exit_code(EXIT_OK if plan.is_open or not (plan.changes.moves or is_stale) else EXIT_NEGATIVE) as code:
         print_plan(plan, args.output)
         if plan.changes.moves or is_stale:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.cli.tables import TerminalOutput, drop_control_characters, measure_width, wrap_text
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 if TYPE_CHECKING:
     from argosy.features.promote.environment_contents import EnvironmentContents, FieldAddress, Release
@@ -366,7 +367,7 @@ def _entry_to_wire(entry: PromotionLogEntry) -> Mapping[str, Any]:
         "release": _release_to_wire(entry.release), "over": _release_to_wire(entry.replaced),
         "by": entry.actor.name, "knownBy": entry.actor.known_by, "reason": entry.reason or None,
         "skipped": list(entry.skipped), "gates": list(entry.gates), "commit": entry.commit,
-        "time": datetime.fromtimestamp(entry.unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": format_timestamp(datetime.fromtimestamp(entry.unix_seconds, UTC)),
     }  # fmt: skip
 
 

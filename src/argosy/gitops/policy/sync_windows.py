@@ -17,7 +17,7 @@ from argosy.gitops.application import Application, Destination
 from argosy.gitops.application.cluster_globs import matches_cluster
 from argosy.gitops.application.project import SyncWindow
 from argosy.gitops.application.sync_policy import parse_duration
-from argosy.languages.cron import CronError, CronSchedule, parse_schedule
+from argosy.languages.cron import CronError, CronSchedule, parse_calendar_schedule
 from argosy.languages.globs import matches_glob
 
 _MAX_OPENINGS: Final = 400  # consecutive openings of one window, before it counts as always open
@@ -198,7 +198,7 @@ def _find_next_opening(schedule: str, after: datetime) -> datetime | None:
 
 @lru_cache(maxsize=256)
 def _parse_schedule(schedule: str) -> CronSchedule:
-    return parse_schedule(schedule)
+    return parse_calendar_schedule(schedule)
 
 
 def _find_end(window: SyncWindow, now: datetime) -> datetime | None:

@@ -19,9 +19,8 @@ from argosy.kube.objects.yaml_writer import dump_on_one_line
 _PLAIN_IN_FLOW = re.compile(r"[A-Za-z0-9_/.$*@=+-][A-Za-z0-9_/.$@=+-]*")
 _LITERAL_SAFE = re.compile(r"(?=[^ \n\t])[^\r\t\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\u2028\u2029\ud800-\udfff]*")
 _SINGLE_QUOTE_SAFE = re.compile(r"[\x20-\x7e\xa0-\ud7ff]*")
-_NOT_LITERAL_SAFE: Final = re.compile(
-    r" (?:\n|\Z)|\n\n\Z"
-)  # trailing spaces are invisible; trailing line breaks get lost
+# Trailing spaces are invisible; trailing line breaks get lost.
+_NOT_LITERAL_SAFE: Final = re.compile(r" (?:\n|\Z)|\n\n\Z")
 
 
 class YamlStyle(NamedTuple):

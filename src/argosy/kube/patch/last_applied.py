@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.annotations import LAST_APPLIED
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.field_comparison import build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.typed_validation import find_schema_errors
 
-LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 
@@ -26,7 +26,7 @@ def _annotations(manifest: Manifest) -> dict[str, Any]:
 
 def find_allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> FieldSet | None:
     """Return the fields that still have their last applied (client-side) value; None if the annotation is unusable."""
-    text = _annotations(live).get(LAST_APPLIED_ANNOTATION)
+    text = _annotations(live).get(LAST_APPLIED)
     if not text or not isinstance(text, str):
         return None
     try:
@@ -46,11 +46,11 @@ def find_allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> Fi
 def update_last_applied(merged: Manifest, config: Manifest) -> Manifest:
     """k8s: kubectl's server-side apply updates the annotation if it exists, and drops it if it becomes too large."""
     annotations = _annotations(merged)
-    if not annotations.get(LAST_APPLIED_ANNOTATION):
+    if not annotations.get(LAST_APPLIED):
         return merged
-    updated = annotations | {LAST_APPLIED_ANNOTATION: format_last_applied(config)}
+    updated = annotations | {LAST_APPLIED: format_last_applied(config)}
     if sum(len(name) + len(str(value).encode()) for name, value in updated.items()) > MAX_ANNOTATIONS_BYTES:
-        del updated[LAST_APPLIED_ANNOTATION]
+        del updated[LAST_APPLIED]
     return merged | {"metadata": merged["metadata"] | {"annotations": updated}}
 
 
@@ -59,7 +59,7 @@ def format_last_applied(config: Manifest) -> str:
     metadata = dict(config.get("metadata") or {})
     if isinstance(metadata.get("annotations"), dict):
         metadata["annotations"] = {
-            name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED_ANNOTATION
+            name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED
         }
     text = orjson.dumps(config | {"metadata": metadata}, option=orjson.OPT_SORT_KEYS).decode()
     for character in "<>&\u2028\u2029":

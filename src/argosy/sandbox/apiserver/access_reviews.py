@@ -7,10 +7,10 @@ from typing import Any
 
 from argosy.kube.client import User
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch.managed_fields import record_update
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authorization import Attributes
-from argosy.sandbox.apiserver.metadata import format_timestamp
 from argosy.sandbox.apiserver.patch_and_decoding import decode_object
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import RegistryCall

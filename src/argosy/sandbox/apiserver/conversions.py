@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from argosy.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS
 from argosy.kube.objects import Manifest
 
 
@@ -31,7 +32,6 @@ EVENTS_GROUP_FIELD_NAMES = {
 CORE_EVENT_FIELD_NAMES = {new: old for old, new in EVENTS_GROUP_FIELD_NAMES.items()}
 
 HPA_METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
-HPA_CONDITIONS_ANNOTATION = "autoscaling.alpha.kubernetes.io/conditions"
 HPA_BEHAVIOR_ANNOTATION = "autoscaling.alpha.kubernetes.io/behavior"
 HPA_CURRENT_METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/current-metrics"
 
@@ -74,7 +74,7 @@ def autoscaler_to_stored(manifest: Manifest) -> Manifest:
     status["currentMetrics"] = current_metrics or None
     if not status.get("currentReplicas"):  # k8s: v1 has 0, v2 omits it
         status.pop("currentReplicas", None)
-    if conditions := _pop_json_annotation(annotations, HPA_CONDITIONS_ANNOTATION):
+    if conditions := _pop_json_annotation(annotations, HORIZONTAL_POD_AUTOSCALER_CONDITIONS):
         status["conditions"] = conditions
     return {**manifest, "metadata": _replace_annotations(manifest, annotations), "spec": spec, "status": status}
 
@@ -94,7 +94,7 @@ def autoscaler_from_stored(stored: Manifest) -> Manifest:
         HPA_METRICS_ANNOTATION: metrics,
         HPA_BEHAVIOR_ANNOTATION: spec.pop("behavior", None),
         HPA_CURRENT_METRICS_ANNOTATION: current_metrics,
-        HPA_CONDITIONS_ANNOTATION: status.pop("conditions", None),
+        HORIZONTAL_POD_AUTOSCALER_CONDITIONS: status.pop("conditions", None),
     }
     annotations |= {name: orjson.dumps(value).decode() for name, value in annotation_values.items() if value}
     status.setdefault("currentReplicas", 0)

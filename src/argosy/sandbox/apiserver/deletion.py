@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import field_error
 from argosy.sandbox.apiserver import metadata as meta
@@ -174,16 +175,15 @@ def _mark_deleted(served: ApiKind, manifest: Manifest, options: DeleteOptions, c
     remaining_grace = metadata.get("deletionGracePeriodSeconds") or 0
     if not metadata.get("deletionTimestamp"):
         grace = _choose_grace_seconds(served, manifest, options)
-        metadata["deletionTimestamp"] = meta.format_timestamp(clock() + timedelta(seconds=grace))
+        metadata["deletionTimestamp"] = format_timestamp(clock() + timedelta(seconds=grace))
         if served.resource.group_kind != NAMESPACE:
             metadata["deletionGracePeriodSeconds"] = grace
         if metadata.get("generation"):  # k8s: a deletion counts as a change of the desired state
             metadata["generation"] += 1
-    elif (
-        options.grace_seconds is not None and options.grace_seconds < remaining_grace
-    ):  # k8s: only a shorter grace is accepted
+    # k8s: only a shorter grace is accepted
+    elif options.grace_seconds is not None and options.grace_seconds < remaining_grace:
         until = datetime.fromisoformat(metadata["deletionTimestamp"])
-        metadata["deletionTimestamp"] = meta.format_timestamp(
+        metadata["deletionTimestamp"] = format_timestamp(
             until + timedelta(seconds=options.grace_seconds - remaining_grace)
         )
         metadata["deletionGracePeriodSeconds"] = options.grace_seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from argosy.errors import PatchError
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch import server_side_apply
 from argosy.kube.patch.field_sets import FieldSet
 from argosy.kube.patch.managed_fields import record_update
@@ -43,7 +44,7 @@ def record_owner(
         manager=call.field_manager,
         api_version=served.resource.api_version,
         subresource=subresource,
-        now=meta.format_timestamp(clock()),
+        now=format_timestamp(clock()),
         shape=served.shape,
     )
     return {**tracked_manifest, "metadata": meta.order_metadata(tracked_manifest["metadata"])}
@@ -63,7 +64,7 @@ def merge_applied(
             manager=call.field_manager,
             force=call.force,
             api_version=resource.api_version,
-            now=meta.format_timestamp(clock()),
+            now=format_timestamp(clock()),
             shape=served.shape,
             subresource=subresource,
             empty_object=served.zero_value,

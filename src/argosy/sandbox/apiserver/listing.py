@@ -17,6 +17,7 @@ import orjson
 
 from argosy.errors import Gone, ManifestError
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.base64url import encode_base64url
 from argosy.kube.schema import field_error, selectors
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.served_kind import ApiKind
@@ -285,8 +286,7 @@ def _continue_key(entry: StoreEntry, namespace: str) -> str:
 
 
 def encode_continue_token(revision: int, start: str) -> str:
-    text = orjson.dumps({"v": CONTINUE_TOKEN_FORMAT, "rv": revision, "start": start})
-    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+    return encode_base64url(orjson.dumps({"v": CONTINUE_TOKEN_FORMAT, "rv": revision, "start": start}))
 
 
 def decode_continue_token(token: str) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import field_error
 from argosy.sandbox.apiserver import status_errors
@@ -42,10 +43,6 @@ PRESERVED_FIELDS = ("uid", "creationTimestamp", "generation")
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-def format_timestamp(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def generate_name(prefix: str) -> str:

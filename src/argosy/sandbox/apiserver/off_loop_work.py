@@ -19,9 +19,8 @@ from weakref import WeakValueDictionary
 
 Result = TypeVar("Result")
 LARGE_BYTES = 64 << 10  # smaller objects are handled on the loop: they take milliseconds
-MAX_WRITE_JOBS_BEFORE_READ = (
-    16  # a large write has 5 to 10 jobs; without this limit, constant writes would starve reads
-)
+# A large write has 5 to 10 jobs; without this limit, constant writes would starve reads.
+MAX_WRITE_JOBS_BEFORE_READ = 16
 # How long the loop waits for the GIL while the thread works; a response needs it several times. Default: 5 ms.
 SWITCH_INTERVAL_SECONDS = 0.0005
 

@@ -163,9 +163,8 @@ class RbacAuthorizer:
             granted_rules = self._list_referenced_rules(reference, namespace)
         if self.allows(user, Attributes(verb, RBAC_GROUP, plural, "", namespace, target)):
             return
-        if verb == "bind" and not self._role_exists(
-            reference, namespace
-        ):  # a role created later would be granted unchecked
+        # A role created later would be granted unchecked.
+        if verb == "bind" and not self._role_exists(reference, namespace):
             raise status_errors.not_found(resource, target)  # k8s: names the kind of the binding
         if missing := escalation.find_uncovered(held_rules, granted_rules):
             user_text = (

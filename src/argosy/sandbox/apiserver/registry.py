@@ -16,6 +16,7 @@ import orjson
 
 from argosy.kube.client import PatchKind, User
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch.managed_fields import keep_live_if_only_times_differ
 from argosy.kube.schema import field_error
 from argosy.kube.schema.field_error import FieldError
@@ -113,7 +114,7 @@ class Registry:
         new = self.admission.mutate(served, await run_off_loop(served.prepare_create, sent_manifest))
         if not is_apply:
             new = await run_off_loop(record_creator, served, sent_manifest, new, call, self.clock)
-        new = self.admission.run_admitters(served, new, None, meta.format_timestamp(now))
+        new = self.admission.run_admitters(served, new, None, format_timestamp(now))
         name = new["metadata"]["name"]
         self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if is_apply else "")
         if field_errors := [
@@ -237,7 +238,7 @@ class Registry:
             if not is_apply:
                 new = await run_off_loop(record_owner, served, old, new, call, self.clock, subresource)
             if not subresource:
-                new = self.admission.run_admitters(served, new, old, meta.format_timestamp(self.clock()))
+                new = self.admission.run_admitters(served, new, old, format_timestamp(self.clock()))
             new = await run_off_loop(meta.update_generation, served, new, old)
             self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
             field_errors = await run_off_loop(self._validate_update, served, new, old, subresource)

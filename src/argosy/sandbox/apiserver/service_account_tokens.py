@@ -6,7 +6,6 @@ In: an account, or a token. Out: a token, or its user. Never: stores a token. Th
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +19,11 @@ from argosy.kube.client import User
 from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.client.private_files import write_private
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.base64url import decode_base64url, encode_base64url
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.schema import field_error
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.metadata import format_timestamp
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -111,8 +111,8 @@ class ServiceAccountTokens:
             "sub": f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{name}",
         }
         header = {"alg": "RS256", "kid": self._compute_key_id()}
-        signing_input = f"{_base64url_encode(orjson.dumps(header))}.{_base64url_encode(orjson.dumps(claims))}"
-        return f"{signing_input}.{_base64url_encode(self._sign(signing_input.encode()))}"
+        signing_input = f"{encode_base64url(orjson.dumps(header))}.{encode_base64url(orjson.dumps(claims))}"
+        return f"{signing_input}.{encode_base64url(self._sign(signing_input.encode()))}"
 
     def find_user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
         """The user of a token; None if it is invalid, expired, for other audiences, or its account is gone."""
@@ -145,13 +145,13 @@ class ServiceAccountTokens:
 
         try:
             header, body, signature = token.split(".")
-            if orjson.loads(_base64url_decode(header)).get("alg") != "RS256":
+            if orjson.loads(decode_base64url(header)).get("alg") != "RS256":
                 return None
             public_key = self._get_key().public_key()
             public_key.verify(
-                _base64url_decode(signature), f"{header}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
+                decode_base64url(signature), f"{header}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
             )
-            claims: dict[str, Any] = orjson.loads(_base64url_decode(body))
+            claims: dict[str, Any] = orjson.loads(decode_base64url(body))
             return claims
         except (ValueError, AttributeError, InvalidSignature):
             return None
@@ -177,12 +177,12 @@ class ServiceAccountTokens:
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         public = self._get_key().public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return _base64url_encode(hashlib.sha256(public).digest())
+        return encode_base64url(hashlib.sha256(public).digest())
 
     def build_jwks(self) -> Manifest:
         """The public key as a JSON Web Key Set."""
         numbers = self._get_key().public_key().public_numbers()
-        parts = {"n": _base64url_encode(_to_big_endian(numbers.n)), "e": _base64url_encode(_to_big_endian(numbers.e))}
+        parts = {"n": encode_base64url(_to_big_endian(numbers.n)), "e": encode_base64url(_to_big_endian(numbers.e))}
         return {"keys": [{"use": "sig", "kty": "RSA", "kid": self._compute_key_id(), "alg": "RS256", **parts}]}
 
 
@@ -201,14 +201,6 @@ def _load_or_create_key(file: Path | None) -> RSAPrivateKey:
         pem = new_key.private_bytes(serialization.Encoding.PEM, key_format, no_encryption)
         write_private(file, pem)
     return new_key
-
-
-def _base64url_encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _base64url_decode(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _to_big_endian(number: int) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from argosy.errors import ClusterError, UserError
 from argosy.kube.client import AccessDescriber, PatchKind, PodLogReader, PreviousPodLogReader, SubresourceRequest, User
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import selectors
 from argosy.sandbox.apiserver import metadata as meta
@@ -210,7 +211,7 @@ class SubresourceHandler:
                 for old_condition in status.get("conditions") or []
                 if old_condition["type"] != "PodScheduled"
             ]
-            condition = {**scheduled, "lastTransitionTime": meta.format_timestamp(self._registry.clock())}
+            condition = {**scheduled, "lastTransitionTime": format_timestamp(self._registry.clock())}
             status = {**status, "conditions": [*other_conditions, condition]}
             return {**old, "spec": {**spec, "nodeName": node}, "status": status}, ()
 

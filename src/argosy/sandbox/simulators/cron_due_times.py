@@ -43,7 +43,7 @@ def compute_due_times(cron_job: Manifest, now: datetime) -> DueTimes:
     return DueTimes(last_missed, missed_count, scheduled_time)
 
 
-def _parse_schedule(text: str) -> cron.CronSchedule:
+def _parse_schedule(text: str) -> cron.CronSchedule | cron.IntervalSchedule:
     try:
         return cron.parse_schedule(text)
     except cron.CronError as error:

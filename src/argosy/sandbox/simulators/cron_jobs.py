@@ -12,6 +12,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
@@ -31,7 +32,7 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.timestamps import format_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps import seconds_until_deadline
 
 SCHEDULED_TIME_ANNOTATION: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 MAX_REQUEUE_SECONDS: Final = 3600.0

@@ -10,9 +10,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note
 from argosy.sandbox.simulators.rollout_replica_counts import RolloutBounds, read_replicas, read_status_count
-from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 
 DeploymentStatus = dict[str, Any]
 NO_DEADLINE: Final = 2**31 - 1

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import ArgosyError
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 # Limit for Normal events, as in a kubelet: a thousand Pods must not cause ten thousand writes
 EVENTS_PER_SECOND, MAX_EVENT_BURST = 5.0, 100.0

@@ -14,6 +14,7 @@ from typing import Any, Final
 from argosy.errors import ClusterError, UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
@@ -38,7 +39,6 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 WATCHED_TARGET_KINDS: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 TARGET_INDEX: Final = "simulators-scaled"

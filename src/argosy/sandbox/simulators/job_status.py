@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.kube.objects.timestamps_and_delays import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.sandbox.simulators.job_pod_counts import JobPodCounts
 from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note, is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_active, is_ready, read_pod_phase
-from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 
 JobStatus = dict[str, Any]
 COMPLETION_INDEX_ANNOTATION: Final = "batch.kubernetes.io/job-completion-index"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.schema import selectors
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
@@ -25,7 +26,6 @@ from argosy.sandbox.simulators.kinds_and_owners import (
 from argosy.sandbox.simulators.pod_counts import is_active, is_ready
 from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
 from argosy.sandbox.simulators.rollout_replica_counts import resolve_int_or_percent
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 DISRUPTION_ALLOWED: Final = ("True", "SufficientPods", "more Pods are healthy than the budget requires")
 DISRUPTION_NOT_ALLOWED: Final = ("False", "InsufficientPods", "no Pod can be evicted without violating the budget")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.simulators.containers import (
     CONFIG_ERROR_REASON,
     CONTAINER_CREATING_STATE,
@@ -20,7 +21,6 @@ from argosy.sandbox.simulators.containers import (
 )
 from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.missing_images import has_missing_image, is_missing
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 PodStatus = dict[str, Any]
 EVICTED_REASON = "Evicted"

@@ -12,7 +12,7 @@ from typing import Any
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps_and_delays import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
@@ -44,12 +44,7 @@ from argosy.sandbox.simulators.kinds_and_owners import (
 )
 from argosy.sandbox.simulators.pod_processes import PodProcesses, ProcessPodState
 from argosy.sandbox.simulators.scheduler import Scheduler
-from argosy.sandbox.simulators.timestamps import (
-    ExactTimestamps,
-    format_timestamp,
-    parse_timestamp,
-    seconds_until_deadline,
-)
+from argosy.sandbox.simulators.timestamps import ExactTimestamps, parse_timestamp, seconds_until_deadline
 
 OWNER_KINDS = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED_PHASES = ("Succeeded", "Failed")

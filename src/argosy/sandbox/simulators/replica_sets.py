@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import selectors
 from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
@@ -37,7 +38,7 @@ from argosy.sandbox.simulators.pod_counts import (
     read_pod_phase,
 )
 from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
-from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 
 MAX_PODS_PER_BATCH: Final = 100
 STATUS_DELAY_SECONDS: Final = 2.0

@@ -11,6 +11,7 @@ from typing import Any, Final
 from argosy.annotations import SIMULATED
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.objects import Manifest, get_annotation, key_of
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
@@ -41,7 +42,6 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_simulated_by_other_addon,
 )
 from argosy.sandbox.simulators.reconcile_throttle import ReconcileThrottle
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 SIMULATED_CONDITION: Final = "sandbox.argosy.dev/Simulated"
 SELECTOR_INDEX, POD_LABEL_INDEX = "simulators-selecting", "simulators-labelled"

@@ -1,4 +1,4 @@
-"""Formats and parses timestamps as Kubernetes writes them (whole seconds, UTC), and durations.
+"""Parses timestamps as Kubernetes writes them (whole seconds, UTC), and parses and formats durations.
 
 In: a clock's time. Out: text, and back. Never: reads a clock.
 """
@@ -6,18 +6,15 @@ In: a clock's time. Out: text, and back. Never: reads a clock.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from argosy.errors import UserError
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 _DURATION_PATTERN: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS_PER_UNIT: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 MAX_DURATION_SECONDS: Final = 10 * 365 * 86400.0
-
-
-def format_timestamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_timestamp(text: str) -> datetime:

@@ -235,9 +235,8 @@ class SqliteJournal:
     def _check_not_compacted(self, connection: apsw.Connection, revision: int) -> None:
         compacted = table.read_compacted(connection)
         if revision < compacted:
-            self._call_on_loop(
-                self._listener.on_compacted, compacted
-            )  # the store must know it before its caller sees Gone
+            # The store must know it before its caller sees Gone.
+            self._call_on_loop(self._listener.on_compacted, compacted)
             raise build_gone_error(revision, compacted)
 
     async def _read_in_thread(self, read: Callable[[apsw.Connection], T]) -> T:

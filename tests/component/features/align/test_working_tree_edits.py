@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.align.commit import commit_to_branch
 from argosy.features.align.trial import ApplicationTrial, PatchedTree, edit_file
 from argosy.features.align.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
@@ -146,18 +145,18 @@ def test_commit_requires_a_new_branch_and_no_uncommitted_changes(root: Path) -> 
     change(files, BRANCH)
     for name, message in (("main", "already"), ("a b", "invalid branch name"), ("-x", "invalid branch name")):
         with pytest.raises(UserError, match=message):
-            commit_to_branch(files, name, "Align")
+            files.commit_to_branch(name, "Align")
     path = root / "apps" / "both.yaml"
     path.write_text(path.read_text() + "# more\n")
     with pytest.raises(UserError, match="uncommitted changes"):
-        commit_to_branch(files, "aligned", "Align")
+        files.commit_to_branch("aligned", "Align")
     assert git(root, "branch", "--format=%(refname:short)").split() == ["main"]
 
 
 def test_commit_to_a_branch_leaves_the_working_tree_unchanged(root: Path) -> None:
     files = WorkingTreeEdits.load_repository(str(root))
     change(files, BRANCH)
-    commit = commit_to_branch(files, "team/aligned", "Align")
+    commit = files.commit_to_branch("team/aligned", "Align")
     assert git(root, "rev-parse", "team/aligned").strip() == commit
     assert git(root, "show", "--name-only", "--format=%s", commit).split() == ["Align", "apps/both.yaml"]
     assert "main # why" in git(root, "show", f"{commit}:apps/both.yaml")

@@ -7,10 +7,12 @@ import re
 import pytest
 
 from argosy.errors import UnknownRef
-from argosy.features.notebooks.metrics import MAX_SERIES, NotebookMetrics
+from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.kube.objects import read_manifests
 from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.observability.metrics import MAX_SERIES
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support import prometheus_text
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
 from support.paths import ROOT
 
@@ -44,8 +46,9 @@ async def test_every_series_in_the_alert_rules_is_emitted_with_its_labels(cluste
         at.controller.metrics.count(
             "notebookvalidationjob_reconciliation_errors_total", {"namespace": "default", "error_type": "Forbidden"}
         )
-        lines = at.controller.metrics.render().splitlines()
-    series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+        text = at.controller.metrics.render()
+    assert prometheus_text.read(text)
+    series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
     missing = [
         (name, labels)
         for name, labels in selectors()

@@ -13,8 +13,8 @@ from argosy.errors import ArgosyError
 from argosy.kube.objects.short_text_result_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.patch import path_elements
 from argosy.kube.schema import name_syntax, quantity, selectors
-from argosy.kube.schema.crd import bounded_regex
 from argosy.kube.schema.defaults.pod import default_pull_policy
+from argosy.languages import go_regexp
 from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format, parse_accept_header
 from argosy.sandbox.apiserver.http.request_and_response_io import parse_query
 
@@ -28,7 +28,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "a quantity": lambda text: quantity.read(text[:-1].replace("x", "1")),
     "a label selector": lambda text: selectors.parse_label_selector(f"a={text}"),
     "a field selector": lambda text: selectors.parse_field_selector(f"metadata.name={text}"),
-    "a pattern's text": lambda text: bounded_regex.matches("^a$", text),
+    "a pattern's text": lambda text: go_regexp.matches("^a$", text),
     "an Accept header": negotiate_format,
     "media ranges": parse_accept_header,
     "a query": lambda text: parse_query(f"a={text}".encode()),

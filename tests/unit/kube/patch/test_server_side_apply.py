@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.annotations import LAST_APPLIED
 from argosy.errors import PatchError
 from argosy.kube.patch.field_sets import FieldSet
-from argosy.kube.patch.last_applied import LAST_APPLIED_ANNOTATION
 from argosy.kube.patch.managed_fields import read_managers, record_update, without_managed_fields
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.server_side_apply import FieldConflicts, apply
@@ -273,7 +273,7 @@ def test_ignored_fields_are_not_owned() -> None:
 
 def test_kubectl_takes_over_fields_of_client_side_apply() -> None:
     last = config_map({"a": "1"})
-    noted = config_map({"a": "1"}, annotations={LAST_APPLIED_ANNOTATION: json.dumps(last)})
+    noted = config_map({"a": "1"}, annotations={LAST_APPLIED: json.dumps(last)})
     live = record_update(
         None,
         noted,
@@ -288,7 +288,7 @@ def test_kubectl_takes_over_fields_of_client_side_apply() -> None:
         applied(live, config_map({"a": "2"}), "someone")
     after = applied(live, config_map({"a": "2"}), "kubectl", now=T2)
     assert after["data"] == {"a": "2"}
-    assert json.loads(after["metadata"]["annotations"][LAST_APPLIED_ANNOTATION]) == config_map({"a": "2"})
+    assert json.loads(after["metadata"]["annotations"][LAST_APPLIED]) == config_map({"a": "2"})
     drifted = updated(live, noted | {"data": {"a": "5"}})
     with pytest.raises(FieldConflicts, match=r'conflict with "probe" using v1: \.data\.a'):
         applied(drifted, config_map({"a": "2"}), "kubectl")

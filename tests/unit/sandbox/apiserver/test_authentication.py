@@ -129,6 +129,8 @@ async def forged(token: str) -> list[str]:
         f"{head}.{packed(other)}.{signature}",
         f"{head}.{packed({**claims, 'exp': claims['exp'] * 2})}.{signature}",
         f"{head}.{body}.{signature[:-4]}AAAA",
+        f"{head}.{body}.{signature}!",
+        f"{head}.{body}.{signature}==",
         f"{head}.{body}.",
         f"{head}.{body}",
         f"{packed([])}.{body}.{signature}",

@@ -89,7 +89,7 @@ async def test_simulators_killed_at_a_write_create_no_duplicates_after_a_restart
         async with EmbeddedCluster.open() as cluster:
             await prepared(cluster)
             mortal = Mortal(cluster, number, after=after)
-            work = asyncio.create_task(run(make(CORE).controllers, mortal, grace_seconds=0.0))  # type: ignore[arg-type]
+            work = asyncio.create_task(run(make(CORE).controllers, mortal, grace_seconds=0.0))
             async with asyncio.timeout(HANG_SECONDS):
                 while not mortal.died.is_set() and not await all_well(cluster):  # the last writes do not always happen
                     await asyncio.sleep(0.005)

@@ -76,7 +76,7 @@ async def test_simulators_killed_at_a_write_create_no_duplicates(number: int, af
     async with EmbeddedCluster.open() as cluster:
         await prepared(cluster)
         mortal = Mortal(cluster, number, after=after)
-        work = asyncio.create_task(run(build_addon(KINDS).controllers, mortal, grace_seconds=0.0))  # type: ignore[arg-type]
+        work = asyncio.create_task(run(build_addon(KINDS).controllers, mortal, grace_seconds=0.0))
         async with asyncio.timeout(HANG_SECONDS):
             while not mortal.died.is_set() and not await is_done(cluster):
                 await asyncio.sleep(0.005)

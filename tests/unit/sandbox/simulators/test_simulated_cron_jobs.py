@@ -136,6 +136,8 @@ def parse_time(text: str) -> datetime:
         ("0 * * * *", {}, None, 0, "2026-05-01T11:00:00Z"),
         ("*/10 * * * *", {"startingDeadlineSeconds": 60}, None, 0, "2026-05-01T10:30:00Z"),
         ("20 12 * * *", {"timeZone": "Europe/Berlin"}, "2026-05-01T10:20:00Z", 1, "2026-05-02T10:20:00Z"),
+        ("@every 10m", {}, "2026-05-01T10:25:00Z", 2, "2026-05-01T10:35:00Z"),
+        ("TZ=Asia/Kolkata 45 15 * * *", {}, "2026-05-01T10:15:00Z", 1, "2026-05-02T10:15:00Z"),
     ],
 )
 def test_due_time_is_the_last_missed_run(

@@ -108,9 +108,7 @@ def run_diff(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         app = await service.load_application(args.name)
         if args.refresh or args.hard_refresh:
-            from argosy.gitops.application_client.application_actions import (
-                refresh_and_wait,
-            )  # imported here because it is rarely needed
+            from argosy.gitops.application_client.application_actions import refresh_and_wait  # rarely needed
 
             app = await refresh_and_wait(
                 service, app, is_hard=args.hard_refresh, timeout_seconds=60.0, report=print_message

@@ -18,10 +18,8 @@ from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omi
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
-HEALTH_SOURCE_FIELD, HEALTH_IN_TREE = (
-    "resourceHealthSource",
-    "appTree",
-)  # argo: set if health is not stored in the status
+# argo: set if health is not stored in the status
+HEALTH_SOURCE_FIELD, HEALTH_IN_TREE = "resourceHealthSource", "appTree"
 KEY_FIELDS: Final = ("group", "kind", "namespace", "name")
 
 

@@ -89,9 +89,8 @@ def build_operation_timeline(app: Application, now: datetime) -> OperationTimeli
     """Return None if the Application never had an operation."""
     state = app.state
     if app.operation is not None and (state is None or state.phase.is_over):
-        state = OperationState(
-            app.operation, message=NOT_STARTED_MESSAGE
-        )  # the finished state belongs to the previous operation
+        # The finished state belongs to the previous operation.
+        state = OperationState(app.operation, message=NOT_STARTED_MESSAGE)
     if state is None:
         return None
     steps = _build_steps(app, state)

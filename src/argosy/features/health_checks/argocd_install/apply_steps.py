@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.annotations import RESTARTED_AT, TRACKING_ID
 from argosy.features.health_checks.argocd_install.health_settings_object import (
     HEALTH_CHECKS_FIELD,
     HealthSettings,
@@ -48,8 +49,6 @@ from argosy.kube.objects import Manifest, get_annotation
 
 CONTINUE_QUESTION: Final = "Do you want to continue? (y/n)"
 ARGOCD_PROFILE: Final = "argocd"  # the profile that equals Argo CD's built-in check
-TRACKING_ID_ANNOTATION: Final = "argocd.argoproj.io/tracking-id"  # argo: starts with the application name
-RESTARTED_AT_ANNOTATION: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 class ApplyOutcome(enum.Enum):
@@ -154,7 +153,7 @@ def _list_warnings(location: HealthSettings, requested_checks: Sequence[Requeste
     """Warn about settings that override the checks and about an Application that may revert them."""
     for check in location.list_overridden_checks(requested_checks):
         yield f"⚠ spec.extraConfig holds {check.key}, which overrides spec.{HEALTH_CHECKS_FIELD}; remove it there"
-    if application := get_annotation(location.live, TRACKING_ID_ANNOTATION).partition(":")[0]:
+    if application := get_annotation(location.live, TRACKING_ID).partition(":")[0]:
         export_format = "cr" if location.installation.has_operator else "configmap"
         yield f"⚠ Application {application} syncs this object from Git and may revert the checks"
         yield f"  Add the checks to Git as well: argosy health export --as {export_format}"
@@ -260,7 +259,7 @@ def _render_operator_advice(installation: ArgoCDInstallation) -> list[str]:
     return [
         "  The CR has the checks, but its operator has not reconciled it. Check the operator, then trigger it:",
         f"    kubectl get pods -n {OPENSHIFT_GITOPS}-operator",
-        f"    kubectl annotate argocd {name} -n {namespace} --overwrite {RESTARTED_AT_ANNOTATION}={timestamp_command}",
+        f"    kubectl annotate argocd {name} -n {namespace} --overwrite {RESTARTED_AT}={timestamp_command}",
     ]
 
 

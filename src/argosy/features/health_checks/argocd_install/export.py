@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from argosy.annotations import PART_OF
 from argosy.features.health_checks.argocd_install.health_settings_object import HEALTH_CHECKS_FIELD
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
 from argosy.gitops.coexistence.argocd_settings_location import (
@@ -65,7 +66,7 @@ def _render_config_map(checks: Sequence[RequestedHealthCheck], namespace: str) -
         "metadata": {
             "name": SETTINGS_CONFIG_MAP_NAME,
             "namespace": namespace,
-            "labels": {"app.kubernetes.io/name": SETTINGS_CONFIG_MAP_NAME, "app.kubernetes.io/part-of": "argocd"},
+            "labels": {"app.kubernetes.io/name": SETTINGS_CONFIG_MAP_NAME, PART_OF: "argocd"},
         },
         "data": {check.key: check.script for check in checks},
     }

@@ -14,9 +14,8 @@ from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, load_config
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.kube.client import Cluster
 
-NAMESPACES_SETTING: Final = (
-    "triggers.namespaces"  # in argosy-cm: globs; if set, only these namespaces and the job's own
-)
+# In argosy-cm: globs; if set, only these namespaces and the job's own.
+NAMESPACES_SETTING: Final = "triggers.namespaces"
 REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 
 

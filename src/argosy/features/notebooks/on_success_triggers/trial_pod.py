@@ -95,9 +95,8 @@ def build_trial_pod(execution: TriggerExecution, service: Manifest, template_pod
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
             spec[kind] = [_drop_token_mounts(entry) for entry in spec[kind]]
-    spec["activeDeadlineSeconds"] = (
-        int(execution.entry.timeout) + DEADLINE_MARGIN_SECONDS
-    )  # if this process dies, the Pod still ends
+    # If this process dies, the Pod still ends.
+    spec["activeDeadlineSeconds"] = int(execution.entry.timeout) + DEADLINE_MARGIN_SECONDS
     key = _get_trial_key(execution, service)
     metadata: dict[str, Any] = {
         "name": key.name,

@@ -16,10 +16,8 @@ from argosy.http_client.github_app_jwt import build_app_jwt
 from argosy.languages.notification_functions import repository_full_name
 
 GITHUB_API_URL: Final = "https://api.github.com"
-MAX_DESCRIPTION_CHARACTERS, MAX_COMMENT_CHARACTERS = (
-    140,
-    65_536,
-)  # GitHub: characters of a description, and of a comment
+# GitHub: characters of a description, and of a comment.
+MAX_DESCRIPTION_CHARACTERS, MAX_COMMENT_CHARACTERS = 140, 65_536
 COMMENT_TAG_FORMAT: Final = "<!-- argocd-notifications {} -->"  # argo: the same tag, so that its comments are found
 
 

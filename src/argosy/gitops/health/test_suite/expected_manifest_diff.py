@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.annotations import LAST_APPLIED
 from argosy.errors import ManifestError, PatchError
 from argosy.gitops.health.test_suite.normalization import normalize_manifest, zero_expected_times
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
-from argosy.kube.patch.last_applied import LAST_APPLIED_ANNOTATION
 from argosy.kube.resource_key import GroupKind, split_api_version
 from argosy.kube.schema import defaults, typed_json
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
@@ -95,7 +95,7 @@ def _apply_defaults(manifest: Manifest, schema_type: Type) -> Manifest:
 def _read_last_applied(live: Manifest) -> Manifest | None:
     metadata = live.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(LAST_APPLIED_ANNOTATION) if isinstance(annotations, dict) else None
+    text = annotations.get(LAST_APPLIED) if isinstance(annotations, dict) else None
     if not isinstance(text, str):
         return None
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.kube.schema import crd
 from argosy.kube.schema.cel import evaluate
-from argosy.kube.schema.crd import bounded_regex
+from argosy.languages import go_regexp
 
 __all__ = ["check_definition", "evaluate"]
 
@@ -22,4 +22,4 @@ def check_definition(payload: Any) -> Any:
 
 
 evaluate([{"rule": "self.matches('a') || [self].exists(x, x.startsWith('b'))", "self": "a", "message": ""}])
-bounded_regex.find_pattern_error("(?i)a")
+go_regexp.find_pattern_error("(?i)a")

@@ -15,7 +15,6 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.crd.bounded_regex import limit_matching_time
 from argosy.kube.schema.crd.compiled_schema import SchemaNode, compile_schema
 from argosy.kube.schema.crd.schema_keyword_validation import check_defaults, check_rules_compile, check_schema
 from argosy.kube.schema.crd.structural import check_structural
@@ -30,6 +29,7 @@ from argosy.kube.schema.field_error import (
     required,
 )
 from argosy.kube.schema.jsonpath import compile_path
+from argosy.languages.go_regexp import limit_matching_time
 
 _LABEL_PATTERN = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN_PATTERN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

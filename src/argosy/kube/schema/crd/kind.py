@@ -19,7 +19,6 @@ from argosy.kube.objects.go_format import format_value
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.api_resource import ApiResource, Subresource
 from argosy.kube.schema.crd import cel_rules
-from argosy.kube.schema.crd.bounded_regex import limit_matching_time
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
 from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.object_validation_beyond_schema import (
@@ -33,6 +32,7 @@ from argosy.kube.schema.crd.versions import format_deprecation_warning
 from argosy.kube.schema.field_error import FieldError, FieldErrorType, invalid
 from argosy.kube.schema.jsonpath import compile_path
 from argosy.kube.schema.selectors import FieldLabels, build_custom_field_labels
+from argosy.languages.go_regexp import limit_matching_time
 
 _BLOCKING_ERROR_TYPES = frozenset(
     (

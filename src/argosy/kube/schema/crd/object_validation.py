@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.kube.objects.go_format import format_value
-from argosy.kube.schema.crd import bounded_regex, formats
+from argosy.kube.schema.crd import formats
 from argosy.kube.schema.crd.compiled_schema import MISSING, SchemaNode
 from argosy.kube.schema.field_error import (
     FieldError,
@@ -20,6 +20,7 @@ from argosy.kube.schema.field_error import (
     required,
     too_long,
 )
+from argosy.languages import go_regexp
 
 _JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 _GO_FORMATS = {int: "int64", float: "float64"}
@@ -131,8 +132,8 @@ def _check_text(value: str, node: SchemaNode, path: str, errors: list[FieldError
 
 def _check_pattern(value: str, pattern: str, path: str, errors: list[FieldError]) -> None:
     try:
-        is_match = bounded_regex.matches(pattern, value)
-    except bounded_regex.MatchTooExpensiveError:
+        is_match = go_regexp.matches(pattern, value)
+    except go_regexp.MatchTooExpensiveError:
         detail = f"takes too much time to match '{pattern}'; shorten the value or simplify the pattern"
         errors.append(_build_invalid_error(path, value, detail))
         return

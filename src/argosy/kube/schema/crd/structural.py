@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argosy.kube.schema.crd import bounded_regex
 from argosy.kube.schema.field_error import FieldError, forbidden, format_go_value, invalid, required
+from argosy.languages import go_regexp
 
 Schema = Mapping[str, Any]
 
@@ -128,7 +128,7 @@ def _check_value_validations(schema: Schema, path: str, *, any_of: bool = True) 
     if isinstance(schema.get("not"), Mapping):
         yield from _check_nested_schema(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
-    if pattern and (reason := bounded_regex.find_pattern_error(pattern)):
+    if pattern and (reason := go_regexp.find_pattern_error(pattern)):
         detail = f"must be a valid regular expression, but isn't: {reason}"
         yield invalid(f"{path}.pattern", format_go_value(pattern), detail)
 

@@ -175,9 +175,8 @@ def default_pod_spec(source: ManifestPart) -> ManifestPart:
         defaulted["securityContext"] = {}
     account = defaulted.get("serviceAccountName") or defaulted.get("serviceAccount")
     if account:
-        defaulted["serviceAccountName"] = defaulted["serviceAccount"] = (
-            account  # k8s: serviceAccount is a deprecated alias
-        )
+        # k8s: serviceAccount is a deprecated alias
+        defaulted["serviceAccountName"] = defaulted["serviceAccount"] = account
     for name in ("initContainers", "containers", "ephemeralContainers"):
         update_items(defaulted, name, default_container)
     update_items(defaulted, "volumes", default_volume)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import format_go_value, invalid, not_supported_unsorted, required
-from argosy.kube.schema.validation import cron, go_struct_format, pod
+from argosy.kube.schema.validation import go_struct_format, pod
 from argosy.kube.schema.validation.checks import (
     IMMUTABLE_ERROR,
     FieldErrors,
@@ -16,6 +16,7 @@ from argosy.kube.schema.validation.checks import (
     read_label_selector,
 )
 from argosy.kube.schema.validation.workloads import check_selector_matches_template
+from argosy.languages.cron import CronError, parse_schedule
 
 _COUNT_FIELDS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
@@ -130,8 +131,10 @@ def _validate_cron_job_spec(
     if not schedule:
         errors.append(required("spec.schedule"))
     else:
-        if schedule_error := cron.find_schedule_error(schedule):
-            errors.append(invalid("spec.schedule", format_go_value(schedule), schedule_error))
+        try:
+            parse_schedule(schedule)
+        except CronError as error:
+            errors.append(invalid("spec.schedule", format_go_value(schedule), error.reason))
         if "TZ" in schedule and not allow_zone_in_schedule:
             detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
             errors.append(invalid("spec.schedule", format_go_value(schedule), detail))

@@ -8,7 +8,7 @@ import orjson
 
 from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver import metadata as meta
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET
@@ -92,7 +92,7 @@ class CrdController(KeyedController[str]):
 
     def _build_conditions(self, status: Manifest, rows: Sequence[ConditionRow]) -> list[Manifest]:
         conditions_by_type = {condition["type"]: condition for condition in status.get("conditions") or []}
-        now = meta.format_timestamp(self.registry.clock())
+        now = format_timestamp(self.registry.clock())
         for type_, condition_status, reason, message in rows:
             previous = conditions_by_type.get(type_)
             transition_time = (

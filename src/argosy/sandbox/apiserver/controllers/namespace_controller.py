@@ -14,7 +14,7 @@ import orjson
 from argosy.errors import Conflict, Forbidden
 from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver import metadata as meta
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.apiserver.controllers.controller import CONTROLLER_CALL, KeyedController
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.served_kind import ApiKind
@@ -151,7 +151,7 @@ class NamespaceController(KeyedController[str]):
         previous = {
             condition["type"]: condition for condition in (manifest.get("status") or {}).get("conditions") or []
         }
-        now = meta.format_timestamp(self.registry.clock())
+        now = format_timestamp(self.registry.clock())
         return [_build_condition(previous.get(row[0]), *row, now) for row in rows]
 
 

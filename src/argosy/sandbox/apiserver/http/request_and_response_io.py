@@ -29,10 +29,8 @@ WRITE_CHUNK_BYTES = 64 << 10  # written to a connection at once
 WRITE_TIMEOUT_SECONDS = 60.0  # for a client to read one chunk
 RESPONSE_TIMEOUT_SECONDS = 300.0  # for a client to read a response that is sent in chunks
 GZIP_WBITS = zlib.MAX_WBITS | 16
-MAX_WARNINGS_CHARACTERS, MAX_TRUNCATED_WARNING_CHARACTERS = (
-    4096,
-    256,
-)  # k8s: of all warnings together; of each one if there are more
+# k8s: of all warnings together; of each one if there are more
+MAX_WARNINGS_CHARACTERS, MAX_TRUNCATED_WARNING_CHARACTERS = 4096, 256
 
 HoldBytes = Callable[[int], AbstractContextManager[None]]
 NO_QUERY: MappingProxyType[str, str] = MappingProxyType({})

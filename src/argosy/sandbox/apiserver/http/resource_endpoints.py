@@ -40,12 +40,8 @@ from argosy.sandbox.store import StoreEntry
 
 OPTIONS_KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 READABLE_SUBRESOURCES = ("", "status", "scale", "ephemeralcontainers")
-CONNECT_SUBRESOURCES = (
-    "attach",
-    "exec",
-    "portforward",
-    "proxy",
-)  # k8s: these upgrade the connection instead of sending an object
+# k8s: these upgrade the connection instead of sending an object
+CONNECT_SUBRESOURCES = ("attach", "exec", "portforward", "proxy")
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from argosy.errors import ClusterError, UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import (
     NAMESPACE_TERMINATING,
@@ -62,7 +63,6 @@ from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storag
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
 from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, ROUTE
 from argosy.sandbox.simulators.pod_counts import is_ready
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 FIELD_MANAGER: Final = "kserve-controller-manager"
 REQUEUE_WHILE_LOADING: Final = Requeue(1.0)  # poll interval while a model loads

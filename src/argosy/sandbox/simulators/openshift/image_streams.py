@@ -14,6 +14,7 @@ from argosy.errors import UserError
 from argosy.kube.client import AdmissionHandler, Cluster
 from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
@@ -41,7 +42,6 @@ from argosy.sandbox.simulators.openshift.openshift_kinds import (
     REGISTRY_HOST,
     SERVER_FIELD_MANAGER,
 )
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 MAX_TAG_ITEMS: Final = 10
 TagFields = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps_and_delays import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import create_if_absent, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.fault_injection import (
@@ -39,7 +39,7 @@ from argosy.sandbox.simulators.openshift.openshift_kinds import (
     OPERATOR_GROUP,
     SUBSCRIPTION,
 )
-from argosy.sandbox.simulators.timestamps import ExactTimestamps, format_timestamp
+from argosy.sandbox.simulators.timestamps import ExactTimestamps
 
 OlmCondition = dict[str, Any]
 OLM_API_VERSION: Final = "operators.coreos.com/v1alpha1"

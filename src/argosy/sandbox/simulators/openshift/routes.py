@@ -12,6 +12,7 @@ from typing import Any
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.controller import ControllerContext, InformerCache, Watch
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import patch_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.kinds_and_owners import (
@@ -21,7 +22,6 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_simulated_by_other_addon,
 )
 from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, ROUTE, SERVER_FIELD_MANAGER
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 HOST_GENERATED_ANNOTATION = "openshift.io/host.generated"
 ROUTER_NAME = "default"

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.simulators.conditional_writes import (
     equals_ignoring_empty,
@@ -32,7 +33,6 @@ from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import (
     GATEWAY,
     OPERATOR_FIELD_MANAGER,
 )
-from argosy.sandbox.simulators.timestamps import format_timestamp
 
 DEFAULT_GATEWAY_NAMESPACE: Final = "knative-serving"
 GATEWAY_SELECTOR: Final = {"knative": "ingressgateway"}

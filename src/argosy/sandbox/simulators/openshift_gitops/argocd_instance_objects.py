@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.annotations import PART_OF
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.openshift_gitops import config_maps
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
@@ -19,7 +20,6 @@ from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     DEFAULT_DOMAIN,
     MANAGED_BY_LABEL,
     NAME_LABEL,
-    PART_OF_LABEL,
     POLICY_CONFIG_MAP,
     SETTINGS_CONFIG_MAP,
     build_simulated,
@@ -186,7 +186,7 @@ def _build_controller_env(spec: Mapping[str, Any]) -> dict[str, str]:
 
 def _build_labels(instance: ArgoCDInstance, component: str) -> dict[str, str]:
     name_labels = {NAME_LABEL: component} if component.startswith("argocd-") else {}
-    return {MANAGED_BY_LABEL: instance.name, PART_OF_LABEL: "argocd", COMPONENT_LABEL: component, **name_labels}
+    return {MANAGED_BY_LABEL: instance.name, PART_OF: "argocd", COMPONENT_LABEL: component, **name_labels}
 
 
 def _add_owner(instance: ArgoCDInstance, manifest: Manifest) -> Manifest:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from argosy.annotations import INSTANCE_LABEL
 from argosy.kube.objects import dump_yaml
 
 ArgoCDSpec = Mapping[str, Any]
@@ -40,7 +41,7 @@ def build_settings_data(spec: ArgoCDSpec, *, url: str, account: str = "") -> Con
     # argo: initialRepositories and repositoryCredentials are no longer read; both belong in Secrets
     data = {
         "admin.enabled": _format_bool(not spec.get("disableAdmin")),
-        "application.instanceLabelKey": spec.get("applicationInstanceLabelKey") or "app.kubernetes.io/instance",
+        "application.instanceLabelKey": spec.get("applicationInstanceLabelKey") or INSTANCE_LABEL,
         "application.resourceTrackingMethod": _read_tracking_method(spec),
         "ga.anonymizeusers": _format_bool(spec.get("gaAnonymizeUsers")),
         "ga.trackingid": spec.get("gaTrackingID") or "",

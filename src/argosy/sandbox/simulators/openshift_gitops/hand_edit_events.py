@@ -16,6 +16,7 @@ from argosy.gitops.application.operator_revert_event_constants import EDITED_KEY
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import SIMULATED_NOTE
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ async def report_edits(config_map: Manifest, keys: list[str], argocd_name: str, 
 async def _write_event(config_map: Manifest, key: str, message: str, context: ControllerContext) -> None:
     """Write one Event per key of a ConfigMap; a later edit of the same key raises its count."""
     metadata = config_map["metadata"]
-    now = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = format_timestamp(context.clock.now())
     suffix = hashlib.sha256(f"{metadata['uid']}/{key}".encode()).hexdigest()[:16]
     event = {
         "apiVersion": "v1",

@@ -9,11 +9,11 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
+from argosy.annotations import PART_OF
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.openshift_gitops import config_maps
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     NAME_LABEL,
-    PART_OF_LABEL,
     POLICY_CONFIG_MAP,
     SETTINGS_CONFIG_MAP,
     SIMULATED_NOTE,
@@ -58,7 +58,7 @@ def build_openshift_objects() -> Sequence[Manifest]:
 
 def build_plain_objects() -> Sequence[Manifest]:
     """Build an Argo CD without operator or owner: nothing reverts edits of its ConfigMaps."""
-    part_of_labels = {PART_OF_LABEL: "argocd"}
+    part_of_labels = {PART_OF: "argocd"}
     accounts = ("argocd-application-controller", "argocd-server")
     deployments = ("server", "repo-server", "redis", "applicationset-controller", "notifications-controller")
     return [

@@ -29,7 +29,6 @@ SIMULATED_NOTE: Final = "simulated by argosy"
 DEFAULT_DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: reserved, so a link to it leads nowhere
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
-PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 

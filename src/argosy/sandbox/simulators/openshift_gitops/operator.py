@@ -125,9 +125,8 @@ def _age_sort_key(live: Manifest) -> tuple[str, str]:
 def _merge_owner_references(references: list[Manifest], own_reference: Manifest) -> list[Manifest]:
     """argo: owner references of others stay."""
     other_references = [reference for reference in references if reference["kind"] != own_reference["kind"]]
-    if any(
-        reference.get("controller") for reference in other_references
-    ):  # k8s: an object can have only one controller
+    # k8s: an object can have only one controller
+    if any(reference.get("controller") for reference in other_references):
         own_reference = {**own_reference, "controller": False}
     return [*other_references, own_reference]
 

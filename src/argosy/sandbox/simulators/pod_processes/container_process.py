@@ -17,10 +17,10 @@ from typing import Any, Final
 from argosy.isolation.errors import RefusedError
 from argosy.isolation.long_running_program import LongRunningProgram, ProgramExit
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps_and_delays import remaining_delay
+from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.sandbox.simulators.pod_processes.command_and_environment import ContainerConfigError
 from argosy.sandbox.simulators.pod_processes.container_log_file import ContainerLogFile
-from argosy.sandbox.simulators.timestamps import format_duration, format_timestamp
+from argosy.sandbox.simulators.timestamps import format_duration
 
 INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
 BACK_OFF_REASON: Final = "CrashLoopBackOff"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from argosy.errors import Invalid
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.crd import bounded_regex
 from argosy.kube.schema.crd.kind import CustomKind, build_custom_kinds
+from argosy.languages import go_regexp
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.definitions import thing_definition
 from support.examples import examples
@@ -27,20 +27,20 @@ TAKEN = {pattern: verdict for pattern, verdict in RECORD["patterns"] if not isin
 def test_pattern_is_accepted_or_rejected_with_the_error_of_go() -> None:
     assert len(REFUSED) > 400
     assert len(TAKEN) > 350
-    assert {pattern: bounded_regex.find_pattern_error(pattern) for pattern in REFUSED} == REFUSED
-    assert {pattern: why for pattern in TAKEN if (why := bounded_regex.find_pattern_error(pattern))} == {}
+    assert {pattern: go_regexp.find_pattern_error(pattern) for pattern in REFUSED} == REFUSED
+    assert {pattern: why for pattern in TAKEN if (why := go_regexp.find_pattern_error(pattern))} == {}
 
 
 def test_pattern_matches_the_same_texts_as_in_go() -> None:
-    matching_texts = {pattern: [text for text in TEXTS if bounded_regex.matches(pattern, text)] for pattern in TAKEN}
+    matching_texts = {pattern: [text for text in TEXTS if go_regexp.matches(pattern, text)] for pattern in TAKEN}
     assert matching_texts == TAKEN
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("ab(|)*+?[]^$.{}12,\\dwQE", max_size=12), st.text("ab1 \n", max_size=6))
 def test_choice_of_engine_does_not_change_the_result(pattern: str, text: str) -> None:
-    if not bounded_regex.find_pattern_error(pattern):
-        assert bounded_regex.matches(pattern, text) == (re2.search(pattern, text) is not None)
+    if not go_regexp.find_pattern_error(pattern):
+        assert go_regexp.matches(pattern, text) == (re2.search(pattern, text) is not None)
 
 
 HOSTILE = ["(a+)+$", "^(a|a)*b$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$", "(a?){500}a{500}$"]
@@ -49,19 +49,19 @@ HOSTILE = ["(a+)+$", "^(a|a)*b$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$", "(a
 @pytest.mark.parametrize("pattern", HOSTILE)
 def test_hostile_pattern_does_not_backtrack_on_a_long_text(pattern: str) -> None:
     """A backtracking engine would need longer than the age of the universe for one of these patterns."""
-    assert not bounded_regex.find_pattern_error(pattern)
-    assert not bounded_regex.matches(pattern, "a" * 30_000 + "!")
+    assert not go_regexp.find_pattern_error(pattern)
+    assert not go_regexp.matches(pattern, "a" * 30_000 + "!")
 
 
 def test_value_too_long_for_a_large_pattern_is_rejected() -> None:
     pattern = "(a|b)*a" + "[ab]{900}" * 20 + "c$"
-    assert not bounded_regex.find_pattern_error(pattern)
-    with pytest.raises(bounded_regex.MatchTooExpensiveError):
-        bounded_regex.matches(pattern, "ab" * 500_000)
+    assert not go_regexp.find_pattern_error(pattern)
+    with pytest.raises(go_regexp.MatchTooExpensiveError):
+        go_regexp.matches(pattern, "ab" * 500_000)
 
 
 def test_values_of_one_object_share_one_matching_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_regex, "MAX_MATCHING_SECONDS", 0.001)  # the first match always runs to its end
+    monkeypatch.setattr(go_regexp, "MAX_MATCHING_SECONDS", 0.001)  # the first match always runs to its end
     kind = custom_kind("[ab]*a[ab]{900}x")
     faults = kind.validate({"spec": {"items": ["ab" * 1500 + str(number) for number in range(100)]}})
     assert len(faults) == 100
@@ -73,9 +73,9 @@ def test_values_of_one_object_share_one_matching_time_limit(monkeypatch: pytest.
 
 def test_repeated_large_character_class_is_accepted_as_in_go() -> None:
     """Its program exceeds the memory limit of most patterns, and is compiled once for all values."""
-    assert not bounded_regex.find_pattern_error(r"^\pL{100}$")
-    assert bounded_regex.matches(r"^\pL{100}$", "é" * 100)
-    assert not bounded_regex.matches(r"^\pL{100}$", "é" * 99)
+    assert not go_regexp.find_pattern_error(r"^\pL{100}$")
+    assert go_regexp.matches(r"^\pL{100}$", "é" * 100)
+    assert not go_regexp.matches(r"^\pL{100}$", "é" * 99)
 
 
 def definition_of(pattern: str) -> Manifest:

@@ -13,7 +13,9 @@ import yaml
 from argosy.errors import ClusterError
 from argosy.kube.schema import protobuf
 from argosy.kube.schema.protobuf_wire_format import split_fields
+from argosy.observability.metrics import CONTENT_TYPE
 from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE, negotiate_format
+from support import prometheus_text
 from support.api_client import CONFIGS, DEFINITIONS, WIDGETS, Api, config, definition, named, widget
 
 pytestmark = pytest.mark.anyio
@@ -291,6 +293,13 @@ async def test_health_endpoints_need_no_valid_token(api: Api, path: str, end: by
 @pytest.mark.parametrize("path", ["/", "/version", "/metrics", "/openapi/v3", "/openid/v1/jwks"])
 async def test_non_resource_paths_are_served(api: Api, path: str) -> None:
     assert (await api.get(path)).code == 200
+
+
+async def test_metrics_can_be_parsed_by_prometheus(api: Api) -> None:
+    answer = await api.get("/metrics")
+    assert answer.headers["content-type"] == CONTENT_TYPE
+    series = prometheus_text.read(answer.body.decode())
+    assert prometheus_text.one(series, "apiserver_storage_objects", resource="namespaces") > 0
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/apis/nobody.dev/v1/things", "/api/v7/pods"])
