@@ -6,20 +6,21 @@ All later calls crash too, because a dead process makes no calls.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import TypeVar
 
 from argosy.errors import TransientError
 from argosy.kube.client import Cluster
+from argosy.kube.client.forwarding_cluster import WRITE_METHODS, Call, ForwardingCluster, Send
 from argosy.kube.objects import Manifest
 
-WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
+T = TypeVar("T")
 
 
 class Crash(BaseException):
     """Not an Exception, so that the product cannot catch it."""
 
 
-class CrashingCluster:
+class CrashingCluster(ForwardingCluster):
     """`point` counts calls from 0. That call crashes before it is sent, or after it is done, and its response is lost.
 
     If the crash is not fatal, the call fails like a network error and the caller continues.
@@ -34,40 +35,30 @@ class CrashingCluster:
         created: list[Manifest] | None = None,
         is_fatal: bool = True,
     ) -> None:
-        self._inner, self._point, self._after, self._is_fatal = inner, point, after, is_fatal
+        super().__init__(inner)
+        self._point, self._after, self._is_fatal = point, after, is_fatal
         self.calls: list[str] = []
         self.created = [] if created is None else created  # everything that was created, even if the response was lost
         self.is_dead = False
 
     @property
     def writes(self) -> list[str]:
-        return [call for call in self.calls if call.partition(" ")[0] in WRITES]
+        return [call for call in self.calls if call.partition(" ")[0] in WRITE_METHODS]
 
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._inner, name)
-        return attribute if name in ("acting_as",) or not callable(attribute) else self._guarded(name, attribute)
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        index = self._meet()
+        self.calls.append(f"{call.method} {_about(call)}")
+        answer = await send()
+        if call.method == "create" and isinstance(answer, dict):
+            self.created.append(answer)
+        if index == self._point and self._after:
+            self._die()
+        return answer
 
-    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        if name in ("watch", "logs"):
-
-            async def streamed(*args: Any, **more: Any) -> AsyncIterator[Any]:
-                self._meet()
-                async for item in call(*args, **more):
-                    yield item
-
-            return streamed
-
-        async def guarded(*args: Any, **more: Any) -> Any:
-            index = self._meet()
-            self.calls.append(f"{name} {_about(args)}")
-            answer = await call(*args, **more)
-            if name == "create":
-                self.created.append(answer)
-            if index == self._point and self._after:
-                self._die()
-            return answer
-
-        return guarded
+    async def _stream(self, call: Call, open_stream: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+        self._meet()
+        async for item in open_stream():
+            yield item
 
     def _meet(self) -> int:
         if self.is_dead:
@@ -85,10 +76,5 @@ class CrashingCluster:
         raise Crash
 
 
-def _about(args: tuple[Any, ...]) -> str:
-    if not args:
-        return ""
-    first = args[0]
-    if isinstance(first, dict):
-        return f"{first.get('kind')}/{(first.get('metadata') or {}).get('name')}"
-    return f"{first.kind}/{getattr(first, 'name', '*')}"
+def _about(call: Call) -> str:
+    return f"{call.kind.kind}/{call.key.name if call.key else '*'}" if call.kind.kind else ""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from argosy import annotations as names
 from argosy.errors import ClusterError, UnknownRef
@@ -22,6 +22,7 @@ from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.client.forwarding_cluster import WRITE_METHODS, Call, ForwardingCluster, Send
 from argosy.kube.objects import Manifest, dump_yaml_documents, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -34,8 +35,8 @@ CONTROL = "argocd"
 URL = "https://git.example.com/models.git"
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
 WATCHED = (*LISTED, GroupKind("", "Namespace"), GroupKind("", "Service"))
-WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
-COUNTED = WRITES | {"get"}
+COUNTED = WRITE_METHODS | {"get"}
+T = TypeVar("T")
 
 
 class Crash(BaseException):
@@ -89,7 +90,7 @@ class Here:
         return {}
 
 
-class Mortal:
+class Mortal(ForwardingCluster):
     """A cluster client that crashes the engine at its n-th call or injects faults, and counts writes.
 
     Watches and lists of informers do not count, because they change nothing.
@@ -98,45 +99,36 @@ class Mortal:
     def __init__(
         self, inner: Cluster, created_objects: dict[str, Manifest], point: int | None = None, *, after: bool = False
     ):
-        self._inner, self._point, self._after, self.made = inner, point, after, created_objects
+        super().__init__(inner)
+        self._point, self._after, self.made = point, after, created_objects
         self.calls: list[str] = []
         self.is_dead = False
         self.fault: Callable[[str, bool], Exception | None] = lambda call, after: None
 
     @property
     def writes(self) -> list[str]:
-        return [call for call in self.calls if call.partition(" ")[0] in WRITES]
+        return [call for call in self.calls if call.partition(" ")[0] in WRITE_METHODS]
 
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._inner, name)
-        if name in COUNTED:
-            return self._guarded(name, attribute)
-        return self._broken_off(attribute) if name == "watch" else attribute
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        if call.method not in COUNTED:
+            return await send()
+        if self.is_dead:
+            raise Crash
+        call_text = f"{call.method} {_about(call)}" + (" for show" if call.is_dry_run else "")
+        index = len(self.calls)
+        self.calls.append(call_text)
+        self._strike(call_text, index, after=False)
+        answer = await send()
+        if isinstance(answer, dict) and call.is_write:
+            self.made.setdefault(answer["metadata"].get("uid", ""), answer)
+        self._strike(call_text, index, after=True)
+        return answer
 
-    def _broken_off(self, watch: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
-        async def broken_off(*args: Any, **more: Any) -> AsyncIterator[Any]:
-            async for event in watch(*args, **more):
-                yield event
-                if (error := self.fault("watch", True)) is not None:
-                    raise error
-
-        return broken_off
-
-    def _guarded(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-        async def guarded(*args: Any, **more: Any) -> Any:
-            if self.is_dead:
-                raise Crash
-            call_text = f"{name} {_about(args)}" + (" for show" if more.get("dry_run") else "")
-            index = len(self.calls)
-            self.calls.append(call_text)
-            self._strike(call_text, index, after=False)
-            answer = await call(*args, **more)
-            if isinstance(answer, dict) and name in WRITES and not more.get("dry_run"):
-                self.made.setdefault(answer["metadata"].get("uid", ""), answer)
-            self._strike(call_text, index, after=True)
-            return answer
-
-        return guarded
+    async def _stream(self, call: Call, open_stream: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+        async for item in open_stream():
+            yield item
+            if call.method == "watch" and (error := self.fault("watch", True)) is not None:
+                raise error
 
     def _strike(self, said: str, place: int, *, after: bool) -> None:
         if place == self._point and after == self._after:
@@ -146,11 +138,8 @@ class Mortal:
             raise error
 
 
-def _about(args: tuple[Any, ...]) -> str:
-    first = args[0]
-    if isinstance(first, dict):
-        return f"{first.get('kind')}/{(first.get('metadata') or {}).get('name')}"
-    return f"{first.kind}/{first.name}"
+def _about(call: Call) -> str:
+    return f"{call.kind.kind}/{call.key.name if call.key else ''}"
 
 
 Act = Callable[["Theatre"], Awaitable[None]]

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 _CONTROLLERS = {"memory", "pids"}
 _PREFIX = "argosy-run-"
-_PROCESSES_CGROUP = (
-    "argosy-processes"  # this process moves here: a cgroup with controllers for its children must have no process
-)
+# This process moves here: a cgroup with controllers for its children must have no process.
+_PROCESSES_CGROUP = "argosy-processes"
 _KERNEL_MEMORY_BYTES = 16 << 20  # bytes for page tables and similar, in addition to the limit of a run
 _REMOVE_SECONDS = 1.0
 _ATTEMPTS = 5

@@ -306,9 +306,8 @@ def _enforce_limits(order: dict[str, Any], control: int, child: int) -> str:
             if exceeded := _find_excess(order):
                 return exceeded
             checked_at = time.monotonic()
-            interval = max(
-                order.get("look", _USAGE_CHECK_SECONDS), 10 * (checked_at - check_started_at)
-            )  # counting many files takes long
+            # Counting many files takes long.
+            interval = max(order.get("look", _USAGE_CHECK_SECONDS), 10 * (checked_at - check_started_at))
 
 
 def _lower_priority() -> bool:
@@ -345,9 +344,8 @@ def _terminate(child: int, has_own_pids: bool) -> None:
 
 def _find_excess(order: dict[str, Any]) -> str:
     pids = descendants.list_descendants(os.getpid())
-    uncounted_bytes = (
-        descendants.measure_detached_ipc() if order["apart"] else 0
-    )  # as root it is disabled: see process_confinement.py
+    # As root it is disabled: see process_confinement.py.
+    uncounted_bytes = descendants.measure_detached_ipc() if order["apart"] else 0
     if not order["is_in_cgroup"]:
         uncounted_bytes += descendants.measure_socket_buffers(pids)
     if descendants.measure_memory(pids) + uncounted_bytes > order["needs"]["memory"]:

@@ -22,9 +22,8 @@ READY, DONE, RAISED, NO_MEMORY, TOO_LARGE, UNKNOWN = b"r", b"+", b"-", b"m", b"o
 _SERIAL_MASK = 0xFFFFFFFF
 
 MAX_ERROR_CHARACTERS = 4 << 10  # characters of an exception's message
-MIN_ANSWER_LIMIT_BYTES = (
-    4 * MAX_ERROR_CHARACTERS
-)  # bytes: an answer may be an error message even if the output limit is tiny
+# Bytes: an answer may be an error message even if the output limit is tiny.
+MIN_ANSWER_LIMIT_BYTES = 4 * MAX_ERROR_CHARACTERS
 
 
 class FrameTooLarge(Exception):

@@ -19,7 +19,8 @@ from argosy.gitops.application.step_results import AppComparison, Pair, SyncStat
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.diff import build_diff_options, compare_manifests, list_jq_questions
 from argosy.gitops.live import is_self_referenced, normalize_tracking
-from argosy.gitops.reconciler.app_state import AppState, evaluate_jq
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_comparison import evaluate_jq
 from argosy.gitops.reconciler.operation_runner import keep_ignored_fields
 from argosy.gitops.sync.client_side_patch import add_last_applied, build_apply_patch, find_manifest_type, set_namespace
 from argosy.kube.objects import Manifest
@@ -28,9 +29,8 @@ from argosy.kube.resource_key import ResourceKey
 
 MAX_CONCURRENT_REQUESTS: Final = 8
 MAX_REASON_CHARACTERS: Final = 160
-DRY_RUN_NAME_SUFFIX: Final = (
-    "-argosy-rehearsal"  # names a stand-in for an object that must be deleted and created again
-)
+# Names a stand-in for an object that must be deleted and created again.
+DRY_RUN_NAME_SUFFIX: Final = "-argosy-rehearsal"
 
 
 @dataclass(frozen=True)

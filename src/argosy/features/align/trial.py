@@ -173,11 +173,11 @@ async def _render_trial(reader: ApplicationReader, trial: ApplicationTrial) -> D
     )
     source_request = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources), ignores_cache=True)
     try:
-        return await reader.assembler.build(
+        return await reader.desired_states.build(
             app, reader.get_project(app), source_request, rules, await reader.cluster.kinds()
         )
     finally:
-        reader.assembler.forget(app.key)  # the cached render has patched files
+        reader.memos.forget(app.key)  # the cached render has patched files
 
 
 async def load_kustomizations(

@@ -28,7 +28,7 @@ from argosy.features.backup.installation_objects import (
     list_installation_objects,
 )
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
-from argosy.gitops.reconciler.app_state import CRD_KIND
+from argosy.gitops.reconciler.app_state_comparison import CRD_KIND
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.kube.resource_key import GroupKind, ResourceKey

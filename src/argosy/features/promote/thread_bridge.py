@@ -6,36 +6,41 @@ In: an ApplicationService and its event loop. Out: a ServiceOpener for threads. 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
 from argosy.kube.client import Cluster
-from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import ResourceKey
+from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
-class _ThreadBridgedCluster:
-    """Implements the part of the Cluster interface that promotions use."""
-
+class _ThreadBridgedCluster(ForwardingCluster):
     def __init__(self, cluster: Cluster, loop: asyncio.AbstractEventLoop) -> None:
-        self._cluster, self._loop = cluster, loop
+        super().__init__(cluster)
+        self._loop = loop
 
-    async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._run_on_loop(self._cluster.get(key))
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        return await self._run_on_loop(send())
 
-    async def create(self, manifest: Manifest) -> Manifest:
-        return await self._run_on_loop(self._cluster.create(manifest))
+    async def _stream(self, call: Call, open_stream: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+        items, end = open_stream(), object()
+        try:
+            while (item := await self._run_on_loop(_read_next(items, end))) is not end:
+                yield cast(T, item)
+        finally:
+            if isinstance(items, AsyncGenerator):
+                await self._run_on_loop(items.aclose())
 
-    async def patch(self, key: ResourceKey, patch: Any) -> Manifest:
-        return await self._run_on_loop(self._cluster.patch(key, patch))
-
-    async def _run_on_loop(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+    async def _run_on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
+async def _read_next(items: AsyncIterator[object], end: object) -> object:
+    return await anext(items, end)
 
 
 def bridge_service(service: ApplicationService, loop: asyncio.AbstractEventLoop) -> ServiceOpener:
@@ -43,6 +48,6 @@ def bridge_service(service: ApplicationService, loop: asyncio.AbstractEventLoop)
 
     @asynccontextmanager
     async def open_bridged() -> AsyncIterator[ApplicationService]:
-        yield replace(service, cluster=cast(Cluster, _ThreadBridgedCluster(service.cluster, loop)))
+        yield replace(service, cluster=_ThreadBridgedCluster(service.cluster, loop))
 
     return open_bridged

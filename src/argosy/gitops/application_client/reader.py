@@ -32,8 +32,11 @@ from argosy.gitops.live import build_indexes, build_tree, find_orphans
 from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.policy.projects import list_forbidden_sources
-from argosy.gitops.reconciler.app_state import CRD_KIND, AppState, AppStateComparer
-from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateBuilder, DesiredStateRequest
+from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_comparison import CRD_KIND, AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.render_cache import RenderCache
@@ -80,7 +83,9 @@ class ApplicationReader:
         self.cluster: Cluster = service.cluster
         self.cache = InformerCache() if cache is None else cache
         self.settings = SettingsWatcher(self.cache, repositories, pool, control_namespace=service.control_namespace)
-        self._render_pool, self.assembler = render_pool, DesiredStateBuilder(RenderCache(render_pool))
+        self._render_pool, self.memos = render_pool, AppMemos()
+        self._comparison_memos = self.memos
+        self.desired_states = DesiredStateBuilder(RenderCache(render_pool, self.memos), self.memos)
         self._read_client = ReadYourWritesClient(service.cluster, self.cache.get, time.monotonic)
         self.comparer = AppStateComparer(self._read_client, self.cache, DiffCache())
         self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
@@ -106,7 +111,7 @@ class ApplicationReader:
         reader = copy.copy(self)
         reader.__class__ = ApplicationReader
         reader.cluster = self._open_lazy_client(cluster.secret_name, secret)
-        reader.cache, reader.unreadable = InformerCache(), set()
+        reader.cache, reader.unreadable, reader._comparison_memos = InformerCache(), set(), AppMemos()
         reader._read_client = ReadYourWritesClient(reader.cluster, reader.cache.get, time.monotonic)
         reader.comparer = AppStateComparer(
             reader._read_client, reader.cache, DiffCache(), applications=self.control_cache
@@ -205,7 +210,7 @@ class ApplicationReader:
         if forbidden := list_forbidden_sources(project, app.sources):
             raise PolicyError("; ".join(forbidden), where=app.name)
         self._render_pool.start_first_worker()  # starts the process while repositories are fetched
-        return await self.assembler.build(
+        return await self.desired_states.build(
             app, project, DesiredStateRequest(app.sources, effective_refs), self.reconciler_settings, kinds
         )
 
@@ -235,7 +240,8 @@ class ApplicationReader:
             if assess_health
             else replace(self.reconciler_settings, assess_all=_skip_assessment)
         )
-        return await self.comparer.compare_app_state(app, self.get_project(app), desired, settings, kinds)
+        memo = self._comparison_memos[app.key].get_connection(self._read_client).comparison
+        return await self.comparer.compare_app_state(app, self.get_project(app), desired, settings, kinds, memo)
 
     def list_unreadable_kinds(self, app: Application, app_state: AppState) -> list[str]:
         """List kinds of its objects that may not be read: they appear as missing."""
@@ -385,12 +391,3 @@ async def assess_or_empty(
 
 def list_health_words(assessments: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, str]:
     return {key: assessment.health.value for key, assessment in assessments.items() if assessment.health is not None}
-
-
-__all__ = [
-    "ApplicationReader",
-    "DestinationUnreadable",
-    "assess_or_empty",
-    "list_health_words",
-    "open_reader",
-]

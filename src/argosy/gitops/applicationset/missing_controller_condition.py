@@ -50,7 +50,8 @@ class ApplicationSetReporter:
         self._changed = asyncio.Event()
         self.claims: ApplicationClaims | None = None  # set if several controllers share the work
 
-    def on_change(self, manifest: Manifest | None) -> None:
+    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        manifest = after or before
         if manifest is not None and (
             manifest.get("kind") == APPLICATION_SET_KIND.kind or is_applicationset_controller(manifest)
         ):

@@ -25,7 +25,7 @@ from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
 from argosy.gitops.coexistence.argocd_scope import read_namespaces
 from argosy.gitops.live import build_indexes
 from argosy.gitops.policy.delivery_engine import DeliveryEngines, build_engines, is_application_controller
-from argosy.gitops.reconciler.app_state import CRD_KIND
+from argosy.gitops.reconciler.app_state_comparison import CRD_KIND
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
@@ -130,7 +130,7 @@ class ClusterView:
     @property
     def render_cache(self) -> RenderCache:
         """The cache of rendered sources."""
-        return self.reader.assembler.renders
+        return self.reader.desired_states.renders
 
     def is_fully_cached(self, kind: GroupKind) -> bool:
         """True if the cache holds all objects of the kind, possibly as of when the server was last reachable."""

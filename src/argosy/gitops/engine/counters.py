@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.application import Application
+from argosy.gitops.application import APPLICATION_KIND, Application
+from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.reconciler import ReconcileResult
 from argosy.gitops.status.metrics import (
     METRIC_HELP,
@@ -20,6 +21,7 @@ from argosy.gitops.status.metrics import (
 )
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.client.call_metrics import RecordedCall
+from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.metrics import Histogram, LabeledCounter, MetricFamily
 
@@ -63,6 +65,12 @@ class EngineCounters:
         labels = {"server": server, "verb": call.verb, "resource_kind": call.kind, "response_code": str(call.code)}
         self._requests.add({**labels, "dry_run": str(call.is_dry_run).lower()})
 
+    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        """Count an event of the cluster that the engine runs in."""
+        self.count_event(IN_CLUSTER_SERVER)
+        if before is not None and after is None and (key := key_of(before)).group_kind == APPLICATION_KIND:
+            self._drop_application(key)
+
     def count_event(self, server: str) -> None:
         self._events.add({"server": server})
 
@@ -73,7 +81,7 @@ class EngineCounters:
         if not succeeded:
             self._failures[request].add({"repo": labels["repo"]})
 
-    def drop_application(self, app: ResourceKey) -> None:
+    def _drop_application(self, app: ResourceKey) -> None:
         """Drop the series of a deleted Application."""
         for counter in (self._syncs, self._sync_seconds):
             counter.remove_series(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))

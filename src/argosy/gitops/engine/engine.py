@@ -24,7 +24,6 @@ from argosy.gitops.engine.counters import EngineCounters
 from argosy.gitops.engine.engine_shard_membership import EngineSharding
 from argosy.gitops.engine.local_repository_poller import LocalRepositoryPoller, list_raw_sources
 from argosy.gitops.engine.logging_setup import QuotableSecrets, mask_log_output
-from argosy.gitops.live import ApplicationCachePolicy, CacheReader, build_indexes
 from argosy.gitops.live.tracking import read_instance_name
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
@@ -32,11 +31,10 @@ from argosy.gitops.reconciler import Reconciler
 from argosy.gitops.reconciler.application_controller import APPLICATION_KIND, ApplicationController
 from argosy.gitops.reconciler.budget_reporter import BudgetReporter
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
-from argosy.gitops.reconciler.ignored_updates import IgnoredUpdateFilter
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
-from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SECRET_KIND, SETTINGS_KINDS, SettingsWatcher
+from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.source.webhook_payloads import Push
@@ -45,18 +43,15 @@ from argosy.isolation import WorkerPool
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster
-from argosy.kube.client.call_metrics import RecordingCluster
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, ControllerContext, InformerCache, WorkQueue, run_workers
 from argosy.kube.controller.clock import is_being_cancelled
-from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
-CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 MAX_SILENCE_SECONDS: Final = 180.0  # seconds without events: the kinds are rediscovered every two minutes at least
 GC_THRESHOLDS: Final = (10_000, 20, 20)  # gc thresholds: manifests have no cycles, so frequent collections find nothing
 PUSH_HEAD_START_SECONDS: Final = 1.0  # seconds of head start for Applications that a push changes
@@ -93,14 +88,7 @@ class Engine:
     ) -> None:
         """`render_pool`: a shared pool that the caller closes. `members`: the replicas that share the Applications."""
         self.options, self.clock = options, clock
-        self.counters = EngineCounters()
-        cluster = self.recording_cluster = RecordingCluster(
-            cluster, partial(self.counters.count_request, IN_CLUSTER_SERVER), clock.monotonic
-        )
-        self.cache = InformerCache()
-        cache_policy = ApplicationCachePolicy(lambda: self.settings.current_settings().tracking)
-        self.cluster = ReadYourWritesClient(cluster, self.cache.get, clock.monotonic, cache_policy.trim)
-        cache_policy.deduplicate = self.cluster.reuse_own_write
+        self.counters, self.cache = EngineCounters(), InformerCache()
         self.render_pool, self.pool = render_pool or ProcessPool(workers=options.render_workers), WorkerPool()
         self._own_render_pool = self.render_pool if render_pool is None else None
         self.repositories = repositories or Repositories(options.mirror_folder, SourceSettings())
@@ -108,29 +96,43 @@ class Engine:
         self.settings = SettingsWatcher(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay_seconds
         )
+        self.watched = WatchedCluster(
+            cluster,
+            self.cache,
+            lambda: self.settings.current_settings().tracking,
+            self._is_watched,
+            partial(self.counters.count_request, IN_CLUSTER_SERVER),
+            clock,
+            required_kinds=[APPLICATION_KIND, *SETTINGS_KINDS],
+        )
+        self.cluster, self.informers = self.watched.client, self.watched.informers
         self.reconciler = self._build_reconciler()
-        self.argocd_detection = ArgoCDDetector(cluster, namespace, self._on_engines_changed, clock)
+        self.argocd_detection = ArgoCDDetector(self.watched.recorder, namespace, self._on_engines_changed, clock)
         delivery_turns = DeliveryHandover(lambda: self.argocd_detection.engines, clock.monotonic)
         self.controller = ApplicationController(self.reconciler, self.settings, self.cache, delivery_turns)
         self.queue = WorkQueue(clock=clock, find_tenant=self.controller.find_project, slots_per_tenant=options.workers)
-        self.ignored_updates = IgnoredUpdateFilter(self.settings)
-        self.quotable_secrets = QuotableSecrets(
-            namespace, lambda secret: bool(read_instance_name(secret, self._tracking)), self.cache.get
-        )
         self.controller.enqueue, self.controller.on_pass_finished = self.queue.add, self.counters.count_reconcile
+        self.quotable_secrets = QuotableSecrets(
+            namespace, lambda secret: bool(read_instance_name(secret, self.watched.tracking)), self.cache.get
+        )
         self.sharding = (
             EngineSharding(members, self.controller, self.queue, self.cache) if members is not None else None
         )
-        self._tracking = self.settings.current_settings().tracking
-        for name, index in build_indexes(self._tracking).items():
-            self.cache.add_index(name, index)
-        self.informers = self._build_informers(cache_policy)
         self.clusters = self.reconciler.destinations = self._build_cluster_registry()
         self.application_sets = ApplicationSetReporter(
             self.cluster, self.cache, namespace, clock.now, self._is_fully_cached
         )
         self.application_sets.claims = self.controller.claims
         self.local_repositories = LocalRepositoryPoller(self.cache, self.repositories, clock, self._enqueue_after_push)
+        self.watched.listeners = (
+            self.quotable_secrets.on_change,
+            self.counters.on_change,
+            self.local_repositories.on_change,
+            self.controller.on_change,
+            self.application_sets.on_change,
+            self.clusters.on_change,
+            self._on_tracking_change,
+        )
         self.confinement = ConfinementCheck()
         self.filled_at: float | None = None  # when the cache was complete for the first time
 
@@ -145,18 +147,6 @@ class Engine:
         )
         reconciler.desired_states.renders.control_namespace = self.settings.control_namespace
         return reconciler
-
-    def _build_informers(self, cache_policy: ApplicationCachePolicy) -> InformerSet:
-        return InformerSet(
-            self.recording_cluster,
-            self._is_watched,
-            self.cache,
-            self._on_change,
-            definition_kinds=[CRD_KIND],
-            required_kinds=[APPLICATION_KIND, *SETTINGS_KINDS],
-            clock=self.clock,
-            cache_policy=cache_policy,
-        )
 
     def _build_cluster_registry(self) -> ClusterRegistry:
         return ClusterRegistry(
@@ -181,9 +171,15 @@ class Engine:
                 read_secret_values(secret), self.settings.list_auth_programs(), self.settings.read_max_memory()
             )
 
-        assembler = self.reconciler.desired_states
         remote = RemoteCluster(
-            known_cluster, connection, self.settings, assembler, self.cache, self.clock, self._on_remote_change
+            known_cluster,
+            connection,
+            self.settings,
+            self.reconciler.desired_states,
+            self.reconciler.memos,
+            self.cache,
+            self.clock,
+            self.controller.on_remote_change,
         )
         remote.on_request = partial(self.counters.count_request, known_cluster.server)
 
@@ -196,43 +192,7 @@ class Engine:
 
     def is_silent(self) -> bool:
         """True if the cluster has sent nothing for so long that it must be unreachable."""
-        return self.clock.monotonic() - self.recording_cluster.last_update_at > MAX_SILENCE_SECONDS
-
-    def _on_remote_change(self, remote: RemoteCluster, before: Manifest | None, after: Manifest | None) -> None:
-        """Handle a change in a destination cluster."""
-        self._enqueue_affected(
-            self.controller.find_affected_in(remote.cache, before, after), before, after, remote.cache
-        )
-
-    def _on_change(self, before: Manifest | None, after: Manifest | None) -> None:
-        self.cluster.on_watch_event(before, after)
-        self.quotable_secrets.on_change(before, after)
-        self.counters.count_event(IN_CLUSTER_SERVER)
-        kind = (after or before or {}).get("kind")
-        if kind == APPLICATION_KIND.kind and before is not None and after is None:
-            self.counters.drop_application(key_of(before))
-            if self.controller.claims is not None:
-                self.controller.claims.forget(key_of(before))
-        if kind == APPLICATION_KIND.kind and (before or {}).get("spec") != (after or {}).get("spec"):
-            self.local_repositories.invalidate()
-        self._enqueue_affected(self.controller.find_affected(before, after), before, after)
-        self.application_sets.on_change(after or before)
-        if (changed := after or before) is not None and self.settings.affects_settings(changed):
-            self.clusters.sweep_soon()
-        self._apply_tracking_change()
-
-    def _enqueue_affected(
-        self,
-        keys: set[ResourceKey],
-        before: Manifest | None,
-        after: Manifest | None,
-        cache: CacheReader | None = None,
-    ) -> None:
-        idle = self.controller.list_idle(keys, after)
-        if idle and self.ignored_updates.hold_if_ignorable(before, after, idle, cache):
-            keys -= idle
-        for key in keys:
-            self.queue.add(key)
+        return self.clock.monotonic() - self.watched.recorder.last_update_at > MAX_SILENCE_SECONDS
 
     def _on_engines_changed(self, before: DeliveryEngines) -> None:
         """Reconcile every Application after an Argo CD was installed or removed, because ownership may change."""
@@ -244,12 +204,8 @@ class Engine:
         for key in self.cache.keys(APPLICATION_KIND):
             self.queue.add(key)
 
-    def _apply_tracking_change(self) -> None:
-        tracking = self.settings.current_settings().tracking
-        if tracking != self._tracking:
-            self._tracking = tracking
-            for name, index in build_indexes(tracking).items():
-                self.cache.add_index(name, index)
+    def _on_tracking_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        if self.watched.apply_tracking():
             for secret in self.cache.list(SECRET_KIND):  # tracked Secrets may differ now
                 self.quotable_secrets.on_change(secret, secret)
             self.informers.rediscover()
@@ -273,7 +229,7 @@ class Engine:
                 await self.argocd_detection.wait_until_detected()
                 self.filled_at = self.clock.monotonic()
                 tasks.create_task(_run_task(self.local_repositories.run), name="local repositories")
-                tasks.create_task(_run_task(partial(self.ignored_updates.run, self.queue.add)), name="updates")
+                tasks.create_task(_run_task(self.controller.run_ignored_updates), name="updates")
                 tasks.create_task(_run_task(self.clusters.run), name="clusters")
                 tasks.create_task(_run_task(self.application_sets.run), name="application sets")
                 tasks.create_task(_run_task(self._build_budget_reporter().run), name="project budgets")

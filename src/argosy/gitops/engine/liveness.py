@@ -110,13 +110,13 @@ class ControllerHealth:
 
     def _silence_problems(self) -> Iterator[str]:
         if self.engine is not None and self.engine.is_silent():
-            silence_seconds = self._clock.monotonic() - self.engine.recording_cluster.last_update_at
+            silence_seconds = self._clock.monotonic() - self.engine.watched.recorder.last_update_at
             yield f"no event from the cluster for {silence_seconds:.0f} s"
 
     def _watch_problems(self) -> Iterator[str]:
         if self.engine is None or self.engine.is_silent():
             return
-        now, recorder, informers = self._clock.monotonic(), self.engine.recording_cluster, self.engine.informers
+        now, recorder, informers = self._clock.monotonic(), self.engine.watched.recorder, self.engine.informers
         for kind in sorted(informers.watched_kinds - informers.errors.keys()):  # errors of the cluster are not ours
             last_read_at = recorder.last_read_at.get(kind)
             if last_read_at is not None and now - last_read_at > STALE_WATCH_SECONDS:

@@ -38,9 +38,11 @@ class LocalRepositoryPoller:
         self._apps_by_url: dict[str, list[ResourceKey]] | None = None  # None: to be rebuilt
         self._valid_until = 0.0
 
-    def invalidate(self) -> None:
-        """Rebuild the list of local repositories, because the sources of an Application changed."""
-        self._apps_by_url = None
+    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        """Rebuild the list of local repositories if the sources of an Application may have changed."""
+        is_application = (after or before or {}).get("kind") == APPLICATION_KIND.kind
+        if is_application and (before or {}).get("spec") != (after or {}).get("spec"):
+            self._apps_by_url = None
 
     async def run(self) -> None:
         """Poll until cancelled; polling local repositories is cheap."""

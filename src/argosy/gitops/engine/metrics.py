@@ -17,16 +17,15 @@ from argosy.gitops.application import read_destination
 from argosy.gitops.engine.engine import Engine
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
+from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.gitops.status.metrics import (
     build_application_metrics,
     find_server,
 )
 from argosy.isolation.confinement_health import ConfinementCheck
-from argosy.kube.client.call_metrics import RecordingCluster
-from argosy.kube.controller import InformerCache
-from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.objects import Manifest, key_of
 from argosy.observability.metrics import MAX_SERIES, MetricFamily, Sample, build_family
+from argosy.observability.process_memory import read_resident_bytes
 
 QUEUE_NAME: Final = "app_reconciliation_queue"  # argo: same name
 CLUSTER_METRICS: Final = {
@@ -108,31 +107,25 @@ class _ClusterMetricsRow(NamedTuple):
 
     labels: Mapping[str, str]
     is_reachable: bool
-    sources: tuple[RecordingCluster, InformerSet, InformerCache] | None
+    watched: WatchedCluster | None
 
 
 def _collect_cluster_metrics(engine: Engine) -> Iterator[MetricFamily]:
     local_labels = {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME}
-    rows = [
-        _ClusterMetricsRow(
-            local_labels, not engine.is_silent(), (engine.recording_cluster, engine.informers, engine.cache)
-        )
-    ]
+    rows = [_ClusterMetricsRow(local_labels, not engine.is_silent(), engine.watched)]
     for remote in engine.clusters.remotes:
         labels = {"server": remote.cluster.server, "name": remote.cluster.name}
-        sources = None if remote.cache_sources is None else (*remote.cache_sources, remote.cache)
-        rows += [_ClusterMetricsRow(labels, remote.destination is not None, sources)]
+        rows += [_ClusterMetricsRow(labels, remote.destination is not None, remote.watched)]
     now = engine.clock.monotonic()
     samples: dict[str, list[Sample]] = {name: [] for name in CLUSTER_METRICS}
     for row in rows:
         server = {"server": row.labels["server"]}
         samples["argocd_cluster_info"] += [Sample(row.labels, 1)]
         samples["argocd_cluster_connection_status"] += [Sample(server, int(row.is_reachable))]
-        if row.sources is not None:
-            recorder, informers, cache = row.sources
-            samples["argocd_cluster_api_resources"] += [Sample(server, len(informers.watched_kinds))]
-            samples["argocd_cluster_api_resource_objects"] += [Sample(server, cache.count())]
-            samples["argocd_cluster_cache_age_seconds"] += [Sample(server, now - recorder.last_update_at)]
+        if (watched := row.watched) is not None:
+            samples["argocd_cluster_api_resources"] += [Sample(server, len(watched.informers.watched_kinds))]
+            samples["argocd_cluster_api_resource_objects"] += [Sample(server, watched.cache.count())]
+            samples["argocd_cluster_cache_age_seconds"] += [Sample(server, now - watched.recorder.last_update_at)]
     for name, help_text in CLUSTER_METRICS.items():
         yield MetricFamily(name, "gauge", help_text, samples[name])
 
@@ -143,23 +136,10 @@ def collect_process_metrics() -> Iterator[MetricFamily]:
     yield build_family("argosy_info", "gauge", "Version of argosy.", 1, version=f"v{__version__}")
     help_text = "CPU time used in seconds."
     yield build_family("process_cpu_seconds_total", "counter", help_text, usage.ru_utime + usage.ru_stime)
-    yield build_family(
-        "process_resident_memory_bytes",
-        "gauge",
-        "Resident memory in bytes.",
-        _read_resident_bytes(usage.ru_maxrss * 1024),
-    )
+    yield build_family("process_resident_memory_bytes", "gauge", "Resident memory in bytes.", read_resident_bytes())
     yield build_family("process_start_time_seconds", "gauge", "Start time of the process.", PROCESS_START_TIME)
     if (fd_folder := Path("/proc/self/fd")).is_dir():
         yield build_family("process_open_fds", "gauge", "Open file descriptors.", len(os.listdir(fd_folder)))
-
-
-def _read_resident_bytes(peak_bytes: int) -> int:
-    """Return the current resident memory if the system reports it, else the maximum."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return peak_bytes
 
 
 PROCESS_START_TIME: Final = time.time()

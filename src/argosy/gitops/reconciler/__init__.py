@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from argosy.gitops.reconciler.reconcile import Reconciler
-    from argosy.gitops.reconciler.status_patch import ReconcileResult, SettledPass
+    from argosy.gitops.reconciler.status_patch import ReconcileResult
 
-__all__ = ["ReconcileResult", "Reconciler", "SettledPass"]
+__all__ = ["ReconcileResult", "Reconciler"]
 
 
 def __getattr__(name: str) -> Any:

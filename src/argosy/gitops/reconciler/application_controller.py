@@ -18,6 +18,7 @@ from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.live import CacheReader, find_affected_applications
 from argosy.gitops.reconciler import Reconciler, ReconcileResult
+from argosy.gitops.reconciler.ignored_updates import IgnoredUpdateFilter
 from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover
 from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
@@ -55,25 +56,47 @@ class ApplicationController:
         cache: InformerCache,
         handover: DeliveryHandover,
     ) -> None:
-        self.reconciler, self.settings_watcher, self.cache, self.handover = (
-            reconciler,
-            settings_watcher,
-            cache,
-            handover,
-        )
+        self.reconciler, self.settings_watcher = reconciler, settings_watcher
+        self.cache, self.handover, self.memos = cache, handover, reconciler.memos
         self.enqueue: Callable[[ResourceKey], None] = lambda key: None
         self.on_pass_finished: Callable[[Application, ReconcileResult, float], None] = lambda app, passed, seconds: None
         self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
         self.claim_queue: ClaimQueue | None = None  # set together with `claims`
-        self._fault_log = SettingFaultLog()
-        self._requested_at: dict[
-            ResourceKey, float
-        ] = {}  # monotonic time of the last request for a refresh or an operation
-        self._hard_refreshed_at: dict[ResourceKey, float] = {}  # monotonic time of the last hard refresh
-        self._parsed: dict[ResourceKey, tuple[Manifest, Application]] = {}
-        self._in_progress: dict[
-            ResourceKey, Manifest | None
-        ] = {}  # being reconciled, with the newest event since it was read
+        self._fault_log, self._ignored_updates = SettingFaultLog(), IgnoredUpdateFilter(settings_watcher)
+        # Applications that are being reconciled, with the newest event since they were read.
+        self._in_progress: dict[ResourceKey, Manifest | None] = {}
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        """Enqueue the Applications that a change in the cluster with the Applications affects."""
+        if before is not None and after is None and self.claims is not None:
+            self.claims.forget(key_of(before))
+        self._enqueue_affected(self.find_affected(before, after), before, after)
+
+    def on_remote_change(self, cache: CacheReader, before: Manifest | None, after: Manifest | None) -> None:
+        """Enqueue the Applications that a change in another cluster affects; it holds no settings or Applications."""
+        affected = {
+            key for manifest in (before, after) if manifest is not None for key in self._find_tracking(cache, manifest)
+        }
+        self._enqueue_affected(affected, before, after, cache)
+
+    async def run_ignored_updates(self) -> None:
+        """Check updates of ignored fields for changes of health, until cancelled."""
+        await self._ignored_updates.run(self.enqueue)
+
+    def _enqueue_affected(
+        self,
+        keys: set[ResourceKey],
+        before: Manifest | None,
+        after: Manifest | None,
+        cache: CacheReader | None = None,
+    ) -> None:
+        idle = self._list_idle(keys, after)
+        if idle and self._ignored_updates.hold_if_ignorable(before, after, idle, cache):
+            keys -= idle
+        for key in keys:
+            self.enqueue(key)
 
     def find_affected(self, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
         """Return the Applications that a change in the control cluster affects."""
@@ -85,24 +108,16 @@ class ApplicationController:
             affected.add(key)
         return affected
 
-    def find_affected_in(self, cache: CacheReader, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
-        """Return the Applications that a change in another cluster affects; it holds no settings or Applications."""
-        return {
-            key for manifest in (before, after) if manifest is not None for key in self._find_tracking(cache, manifest)
-        }
-
     def _is_own_write(self, key: ResourceKey, manifest: Manifest) -> bool:
         """True if the event only reports our own write, and nothing is left to do."""
         if self.reconciler.cluster.find_newest(key, manifest) is not manifest:
             return True  # our newer write came from a pass that read this version
         if "operation" in manifest or names.REFRESH in _annotations(manifest):
-            # The time of the newest request: revisions resolved after an older request may predate the push behind this
-            # one.
-            self._requested_at[key] = time.monotonic()
+            # Revisions resolved after an older request may predate the push behind this one.
+            self.memos[key].requested_at = time.monotonic()
         if key in self._in_progress:
-            self._in_progress[key] = (
-                manifest  # it may arrive before the response to our write; checked at the end of the pass
-            )
+            # The event may arrive before the response to our write, so it is checked at the end of the pass.
+            self._in_progress[key] = manifest
             return True
         return self.reconciler.is_settled(manifest)
 
@@ -122,7 +137,7 @@ class ApplicationController:
                 self.reconciler.invalidate(app)
             yield app
 
-    def list_idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
+    def _list_idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
         """Return the keys without an operation that are not the changed object itself; they may need no new pass."""
         if changed is None or self.settings_watcher.affects_settings(changed):
             return set()
@@ -132,10 +147,13 @@ class ApplicationController:
             key for key in keys if key != changed_key and not (newest(key, self.cache.get(key)) or {}).get("operation")
         }
 
+    # -- passes ----------------------------------------------------------------------------------------------------
+
     async def may_render_differently(self, key: ResourceKey) -> bool:
         """True if the sources may render differently than last time."""
         manifest = self.reconciler.cluster.find_newest(key, self.cache.get(key))
-        parsed = self._parsed.get(key)
+        memo = self.memos.find(key)
+        parsed = None if memo is None else memo.parsed
         if manifest is None or parsed is None or not _is_same_version(parsed[0], manifest):
             return True
         settings = self.settings_watcher.current_settings()
@@ -183,8 +201,11 @@ class ApplicationController:
         except NotOwner as error:
             log.info("ownership lost during a pass: app=%s error=%s", key, error)
             return ReconcileResult(wait=OWNERSHIP_RETRY_SECONDS)
-        self._requested_at.pop(key, None)
-        return ReconcileResult(wait=OWNERSHIP_RETRY_SECONDS) if ownership is KeyOwnership.LEASE_EXPIRED else None
+        if ownership is KeyOwnership.LEASE_EXPIRED:
+            self.memos[key].requested_at = None
+            return ReconcileResult(wait=OWNERSHIP_RETRY_SECONDS)
+        self.memos.forget(key)
+        return None
 
     async def claim(self, key: ResourceKey) -> None:
         """Write our claim to the Application if it is to be reconciled; the passes follow later."""
@@ -208,7 +229,7 @@ class ApplicationController:
 
     def on_ownership_lost(self, key: ResourceKey) -> None:
         """Forget an Application that another replica owns now, because our state of it becomes outdated."""
-        self._forget(key)
+        self.memos.forget(key)
         self.handover.forget(key)
 
     async def _run_pass(self, key: ResourceKey, context: ControllerContext) -> ReconcileResult | None:
@@ -216,14 +237,14 @@ class ApplicationController:
         manifest = self.reconciler.cluster.find_newest(key, self.cache.get(key))
         self._in_progress[key] = None
         if manifest is None:
-            self._forget(key)
+            self.memos.forget(key)
             self.handover.forget(key)
             return None
         wait = self.handover.seconds_until_delivery(manifest)
         if wait is None:
-            self._forget(key)
+            self.memos.forget(key)
         if wait != 0.0:
-            self.reconciler.on_ownership_gained(key)
+            self._on_ownership_gained(key)
             return None if wait is None else ReconcileResult(wait=wait)
         settings = self.settings_watcher.current_settings()
         self._fault_log.log_new(settings.faults)
@@ -236,7 +257,8 @@ class ApplicationController:
         if settings.clusters.is_paused(app.destination):
             return None
         app = self.parse_application(await self._with_claim(manifest))
-        requested_at = self._requested_at.pop(key, None)
+        memo = self.memos[key]
+        requested_at, memo.requested_at = memo.requested_at, None
         started_at = context.clock.monotonic()
         with charge_work_to(settings.build_tenant(app.project)):
             result = await self.reconciler.reconcile(
@@ -249,28 +271,25 @@ class ApplicationController:
             self.reconciler.mark_written(self.parse_application(written_app), result.settled)
         return result
 
-    def _forget(self, key: ResourceKey) -> None:
-        """Drop all state of an Application that is deleted or owned by another replica."""
-        self.reconciler.forget(key)
-        self._parsed.pop(key, None)
-        self._requested_at.pop(key, None)
-        self._hard_refreshed_at.pop(key, None)
+    def _on_ownership_gained(self, key: ResourceKey) -> None:
+        """Ignore revisions resolved before now: the previous owner may have synced a newer commit."""
+        self.memos[key].owned_since = time.monotonic()
 
     async def _with_claim(self, manifest: Manifest) -> Manifest:
         if self.claims is None:
             return manifest
         claimed = await self.claims.claim(manifest, self.reconciler.cluster)
         if claimed is not manifest and names.FENCE in _annotations(manifest):  # otherwise it had no owner before
-            self.reconciler.on_ownership_gained(key_of(manifest))
+            self._on_ownership_gained(key_of(manifest))
         return claimed
 
     def _is_hard_refresh_due(self, key: ResourceKey, settings: ReconcilerSettings, context: ControllerContext) -> bool:
         """argo: after timeout.hard.reconciliation all sources are rendered again, as with a hard refresh."""
-        now = context.clock.monotonic()
-        since = self._hard_refreshed_at.setdefault(key, now)
+        now, memo = context.clock.monotonic(), self.memos[key]
+        since = memo.hard_refreshed_at = now if memo.hard_refreshed_at is None else memo.hard_refreshed_at
         if settings.hard_reconciliation_seconds <= 0 or now - since < settings.hard_reconciliation_seconds:
             return False
-        self._hard_refreshed_at[key] = now
+        memo.hard_refreshed_at = now
         return True
 
     async def _report_unreadable(self, manifest: Manifest, error: ManifestError) -> None:
@@ -292,11 +311,12 @@ class ApplicationController:
     def parse_application(self, manifest: Manifest) -> Application:
         """Parse an Application once per resourceVersion."""
         key = key_of(manifest)
-        parsed = self._parsed.get(key)
+        memo = self.memos[key]
+        parsed = memo.parsed
         if parsed is not None and _is_same_version(parsed[0], manifest):
             return parsed[1]
         app = read_application(manifest, f"Application {key.namespace}/{key.name}", parsed[1] if parsed else None)
-        self._parsed[key] = manifest, app
+        memo.parsed = manifest, app
         return app
 
     async def _write_result(self, app: Application, result: ReconcileResult, cluster: Cluster) -> Manifest | None:

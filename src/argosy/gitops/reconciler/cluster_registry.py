@@ -146,8 +146,13 @@ class ClusterRegistry:
                 apps.setdefault(secrets[server_and_name], []).append(key_of(manifest))
         return apps
 
+    def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        """Sweep soon if the Secret of a cluster may have changed or gone."""
+        changed = after or before
+        if changed is not None and self._settings.affects_settings(changed):
+            self.sweep_soon()
+
     def sweep_soon(self) -> None:
-        """Sweep soon, because a Secret may have changed or gone."""
         self._sweep_requested.set()
 
     def apply_settings(self) -> None:

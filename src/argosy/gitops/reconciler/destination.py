@@ -15,8 +15,10 @@ from typing import Protocol
 from argosy.gitops.application import Application
 from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import CacheReader
-from argosy.gitops.reconciler.app_state import AppState, AppStateComparer
-from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
+from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
@@ -44,6 +46,7 @@ class DestinationCluster:
         cluster: ReadYourWritesClient,
         cache: CacheReader,
         desired_states: DesiredStateBuilder,
+        memos: AppMemos,
         now: Callable[[], datetime],
         *,
         is_kind_cached: Callable[[GroupKind], bool] = every_kind_is_cached,
@@ -58,7 +61,7 @@ class DestinationCluster:
         """
         self.cluster, self.cache, self._find_list_error = cluster, cache, find_list_error
         self.comparer = AppStateComparer(cluster, cache, DiffCache(), is_kind_cached, applications=applications)
-        self.operation_runner = OperationRunner(cluster, desired_states, self.comparer, now)
+        self.operation_runner = OperationRunner(cluster, desired_states, self.comparer, now, memos)
         self._localize = localize
         self._localized: tuple[ReconcilerSettings, ReconcilerSettings] | None = None
 

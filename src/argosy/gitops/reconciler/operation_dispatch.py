@@ -15,7 +15,7 @@ from argosy.gitops.application import Application, OperationPhase, OperationRequ
 from argosy.gitops.application.project import Project
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.operation_runner import format_conditions, start_operation
 from argosy.gitops.reconciler.operation_termination_reasons import (
@@ -63,8 +63,11 @@ class OperationDispatcher:
             return OperationResult(
                 replace(state, phase=OperationPhase.TERMINATING, message=f"{TERMINATING_PREFIX}{reason}"), 0.0
             )
-        step = await destination.operation_runner.step(app, state, project, settings, await destination.cluster.kinds())
+        kinds = await destination.cluster.kinds()
+        step = await destination.operation_runner.step(app, state, project, settings, kinds, app_state)
         is_over = step.state.phase.is_over
+        if is_over:
+            destination.operation_runner.drop_comparison(app)
         end_events = (events.operation_completed_event(app, step.state),) if is_over else ()
         return OperationResult(step.state, 0.0 if is_over else step.wait, is_over=is_over, events=end_events)
 

@@ -22,13 +22,11 @@ from argosy.gitops.policy.impersonation import NoServiceAccount
 from argosy.gitops.policy.projects import find_permission_error, list_forbidden_sources
 from argosy.gitops.policy.prune_policy import is_mass_prune
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
-from argosy.gitops.reconciler.app_state import AppState, AppStateComparer, evaluate_jq
-from argosy.gitops.reconciler.desired_state import (
-    DesiredState,
-    DesiredStateBuilder,
-    DesiredStateRequest,
-    format_load_error,
-)
+from argosy.gitops.reconciler.app_memo import AppMemos, ComparisonMemo
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_comparison import AppStateComparer, evaluate_jq
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
@@ -81,15 +79,11 @@ class OperationRunner:
         desired_states: DesiredStateBuilder,
         comparer: AppStateComparer,
         now: Callable[[], datetime],
+        memos: AppMemos,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster, self.desired_states, self.comparer = cluster, desired_states, comparer
-        self.now, self._monotonic = now, monotonic
-        # By Application: an operation that starts in the future because the clock was set back, and when that was seen.
-        self._starts_ahead: dict[ResourceKey, tuple[str, float]] = {}
-        # By Application: its operation and attempt, and the messages of what it applied. A pass whose state could not
-        # be written is repeated, and must report the work of the first try.
-        self._applied_messages: dict[ResourceKey, tuple[tuple[str, int], AppliedMessages]] = {}
+        self.now, self._memos, self._monotonic = now, memos, monotonic
 
     async def begin(
         self,
@@ -110,9 +104,15 @@ class OperationRunner:
         return OperationStep(self._pin_revision(app, state, desired), 0.0)
 
     async def step(
-        self, app: Application, state: OperationState, project: Project, settings: ReconcilerSettings, kinds: Catalog
+        self,
+        app: Application,
+        state: OperationState,
+        project: Project,
+        settings: ReconcilerSettings,
+        kinds: Catalog,
+        compared: AppState,
     ) -> OperationStep:
-        """Advance the operation by one call of the sync engine."""
+        """Advance the operation by one call of the sync engine; `compared` is the comparison of this pass."""
         state = replace(state, message=state.message.partition(WAITING_FOR_ACCOUNT)[0])
         if state.phase is OperationPhase.RUNNING and self._has_timed_out_since_clock_jump(
             app, state, settings.sync.timeout_seconds
@@ -133,7 +133,7 @@ class OperationRunner:
         ):
             return OperationStep(replace(state, message=blocked), MAX_STEP_WAIT_SECONDS)
         try:
-            return await self._advance(app, state, project, settings, kinds)
+            return await self._advance(app, state, project, settings, kinds, compared)
         except NoServiceAccount as error:
             if _has_hooks_to_remove(state):  # without an account the hooks cannot be removed, and keep running
                 return OperationStep(
@@ -145,12 +145,13 @@ class OperationRunner:
 
     def _has_timed_out_since_clock_jump(self, app: Application, state: OperationState, timeout: float) -> bool:
         """True if a sync with a start in the future has used up its timeout since the clock was set back."""
+        memo = self._memos[app.key].get_connection(self.cluster)
         if not timeout or not state.started or datetime.fromisoformat(state.started) <= self.now() + MAX_CLOCK_SKEW:
-            self._starts_ahead.pop(app.key, None)
+            memo.future_start = None
             return False
-        seen = self._starts_ahead.get(app.key)
+        seen = memo.future_start
         if seen is None or seen[0] != state.started:
-            seen = self._starts_ahead[app.key] = state.started, self._monotonic()
+            seen = memo.future_start = state.started, self._monotonic()
         return self._monotonic() - seen[1] > timeout
 
     def _find_window_block(self, app: Application, state: OperationState, project: Project) -> str:
@@ -161,7 +162,13 @@ class OperationRunner:
         return "" if decision.is_allowed else f"{BLOCKED_BY_WINDOW}: {decision.reason}"
 
     async def _advance(
-        self, app: Application, state: OperationState, project: Project, settings: ReconcilerSettings, kinds: Catalog
+        self,
+        app: Application,
+        state: OperationState,
+        project: Project,
+        settings: ReconcilerSettings,
+        kinds: Catalog,
+        compared: AppState,
     ) -> OperationStep:
         request = self._build_desired_request(app, state, project)
         try:
@@ -172,7 +179,13 @@ class OperationRunner:
             ) from error
         if not state.has_result:
             return OperationStep(self._pin_revision(app, state, desired), 0.0)
-        app_state = await self.comparer.compare_app_state(app, project, desired, settings, kinds)
+        app_state = compared
+        if compared.desired.manifests is not desired.manifests:  # another revision, or other sources
+            memo = self._memos[app.key].get_connection(self.cluster)
+            memo.operation_comparison = memo.operation_comparison or ComparisonMemo()
+            app_state = await self.comparer.compare_app_state(
+                app, project, desired, settings, kinds, memo.operation_comparison
+            )
         if not app_state.is_complete:
             message = (
                 format_conditions([condition for condition in app_state.conditions if condition.type.is_error])
@@ -278,17 +291,16 @@ class OperationRunner:
             return self._finish_or_retry(state, advanced.state)
         return OperationStep(advanced.state, advanced.wait if advanced.wait is not None else MAX_STEP_WAIT_SECONDS)
 
+    def drop_comparison(self, app: Application) -> None:
+        """Free the comparison of an operation that is over."""
+        self._memos[app.key].get_connection(self.cluster).operation_comparison = None
+
     def _messages_of_attempt(self, app: Application, state: OperationState) -> AppliedMessages:
         """Return the messages of this attempt so far; a new attempt starts with none."""
-        attempt = state.started, state.retries
-        entry = self._applied_messages.get(app.key)
-        if entry is None or entry[0] != attempt:
-            entry = self._applied_messages[app.key] = attempt, {}
-        return entry[1]
-
-    def forget(self, app: ResourceKey) -> None:
-        self._applied_messages.pop(app, None)
-        self._starts_ahead.pop(app, None)
+        attempt, memo = (state.started, state.retries), self._memos[app.key].get_connection(self.cluster)
+        if memo.applied_messages is None or memo.applied_messages[0] != attempt:
+            memo.applied_messages = attempt, {}
+        return memo.applied_messages[1]
 
     def _finish_or_retry(
         self, before: OperationState, after: OperationState, *, may_retry: bool = True

@@ -6,18 +6,19 @@ from memory, except for the list of kinds; writes without the write fence of the
 
 from __future__ import annotations
 
-import copy
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, Self, TypeVar
 
 from argosy.gitops.live import is_trimmed
-from argosy.kube.client import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.kube.client import Catalog, Cluster, Propagation, User
+from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send
 from argosy.kube.controller.write_fence import run_write
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
+T = TypeVar("T")
 MAX_REMEMBERED_WRITES: Final = 20_000
 WATCH_DELIVERY_SECONDS: Final = 60.0  # seconds after which the watch must have delivered a write
 EVENT_KINDS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
@@ -33,8 +34,8 @@ class _OwnWrite(NamedTuple):
     written_at: float
 
 
-class ReadYourWritesClient:
-    """Implements `Cluster`, and remembers its writes until the watch delivers them."""
+class ReadYourWritesClient(ForwardingCluster):
+    """Remembers its writes until the watch delivers them."""
 
     def __init__(
         self,
@@ -44,12 +45,8 @@ class ReadYourWritesClient:
         reduce_manifest: Callable[[Manifest], Manifest] = lambda manifest: manifest,
     ) -> None:
         """`reduce_manifest` reduces a manifest to what the cache keeps of it."""
-        self._cluster, self._get_cached, self._clock, self._reduce_manifest = (
-            cluster,
-            get_cached,
-            clock,
-            reduce_manifest,
-        )
+        super().__init__(cluster)
+        self._get_cached, self._clock, self._reduce_manifest = get_cached, clock, reduce_manifest
         self._writes: dict[ResourceKey, _OwnWrite] = {}
         self._deletions: dict[ResourceKey, Manifest] = {}  # with the cached object at that time
         self._calls_in_flight = Counter[ResourceKey]()  # number of calls in flight
@@ -145,7 +142,7 @@ class ReadYourWritesClient:
             # set before the call, so that a change during it causes another call
             self._kinds_until = self._clock() + KINDS_CACHE_SECONDS
             try:
-                kinds = await self._cluster.kinds()
+                kinds = await super().kinds()
             except BaseException:
                 self._kinds_until = 0.0
                 raise
@@ -155,107 +152,33 @@ class ReadYourWritesClient:
 
     async def get(self, key: ResourceKey) -> Manifest | None:
         own_write = self._writes.get(key)
-        manifest = await self._cluster.get(key)
+        manifest = await super().get(key)
         if manifest is None and own_write is not None and self._writes.get(key) is own_write:
             del self._writes[key]  # written before this call, and deleted since
         return manifest
 
-    async def list(
-        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
-    ) -> Listing:
-        return await self._cluster.list(
-            kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
-        )
-
-    def watch(
-        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
-    ) -> AsyncIterator[WatchEvent]:
-        return self._cluster.watch(kind, since=since, namespace=namespace, labels=labels, metadata_only=metadata_only)
-
-    def logs(
-        self,
-        key: ResourceKey,
-        *,
-        container: str = "",
-        follow: bool = False,
-        tail: int | None = None,
-        since: int | None = None,
-        previous: bool = False,
-    ) -> AsyncIterator[str]:
-        return self._cluster.logs(key, container=container, follow=follow, tail=tail, since=since, previous=previous)
-
-    def acting_as(self, user: User) -> ReadYourWritesClient:
+    def acting_as(self, user: User) -> Self:
         """Impersonate a user; fencing and the memory of writes are shared."""
-        client = copy.copy(self)
-        client._cluster = self._cluster.acting_as(user)
-        return client
+        return self._wrap(self._cluster.acting_as(user))
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    async def _write_and_remember(
-        self, key: ResourceKey, call: Callable[[], Awaitable[Manifest]], verb: str
-    ) -> Manifest:
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        return await (run_write(send, str(call)) if call.is_write else send())
+
+    async def _write(self, call: Call, send: Send[Manifest]) -> Manifest:
+        """Remember what was written. The response for a subresource is another object, such as an Eviction."""
+        key = call.key
+        if key is None or call.is_dry_run or call.subresource_of:
+            return await super()._write(call, send)
         self._calls_in_flight[key] += 1
         try:
-            return self._remember_write(await run_write(call, f"{verb} {key}"))
+            return self._remember_write(await super()._write(call, send))
         finally:
             self._calls_in_flight[key] -= 1
             if not self._calls_in_flight[key]:
                 del self._calls_in_flight[key]
                 self._deleted_uids.pop(key, None)
-
-    async def create(
-        self,
-        manifest: Manifest,
-        *,
-        subresource_of: ResourceKey | None = None,
-        dry_run: bool = False,
-        manager: str = "",
-    ) -> Manifest:
-        def call() -> Awaitable[Manifest]:
-            return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
-
-        is_remembered = not (dry_run or subresource_of)
-        if is_remembered and manifest["metadata"].get("name"):
-            return await self._write_and_remember(key_of(manifest), call, "create")
-        created = await (call() if dry_run else run_write(call, f"create {_format_object_name(manifest)}"))
-        return self._remember_write(created) if is_remembered else created
-
-    async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
-        def call() -> Awaitable[Manifest]:
-            return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
-
-        return await call() if dry_run else await self._write_and_remember(key_of(manifest), call, "apply")
-
-    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
-        def call() -> Awaitable[Manifest]:
-            return self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
-
-        return await call() if dry_run else await self._write_and_remember(key_of(manifest), call, "replace")
-
-    async def patch(
-        self,
-        key: ResourceKey,
-        patch: Any,
-        *,
-        kind_of_patch: PatchKind = PatchKind.MERGE,
-        subresource: str = "",
-        manager: str = "",
-        api_version: str = "",
-        dry_run: bool = False,
-    ) -> Manifest:
-        def call() -> Awaitable[Manifest]:
-            return self._cluster.patch(
-                key,
-                patch,
-                kind_of_patch=kind_of_patch,
-                subresource=subresource,
-                manager=manager,
-                api_version=api_version,
-                dry_run=dry_run,
-            )
-
-        return await call() if dry_run else await self._write_and_remember(key, call, "patch")
 
     async def delete(
         self,
@@ -267,22 +190,12 @@ class ReadYourWritesClient:
         grace: int | None = None,
     ) -> None:
         cached = self._get_cached(key)
-        await run_write(
-            lambda: self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace),
-            f"delete {key}",
-        )
+        await super().delete(key, propagation=propagation, uid=uid, version=version, grace=grace)
         self._writes.pop(key, None)
         if cached is not None and propagation is Propagation.BACKGROUND and _is_deleted_at_once(key, cached):
             self._deletions[key] = cached
         if len(self._deletions) > MAX_REMEMBERED_WRITES:
             del self._deletions[next(iter(self._deletions))]
-
-
-def _format_object_name(manifest: Manifest) -> str:
-    """Describe a manifest for an error message; its name may be generated by the server."""
-    metadata = manifest["metadata"]
-    name = metadata.get("name") or metadata.get("generateName")
-    return "/".join(filter(None, (manifest["kind"], metadata.get("namespace"), name)))
 
 
 def _is_deleted_at_once(key: ResourceKey, manifest: Manifest) -> bool:

@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.gitops.live import ApplicationCachePolicy, TrackingSettings, build_indexes
 from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
-from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
+from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.destination import DestinationCluster
-from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
-from argosy.kube.client import Cluster
-from argosy.kube.client.call_metrics import RecordCall, RecordingCluster
+from argosy.gitops.reconciler.watched_cluster import WatchedCluster
+from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.client.call_metrics import RecordCall
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.namespaced_reader import NamespacedClusterReader
@@ -34,10 +34,9 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
-CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 PROBE_NAMESPACE: Final = "kube-system"  # a namespace that every cluster has
 RETRY_SECONDS: Final = 30.0  # seconds until unusable credentials are retried
-OnRemoteChange = Callable[["RemoteCluster", Manifest | None, Manifest | None], None]
+OnRemoteChange = Callable[[InformerCache, Manifest | None, Manifest | None], None]
 
 
 class RemoteCluster:
@@ -46,23 +45,23 @@ class RemoteCluster:
         cluster: KnownCluster,
         build_connection: Callable[[], Connection],
         settings: SettingsWatcher,
-        assembler: DesiredStateBuilder,
+        desired_states: DesiredStateBuilder,
+        memos: AppMemos,
         applications: InformerCache,
         clock: Clock,
         on_change: OnRemoteChange,
     ) -> None:
         self.cluster, self._build_connection, self._settings = cluster, build_connection, settings
-        self._assembler, self._applications, self._clock, self._on_change = assembler, applications, clock, on_change
+        self._desired_states, self._memos, self._applications = desired_states, memos, applications
+        self._clock, self._on_change = clock, on_change
         self.on_state_change: Callable[[], None] = lambda: None
         self.on_object_change: ChangeListener = lambda before, after: None  # every change, also during the initial list
         self.on_request: RecordCall = lambda call: None  # every request
-        self.cache_sources: tuple[RecordingCluster, InformerSet] | None = None  # sources of the cache, while reachable
+        self.watched: WatchedCluster | None = None  # while it is reachable
         self.destination: DestinationCluster | None = None
         self.cache = InformerCache()
         self._problem = ""
         self._probe: LivenessProbe | None = None
-        self._informers: InformerSet | None = None
-        self._tracking = TrackingSettings()
 
     @property
     def problem(self) -> str:
@@ -121,43 +120,42 @@ class RemoteCluster:
 
     async def _watch_until_dead(self, client: Cluster, probe: LivenessProbe) -> None:
         """Watch the cluster until it stops answering."""
-        cache = self.cache = InformerCache()
-        client = recorder = RecordingCluster(client, self.on_request, self._clock.monotonic)
-        cache_policy = ApplicationCachePolicy(lambda: self._settings.current_settings().tracking)
-        read_client = ReadYourWritesClient(client, cache.get, self._clock.monotonic, cache_policy.trim)
-        cache_policy.deduplicate = read_client.reuse_own_write
-        known_cluster = self.cluster
-        namespaced = NamespacedClusterReader(
-            client, known_cluster.namespaces, has_cluster_kinds=known_cluster.manages_cluster_scoped
-        )
-        informers = self._informers = InformerSet(
-            namespaced if known_cluster.namespaces else client,
+        watched = self.watched = WatchedCluster(
+            client,
+            InformerCache(),
+            lambda: self._settings.current_settings().tracking,
             self._is_watched,
-            cache,
-            partial(self._on_informer_event, read_client),
-            definition_kinds=[CRD_KIND],
-            clock=self._clock,
-            cache_policy=cache_policy,
+            self.on_request,
+            self._clock,
+            choose_reader=self._choose_reader,
         )
-        self.cache_sources = recorder, informers
-        self._index_tracking()
-        informer_task = asyncio.create_task(informers.run(), name=f"everything of {known_cluster.name}")
+        self.cache = watched.cache
+        watched.listeners = (self.on_object_change, self._on_watched_change)
+        informer_task = asyncio.create_task(watched.informers.run(), name=f"informers of {self.cluster.name}")
         try:
-            await run_unless_failed(informer_task, self._serve_destination(informers, read_client, probe))
+            await run_unless_failed(informer_task, self._serve_destination(watched, probe))
         finally:
-            self.destination, self._informers, self.cache_sources = None, None, None
+            self.destination, self.watched = None, None
+            self._memos.drop_connection(watched.client)
             informer_task.cancel()
             await asyncio.gather(informer_task, return_exceptions=True)
 
-    async def _serve_destination(
-        self, informers: InformerSet, read_client: ReadYourWritesClient, probe: LivenessProbe
-    ) -> None:
+    def _choose_reader(self, client: Cluster) -> ClusterReader:
+        if not self.cluster.namespaces:
+            return client
+        return NamespacedClusterReader(
+            client, self.cluster.namespaces, has_cluster_kinds=self.cluster.manages_cluster_scoped
+        )
+
+    async def _serve_destination(self, watched: WatchedCluster, probe: LivenessProbe) -> None:
+        informers = watched.informers
         if not await self._wait_until_synced(informers, probe):
             return
         self.destination = DestinationCluster(
-            read_client,
+            watched.client,
             self.cache,
-            self._assembler,
+            self._desired_states,
+            self._memos,
             self._clock.now,
             is_kind_cached=informers.is_synced_in_full,
             find_list_error=informers.describe_list_error,
@@ -184,25 +182,15 @@ class RemoteCluster:
         settings = self._settings.localize_settings(self.cache, self.cluster.server, self._settings.current_settings())
         return settings.exclusions.is_watched(kind, verbs)  # type: ignore[arg-type]
 
-    def _on_informer_event(
-        self, read_client: ReadYourWritesClient, before: Manifest | None, after: Manifest | None
-    ) -> None:
-        read_client.on_watch_event(before, after)
-        self.on_object_change(before, after)
+    def _on_watched_change(self, before: Manifest | None, after: Manifest | None) -> None:
         if self.destination is not None:  # before that nobody reads it, afterwards every Application is enqueued
-            self._on_change(self, before, after)
+            self._on_change(self.cache, before, after)
 
     def apply_settings(self) -> None:
         """Apply changed settings: tracking method and watched kinds."""
-        if self._tracking != self._settings.current_settings().tracking:
-            self._index_tracking()
-        if self._informers is not None:
-            self._informers.rediscover()
-
-    def _index_tracking(self) -> None:
-        self._tracking = self._settings.current_settings().tracking
-        for name, index in build_indexes(self._tracking).items():
-            self.cache.add_index(name, index)
+        if self.watched is not None:
+            self.watched.apply_tracking()
+            self.watched.informers.rediscover()
 
     def _set_problem(self, problem: str) -> None:
         if problem and problem != self._problem:

@@ -10,7 +10,6 @@ import copy
 import hashlib
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -20,16 +19,16 @@ from typing import Any, Final, Protocol
 import orjson
 
 from argosy.annotations import MANIFEST_GENERATE_PATHS
-from argosy.errors import ArgosyError, LimitError, RenderError, UserError
+from argosy.errors import ArgosyError, LimitError, RenderError
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout, RenderResult
+from argosy.gitops.reconciler.app_memo import AppMemos, CachedDigest, CachedRender, SourceMemo
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.isolation.script_backoff import backoff_seconds
 from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger("argosy.gitops.render")  # the logger name that users filter by
-MAX_CACHED_RENDERS: Final = 20_000
 MAX_REMOTE_BASES: Final = 100
 MAX_EQUAL_REVISIONS: Final = 100
 FAILED_RENDER_RETRY_SECONDS: Final = 300.0  # seconds; a render may have failed for lack of memory
@@ -97,17 +96,6 @@ def digest_source(app: Application, source: Source, settings: BuildSettings) -> 
     return hashlib.sha256(content).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class _CachedRender:
-    digest: str
-    revisions: tuple[str, ...]
-    rendered: RenderResult | None
-    error: UserError | None = None
-    retry_at: float = 0.0  # monotonic time of the next try
-    exhausted_count: int = 0  # how often in a row it exhausted its worker
-    equal_revisions: tuple[str, ...] = ()  # earlier revisions with the same manifests
-
-
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -116,13 +104,12 @@ class RenderCache:
     def __init__(
         self,
         workers: RenderWorkers,
+        memos: AppMemos,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
         """`clock` is monotonic; `now` is for messages."""
-        self._workers, self._clock, self._now = workers, clock, now
-        self._cached: OrderedDict[tuple[ResourceKey, int], _CachedRender] = OrderedDict()
-        self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
+        self._workers, self._memos, self._clock, self._now = workers, memos, clock, now
         self.control_namespace = ""  # messages omit this namespace
         self.render_count = 0  # renders that were executed
 
@@ -130,9 +117,9 @@ class RenderCache:
         self, request: RenderRequest, source_index: int, fetch: FetchRemote, *, ignores_cache: bool = False
     ) -> RenderResult:
         """Return the cached render of a source, or render it. `ignores_cache` always renders it."""
-        cache_key = (request.app.key, source_index)
-        digest = self._cached_digest(request, cache_key)
-        cached = None if ignores_cache else self._cached.get(cache_key)
+        memo = self._source_memo(request.app, source_index)
+        digest = _compute_digest_once(request, memo)
+        cached = None if ignores_cache else memo.render
         if cached is not None and cached.digest == digest:
             is_same_revision = cached.revisions == request.revisions
             if cached.error is not None and is_same_revision and self._clock() < cached.retry_at:
@@ -144,15 +131,13 @@ class RenderCache:
                     equal_revisions = (
                         () if request.refs else (*cached.equal_revisions, cached.revisions[0])[-MAX_EQUAL_REVISIONS:]
                     )
-                    self._remember(
-                        cache_key, replace(cached, revisions=request.revisions, equal_revisions=equal_revisions)
-                    )
+                    memo.render = replace(cached, revisions=request.revisions, equal_revisions=equal_revisions)
                     return cached.rendered
         try:
             rendered = await self._render_in_worker(request, fetch)
         except RenderError as error:
             until = self._clock() + FAILED_RENDER_RETRY_SECONDS
-            self._remember(cache_key, _CachedRender(digest, request.revisions, None, copy.copy(error), until))
+            memo.render = CachedRender(digest, request.revisions, None, copy.copy(error), until)
             log.info(
                 "manifest generation failed: app=%s revision=%s error=%s",
                 request.app.name,
@@ -165,7 +150,7 @@ class RenderCache:
                 raise
             is_repeated = cached is not None and (cached.digest, cached.revisions) == (digest, request.revisions)
             exhausted_count = cached.exhausted_count + 1 if cached is not None and is_repeated else 1
-            raise self._remember_exhausted(error, request, cache_key, digest, exhausted_count) from None
+            raise self._remember_exhausted(error, request, memo, digest, exhausted_count) from None
         log.info(
             "manifests generated: app=%s path=%s repo=%s revision=%s manifests=%s tool=%s",
             request.app.name,
@@ -175,14 +160,22 @@ class RenderCache:
             len(rendered.manifests),
             rendered.tool,
         )
-        self._remember(cache_key, _CachedRender(digest, request.revisions, rendered))
+        memo.render = CachedRender(digest, request.revisions, rendered)
         return rendered
+
+    def _source_memo(self, app: Application, source_index: int) -> SourceMemo:
+        return self._memos[app.key].sources.setdefault(source_index, SourceMemo())
+
+    def _find_render(self, app: ResourceKey, source_index: int) -> CachedRender | None:
+        memo = self._memos.find(app)
+        source_memo = None if memo is None else memo.sources.get(source_index)
+        return None if source_memo is None else source_memo.render
 
     def _remember_exhausted(
         self,
         error: LimitError,
         request: RenderRequest,
-        cache_key: tuple[ResourceKey, int],
+        memo: SourceMemo,
         digest: str,
         exhausted_count: int,
     ) -> LimitError:
@@ -198,11 +191,8 @@ class RenderCache:
             f"next try {retry_time} UTC; "
             f"retry now: argosy app get {name} --hard-refresh"
         )
-        self._remember(
-            cache_key,
-            _CachedRender(
-                digest, request.revisions, None, copy.copy(new_error), self._clock() + seconds, exhausted_count
-            ),
+        memo.render = CachedRender(
+            digest, request.revisions, None, copy.copy(new_error), self._clock() + seconds, exhausted_count
         )
         log.warning(
             "render %s: app=%s revision=%s times=%s retry_seconds=%g",
@@ -215,27 +205,13 @@ class RenderCache:
 
         A retry that is due does not count: if the pass fails before it renders, the entry stays as it is.
         """
-        entries = [self._cached.get((app.key, number)) for number in range(len(app.sources))]
+        entries = [self._find_render(app.key, number) for number in range(len(app.sources))]
         waits = [entry.retry_at - self._clock() for entry in entries if entry is not None and entry.exhausted_count]
         return min((wait for wait in waits if wait > 0), default=None)
 
-    def _cached_digest(self, request: RenderRequest, cache_key: tuple[ResourceKey, int]) -> str:
-        """Return the cached digest if its inputs are identical."""
-        entry = self._digests.get(cache_key)
-        if (
-            entry is not None
-            and entry[0] is request.source
-            and entry[1] is request.settings
-            and entry[2] == request.app_inputs
-        ):
-            return entry[3]
-        digest = request.compute_digest()
-        self._digests[cache_key] = request.source, request.settings, request.app_inputs, digest
-        return digest
-
     def may_render_differently(self, request: RenderRequest, source_index: int) -> bool:
         """True if the source must be rendered again, as far as that is known without network access."""
-        cached = self._cached.get((request.app.key, source_index))
+        cached = self._find_render(request.app.key, source_index)
         if cached is None or cached.rendered is None or _list_remote_bases(cached.rendered, request):
             return True
         trees: dict[str, FileTree] = {"": request.checkout.tree}
@@ -245,7 +221,7 @@ class RenderCache:
 
     def list_entries(self, app: ResourceKey, source_count: int) -> tuple[object, ...]:
         """Return the cache entries of that many sources, to compare by identity."""
-        return tuple(self._cached.get((app, number)) for number in range(source_count))
+        return tuple(self._find_render(app, number) for number in range(source_count))
 
     def find_rendered(
         self, app: Application, settings: BuildSettings, revisions: Sequence[str]
@@ -257,7 +233,7 @@ class RenderCache:
         for number, source in enumerate(app.sources):
             if source.alias and not source.path and not source.chart:
                 continue
-            cached = self._cached.get((app.key, number))
+            cached = self._find_render(app.key, number)
             if cached is None or cached.rendered is None or cached.digest != digest_source(app, source, settings):
                 return None
             own_revision, *other_revisions = cached.revisions
@@ -270,20 +246,8 @@ class RenderCache:
 
     def is_unchanged_since(self, app: ResourceKey, source_index: int, revision: str) -> bool:
         """True if this revision gave the same manifests as the newest one, and so did all between them."""
-        cached = self._cached.get((app, source_index))
+        cached = self._find_render(app, source_index)
         return cached is not None and revision in (*cached.revisions[:1], *cached.equal_revisions)
-
-    def forget(self, app: ResourceKey) -> None:
-        for cache_key in [cache_key for cache_key in self._cached if cache_key[0] == app]:
-            del self._cached[cache_key]
-        for cache_key in [cache_key for cache_key in self._digests if cache_key[0] == app]:
-            del self._digests[cache_key]
-
-    def _remember(self, cache_key: tuple[ResourceKey, int], entry: _CachedRender) -> None:
-        self._cached[cache_key] = entry
-        self._cached.move_to_end(cache_key)
-        if len(self._cached) > MAX_CACHED_RENDERS:
-            self._cached.popitem(last=False)
 
     async def _render_in_worker(self, request: RenderRequest, fetch: FetchRemote) -> RenderResult:
         fetched: dict[tuple[str, str], FileTree] = {}
@@ -301,6 +265,20 @@ class RenderCache:
                     message = f"more than {MAX_REMOTE_BASES} remote bases; copy them into the repository"
                     raise RenderError(message, where=request.source.path) from None
                 fetched[needed.url, needed.ref] = (await fetch(needed.url, needed.ref)).tree
+
+
+def _compute_digest_once(request: RenderRequest, memo: SourceMemo) -> str:
+    """Return the digest of the last request if its inputs are identical."""
+    cached = memo.digest
+    if (
+        cached is not None
+        and cached.source is request.source
+        and cached.settings is request.settings
+        and cached.app_inputs == request.app_inputs
+    ):
+        return cached.digest
+    memo.digest = CachedDigest(request.source, request.settings, request.app_inputs, request.compute_digest())
+    return memo.digest.digest
 
 
 def _format_ordinal(number: int) -> str:

@@ -6,13 +6,14 @@ again. Never: reads a cluster; decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from argosy import annotations as names
 from argosy.gitops.application import Application, OperationRequest, OperationState
+from argosy.gitops.reconciler.app_memo import AppMemos, CachedSummary, SettledPass
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.destination import DestinationCluster
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
@@ -25,7 +26,6 @@ from argosy.gitops.status.summary import build_summary
 from argosy.gitops.sync.app_deletion import compute_finalizers
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import ResourceKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +59,9 @@ class OperationResult:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SettledPass:
-    """The inputs of a pass that left nothing to do. While they are the same, no pass is needed."""
-
-    app: Application
-    app_state: AppState
-    settings: ReconcilerSettings
-    unlisted_conditions: tuple[AppCondition, ...] = ()
-
-    def is_valid_for(
-        self,
-        app: Application,
-        app_state: AppState,
-        settings: ReconcilerSettings,
-        unlisted: tuple[AppCondition, ...] = (),
-    ) -> bool:
-        is_same = self.app.wire is app.wire and self.app_state is app_state and self.settings is settings
-        return is_same and self.unlisted_conditions == unlisted
-
-
 class StatusReporter:
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        self._now = now
-        self._summaries: dict[ResourceKey, tuple[Any, Mapping[str, str], dict[str, Any]]] = {}
-
-    def invalidate(self, app: ResourceKey) -> None:
-        """Forget the summary, because a child of a managed object changed."""
-        self._summaries.pop(app, None)
+    def __init__(self, now: Callable[[], datetime], memos: AppMemos) -> None:
+        self._now, self._memos = now, memos
 
     def build_result(
         self,
@@ -94,7 +69,6 @@ class StatusReporter:
         settings: ReconcilerSettings,
         app_state: AppState,
         operation: OperationResult,
-        refresh: str | None,
         destination: DestinationCluster | None = None,
     ) -> ReconcileResult:
         """Build the patch. `destination` is None if nothing was compared."""
@@ -108,7 +82,7 @@ class StatusReporter:
             patch["operation"] = request_to_wire(operation.new_request)
         elif operation.is_over:
             patch["operation"] = None
-        if refresh is not None:
+        if names.REFRESH in app.annotations:
             # argo: removed only if it was not set again meanwhile; here the resourceVersion of the patch ensures that
             handled_annotations = [
                 annotation for annotation in (names.REFRESH, names.REFRESH_TIMESTAMP) if annotation in app.annotations
@@ -149,10 +123,11 @@ class StatusReporter:
         )
 
     def _cached_summary(self, destination: DestinationCluster, app: Application, app_state: AppState) -> dict[str, Any]:
-        """Return the cached summary for the same live objects; `invalidate` drops it if a child changes."""
-        entry = self._summaries.get(app.key)
-        if entry is not None and entry[0] is app_state.live and entry[1] == app.annotations:
-            return entry[2]
+        """Return the cached summary for the same live objects; `AppMemo.invalidate` drops it if a child changes."""
+        memo = self._memos[app.key]
+        cached = memo.summary
+        if cached is not None and cached.live is app_state.live and cached.annotations == app.annotations:
+            return cached.summary
         new_summary = build_summary(destination.comparer.list_descendants(app_state), app.annotations)
-        self._summaries[app.key] = app_state.live, app.annotations, new_summary
+        memo.summary = CachedSummary(app_state.live, app.annotations, new_summary)
         return new_summary

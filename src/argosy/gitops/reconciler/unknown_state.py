@@ -21,6 +21,7 @@ from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.shared_wire_fields import as_mapping
 
+LIVE_STATE_ERROR: Final = "Failed to load live state"  # argo: the same message
 # argo: each evaluation replaces the conditions that it owns, and no others
 SPEC_CONDITIONS: Final = frozenset({ConditionType.INVALID_SPEC_ERROR, ConditionType.UNKNOWN_ERROR})
 SOURCE_CONDITIONS: Final = SPEC_CONDITIONS | {
@@ -89,6 +90,13 @@ def build_unknown_state(
     return AppState(
         empty_desired, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid
     )
+
+
+def build_unavailable_state(app: Application, reason: str) -> AppState:
+    """Return the state of an Application whose destination cannot be used: even its health is unknown."""
+    condition = AppCondition(ConditionType.COMPARISON_ERROR, f"{LIVE_STATE_ERROR}: {reason}")
+    app_state = build_unknown_state(app, [condition], read_compared_revisions(app))
+    return replace(app_state, health=Assessment(HealthStatus.UNKNOWN))
 
 
 def read_compared_revisions(app: Application) -> tuple[str, ...]:

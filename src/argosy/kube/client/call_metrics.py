@@ -7,15 +7,16 @@ an object; changes a call.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Final, NamedTuple, Self, TypeVar
 
 from argosy.errors import ClusterError
-from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
-from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send
+from argosy.kube.resource_key import GroupKind
 
 T = TypeVar("T")
+AUDIT_VERBS: Final = {"apply": "patch", "replace": "update"}  # k8s: where a verb differs from the method
 
 
 class RecordedCall(NamedTuple):
@@ -28,11 +29,12 @@ class RecordedCall(NamedTuple):
 RecordCall = Callable[[RecordedCall], None]
 
 
-class RecordingCluster:
-    """Implements `Cluster`. All times are those of `clock`, in seconds."""
+class RecordingCluster(ForwardingCluster):
+    """Records every call. All times are those of `clock`, in seconds."""
 
     def __init__(self, cluster: Cluster, record: RecordCall, clock: Callable[[], float] = time.monotonic) -> None:
-        self._cluster, self._record, self._clock = cluster, record, clock
+        super().__init__(cluster)
+        self._record, self._clock = record, clock
         self.created_at = clock()
         self.discovered_at = self.created_at  # last discovery
         self.last_read_at: dict[GroupKind, float] = {}  # last list, watch event or end of a watch, by kind
@@ -42,33 +44,30 @@ class RecordingCluster:
         """Time of the last answer that fills a cache: discovery, a list or a watch event."""
         return max(self.discovered_at, *self.last_read_at.values(), self.created_at)
 
-    async def _record_call(self, call: Awaitable[T], verb: str, kind: str, *, is_dry_run: bool = False) -> T:
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        if call.method == "kinds":
+            catalog = await send()
+            self.discovered_at = self._clock()
+            return catalog
         code = 0
         try:
-            result = await call
+            result = await send()
             code = 200
-            return result
         except ClusterError as error:
             code = error.code
             raise
         finally:
-            self._record(RecordedCall(verb, kind, code, is_dry_run))
+            verb = AUDIT_VERBS.get(call.method, call.method)
+            self._record(RecordedCall(verb, call.kind.kind, code, call.is_dry_run))
+        if call.method == "list":
+            self.last_read_at[call.kind] = self._clock()
+        return result
 
-    async def kinds(self) -> Catalog:
-        catalog = await self._cluster.kinds()
-        self.discovered_at = self._clock()
-        return catalog
+    def _stream(self, call: Call, open_stream: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+        return self._record_watch(call.kind, open_stream()) if call.method == "watch" else open_stream()
 
-    async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._record_call(self._cluster.get(key), "get", key.kind)
-
-    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
-        listing = await self._record_call(self._cluster.list(kind, **selectors), "list", kind.kind)
-        self.last_read_at[kind] = self._clock()
-        return listing
-
-    async def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
-        events, code = self._cluster.watch(kind, **selectors), 200
+    async def _record_watch(self, kind: GroupKind, events: AsyncIterator[T]) -> AsyncIterator[T]:
+        code = 200
         try:
             async for event in events:
                 self.last_read_at[kind] = self._clock()
@@ -82,28 +81,6 @@ class RecordingCluster:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def logs(self, key: ResourceKey, **options: Any) -> AsyncIterator[str]:
-        return self._cluster.logs(key, **options)
-
-    def acting_as(self, user: User) -> Cluster:
-        return RecordingCluster(self._cluster.acting_as(user), self._record, self._clock)
-
-    async def create(self, manifest: Manifest, *, dry_run: bool = False, **options: Any) -> Manifest:
-        call = self._cluster.create(manifest, dry_run=dry_run, **options)
-        # `key_of` would fail: reviews and objects with generateName have no name yet.
-        return await self._record_call(call, "create", str(manifest.get("kind") or ""), is_dry_run=dry_run)
-
-    async def apply(self, manifest: Manifest, *, dry_run: bool = False, **options: Any) -> Manifest:
-        call = self._cluster.apply(manifest, dry_run=dry_run, **options)
-        return await self._record_call(call, "patch", key_of(manifest).kind, is_dry_run=dry_run)
-
-    async def replace(self, manifest: Manifest, *, dry_run: bool = False, **options: Any) -> Manifest:
-        call = self._cluster.replace(manifest, dry_run=dry_run, **options)
-        return await self._record_call(call, "update", key_of(manifest).kind, is_dry_run=dry_run)
-
-    async def patch(self, key: ResourceKey, patch: Any, *, dry_run: bool = False, **options: Any) -> Manifest:
-        call = self._cluster.patch(key, patch, dry_run=dry_run, **options)
-        return await self._record_call(call, "patch", key.kind, is_dry_run=dry_run)
-
-    async def delete(self, key: ResourceKey, **options: Any) -> None:
-        await self._record_call(self._cluster.delete(key, **options), "delete", key.kind)
+    def _wrap(self, cluster: Cluster) -> Self:
+        """Record the calls of another client in the same place, but its times apart: nobody fills a cache from it."""
+        return type(self)(cluster, self._record, self._clock)

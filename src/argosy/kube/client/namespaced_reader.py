@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
-from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.client.forwarding_cluster import ForwardingReader
+from argosy.kube.resource_key import GroupKind
 
 _READ_VERBS: Final = frozenset({"list", "watch"})
 EVENT_QUEUE_SIZE: Final = 100  # events in the queue of a combined watch
 
 
-class NamespacedClusterReader:
+class NamespacedClusterReader(ForwardingReader):
     """Implements `ClusterReader`."""
 
     def __init__(self, cluster: ClusterReader, namespaces: Sequence[str], *, has_cluster_kinds: bool) -> None:
-        self._cluster, self._namespaces, self._has_cluster_kinds = cluster, tuple(namespaces), has_cluster_kinds
+        super().__init__(cluster)
+        self._namespaces, self._has_cluster_kinds = tuple(namespaces), has_cluster_kinds
         self._versions: dict[GroupKind, dict[str, str]] = {}  # last resourceVersion by kind and namespace
 
     async def kinds(self) -> Catalog:
@@ -34,28 +36,28 @@ class NamespacedClusterReader:
             for kind, info in catalog.items()
         }
 
-    async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._cluster.get(key)
-
-    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
-        requested = selectors.pop("namespace", "")
-        if requested or not await self._is_namespaced(kind):
-            return await self._cluster.list(kind, namespace=requested, **selectors)
-        listings = [await self._cluster.list(kind, namespace=namespace, **selectors) for namespace in self._namespaces]
-        self._versions[kind] = {
-            namespace: listing.version for namespace, listing in zip(self._namespaces, listings, strict=True)
-        }
-        return Listing([item for listing in listings for item in listing.items], listings[-1].version)
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing:
+        list_namespace = partial(super().list, kind, labels=labels, fields=fields, metadata_only=metadata_only)
+        if namespace or not await self._is_namespaced(kind):
+            return await list_namespace(namespace=namespace)
+        listings = {name: await list_namespace(namespace=name) for name in self._namespaces}
+        self._versions[kind] = {name: listing.version for name, listing in listings.items()}
+        items = [item for listing in listings.values() for item in listing.items]
+        return Listing(items, listings[self._namespaces[-1]].version)
 
     async def _is_namespaced(self, kind: GroupKind) -> bool:
         info = (await self._cluster.kinds()).get(kind)
         return info is None or info.namespaced
 
-    async def watch(self, kind: GroupKind, *, since: str, **selectors: Any) -> AsyncIterator[WatchEvent]:
+    async def watch(
+        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[WatchEvent]:
         """Watch all namespaces, each from its own last resourceVersion; `since` is only that of the last list."""
-        requested = selectors.pop("namespace", "")
-        if requested or not await self._is_namespaced(kind):
-            async for event in self._cluster.watch(kind, since=since, namespace=requested, **selectors):
+        selectors: dict[str, Any] = {"labels": labels, "metadata_only": metadata_only}
+        if namespace or not await self._is_namespaced(kind):
+            async for event in self._cluster.watch(kind, since=since, namespace=namespace, **selectors):
                 yield event
             return
         async for event in self._watch_namespaces(kind, since, selectors):

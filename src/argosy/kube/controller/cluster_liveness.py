@@ -7,17 +7,15 @@ Never: waits for an answer for ever; declares a cluster dead because of one lost
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
+from argosy.kube.client import Cluster
+from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, cancel_and_wait, run_with_timeout, sleep
-from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -98,43 +96,12 @@ async def _run(work: Awaitable[T]) -> T:
     return await work
 
 
-class FailFastCluster:
+class FailFastCluster(ForwardingCluster):
     """A `Cluster` whose calls fail when the cluster is declared dead, instead of waiting for their timeouts."""
 
     def __init__(self, cluster: Cluster, probe: LivenessProbe) -> None:
-        self._cluster, self._run_while_alive = cluster, probe.run_while_alive
+        super().__init__(cluster)
+        self._run_while_alive = probe.run_while_alive
 
-    async def kinds(self) -> Catalog:
-        return await self._run_while_alive(self._cluster.kinds())
-
-    async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._run_while_alive(self._cluster.get(key))
-
-    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
-        return await self._run_while_alive(self._cluster.list(kind, **selectors))
-
-    def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
-        return self._cluster.watch(kind, **selectors)
-
-    def logs(self, key: ResourceKey, **options: Any) -> AsyncIterator[str]:
-        return self._cluster.logs(key, **options)
-
-    def acting_as(self, user: User) -> FailFastCluster:
-        clone = copy.copy(self)
-        clone._cluster = self._cluster.acting_as(user)
-        return clone
-
-    async def create(self, manifest: Manifest, **options: Any) -> Manifest:
-        return await self._run_while_alive(self._cluster.create(manifest, **options))
-
-    async def apply(self, manifest: Manifest, **options: Any) -> Manifest:
-        return await self._run_while_alive(self._cluster.apply(manifest, **options))
-
-    async def replace(self, manifest: Manifest, **options: Any) -> Manifest:
-        return await self._run_while_alive(self._cluster.replace(manifest, **options))
-
-    async def patch(self, key: ResourceKey, patch: Any, **options: Any) -> Manifest:
-        return await self._run_while_alive(self._cluster.patch(key, patch, **options))
-
-    async def delete(self, key: ResourceKey, **options: Any) -> None:
-        await self._run_while_alive(self._cluster.delete(key, **options))
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        return await self._run_while_alive(send())

@@ -11,12 +11,13 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from argosy.errors import ArgosyError, ClusterError
-from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
+from argosy.kube.client import Catalog, ClusterReader
+from argosy.kube.client.forwarding_cluster import Call, ForwardingReader, Send
 from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, run_with_timeout, sleep
@@ -25,6 +26,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 IsWatched = Callable[[GroupKind, Sequence[str]], bool]  # a kind, and the verbs that it is served with
 
@@ -366,25 +368,18 @@ class InformerSet:
             log.exception("change listener failed")
 
 
-class _ListLimitedReader:
-    """A ClusterReader that limits concurrent lists."""
+class _ListLimitedReader(ForwardingReader):
+    """Limits concurrent lists."""
 
     def __init__(self, cluster: ClusterReader, max_concurrent_lists: int) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._semaphore = asyncio.Semaphore(max_concurrent_lists)
 
-    async def kinds(self) -> Catalog:
-        return await self._cluster.kinds()
-
-    async def get(self, key: Any) -> Manifest | None:
-        return await self._cluster.get(key)
-
-    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
+    async def _send(self, call: Call, send: Send[T]) -> T:
+        if call.method != "list":
+            return await send()
         async with self._semaphore:
-            return await self._cluster.list(kind, **selectors)
-
-    def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
-        return self._cluster.watch(kind, **selectors)
+            return await send()
 
 
 def _trim_to_metadata(manifest: Manifest) -> Manifest:

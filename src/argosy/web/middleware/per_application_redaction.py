@@ -247,7 +247,6 @@ def build_masks(site: Site, mask: SecretMask) -> ApplicationMasks:
         masks.drop(key)
         if key[:2] == APPLICATION_KIND:
             git_words.drop(key)
-            cluster_view.render_cache.forget(key)
 
     cluster_view.add_listener(drop_deleted)
     return masks

@@ -9,7 +9,7 @@ import pytest
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.live import TrackingSettings
-from argosy.gitops.reconciler.desired_state import place_and_track
+from argosy.gitops.reconciler.desired_state_builder import place_and_track
 from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories

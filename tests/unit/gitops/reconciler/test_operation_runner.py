@@ -21,8 +21,11 @@ from argosy.gitops.application import (
 )
 from argosy.gitops.application.project import Project, SyncWindow
 from argosy.gitops.policy.impersonation import ImpersonationPolicy
-from argosy.gitops.reconciler.app_state import AppStateComparer
-from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateBuilder, DesiredStateRequest
+from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.operation_runner import (
     BLOCKED_BY_WINDOW,
     MAX_STEP_WAIT_SECONDS,
@@ -40,6 +43,7 @@ EVENING = datetime(2026, 1, 2, 21, 30, tzinfo=UTC)
 NIGHT = EVENING + timedelta(hours=2)
 SOURCE = {"repoURL": "https://git.example/x", "path": "dev"}
 REACHED = "ComparisonError: Failed to load target state: the source was asked for"
+NOT_COMPARED = cast(AppState, None)  # the operation ends before it is needed
 
 
 class OnlyAsked:
@@ -93,6 +97,7 @@ async def stepped(
         cast(DesiredStateBuilder, assembler or OnlyAsked()),
         cast(AppStateComparer, None),
         lambda: now,
+        AppMemos(),
     )
     rules = ReconcilerSettings(
         cast(Repositories, None),
@@ -101,7 +106,7 @@ async def stepped(
         impersonation=ImpersonationPolicy(impersonates),
     )
     project = Project(source_repos=("https://git.example/*",), windows=windows)
-    return await operator.step(app(), operation_state, project, rules, {})
+    return await operator.step(app(), operation_state, project, rules, {}, NOT_COMPARED)
 
 
 def window(kind: str = "deny", **more: Any) -> SyncWindow:
@@ -149,6 +154,7 @@ async def test_operation_gets_its_timeout_once_more_after_the_clock_was_set_back
         cast(DesiredStateBuilder, OnlyAsked()),
         cast(AppStateComparer, None),
         lambda: EVENING,
+        AppMemos(),
         lambda: passed,
     )
     rules = ReconcilerSettings(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout_seconds=60))
@@ -160,7 +166,7 @@ async def test_operation_gets_its_timeout_once_more_after_the_clock_was_set_back
             (2, OperationPhase.TERMINATING),
         ):
             passed += seconds
-            outcome = await operator.step(app(), state(started), project, rules, {})
+            outcome = await operator.step(app(), state(started), project, rules, {}, NOT_COMPARED)
             assert outcome.state.phase is progress
         assert outcome.state.message == TIMEOUT_MESSAGE and outcome.wait == 0
 

@@ -12,6 +12,7 @@ from argosy.errors import ClusterError, cluster_error_from_status
 from argosy.gitops.live import TrackingSettings
 from argosy.gitops.policy.destination_cluster_lookup import KnownCluster
 from argosy.gitops.reconciler import remote_cluster_connection
+from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK
@@ -51,9 +52,16 @@ class Halved(EmbeddedCluster):
 def build_remote_cluster(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster_connection.RemoteCluster:
     cluster, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
-    assembler: Any = None
+    desired_states: Any = None
     return remote_cluster_connection.RemoteCluster(
-        cluster, lambda: Connection(cluster.server), settings, assembler, InformerCache(), clock, nothing
+        cluster,
+        lambda: Connection(cluster.server),
+        settings,
+        desired_states,
+        AppMemos(),
+        InformerCache(),
+        clock,
+        nothing,
     )
 
 

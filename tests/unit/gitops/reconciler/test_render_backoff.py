@@ -11,6 +11,7 @@ import pytest
 from argosy.errors import LimitError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, RenderCache, RenderRequest
 from argosy.gitops.render import BuildSettings
 from argosy.isolation.errors import TIMED_OUT
@@ -36,7 +37,8 @@ class TimingOut:
 class World:
     def __init__(self, crew: TimingOut) -> None:
         self.crew, self.time = crew, 1000.0
-        self.renders = RenderCache(crew, lambda: self.time, lambda: NOON)
+        self.memos = AppMemos()
+        self.renders = RenderCache(crew, self.memos, lambda: self.time, lambda: NOON)
 
     async def render(self, revision: str = "1" * 40, *, afresh: bool = False, **spec: Any) -> str:
         """Return the error message."""
@@ -113,7 +115,7 @@ async def test_limit_error_that_exhausted_no_worker_is_not_delayed() -> None:
 async def test_forgotten_application_is_retried_at_once() -> None:
     world = World(TimingOut("ran out of memory"))
     assert "render ran out of memory (1st time)" in await world.render()
-    world.renders.forget(app().key)
+    world.memos.forget(app().key)
     assert world.renders.seconds_until_retry(app()) is None
     await world.render()
     assert world.crew.calls == 2
@@ -131,7 +133,7 @@ async def test_due_retry_is_not_scheduled_again_before_the_next_render() -> None
 
 
 async def test_retry_command_names_a_namespace_other_than_the_control_namespace() -> None:
-    renders = RenderCache(TimingOut(), lambda: 0.0, lambda: NOON)
+    renders = RenderCache(TimingOut(), AppMemos(), lambda: 0.0, lambda: NOON)
     renders.control_namespace = "argocd"
     source = {"repoURL": "https://git.example/x", "path": "dev"}
     for namespace, name in (("argocd", "models"), ("shops", "shops/models")):

@@ -12,6 +12,7 @@ import pytest
 from argosy.errors import RenderError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import FAILED_RENDER_RETRY_SECONDS, RenderCache, RenderRequest
 from argosy.gitops.render import BuildSettings
 from support.file_trees import TextTree
@@ -56,7 +57,7 @@ def rendering(renders: RenderCache, times: int) -> Iterator[None]:
 
 
 async def test_commit_that_changes_no_input_is_not_rendered() -> None:
-    renders = RenderCache(Here())
+    renders = RenderCache(Here(), AppMemos())
     with rendering(renders, 1):
         first = await renders.render(build_render_request(FILES), 0, nothing_remote)
     changed = {**FILES, "other/x.yaml": "changed: true\n"}
@@ -65,7 +66,7 @@ async def test_commit_that_changes_no_input_is_not_rendered() -> None:
 
 
 async def test_commit_that_changes_an_input_is_rendered_once() -> None:
-    renders = RenderCache(Here())
+    renders = RenderCache(Here(), AppMemos())
     await renders.render(build_render_request(FILES), 0, nothing_remote)
     changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
     with rendering(renders, 1):
@@ -75,7 +76,7 @@ async def test_commit_that_changes_an_input_is_rendered_once() -> None:
 
 
 async def test_changed_setting_renders_again_and_a_refresh_does_not() -> None:
-    renders = RenderCache(Here())
+    renders = RenderCache(Here(), AppMemos())
     await renders.render(build_render_request(FILES), 0, nothing_remote)
     with rendering(renders, 0):
         refreshed = app(annotations={"argocd.argoproj.io/refresh": "normal"})
@@ -86,14 +87,14 @@ async def test_changed_setting_renders_again_and_a_refresh_does_not() -> None:
 
 
 async def test_ignoring_the_cache_renders_again() -> None:
-    renders = RenderCache(Here())
+    renders = RenderCache(Here(), AppMemos())
     await renders.render(build_render_request(FILES), 0, nothing_remote)
     with rendering(renders, 1):
         await renders.render(build_render_request(FILES), 0, nothing_remote, ignores_cache=True)
 
 
 async def test_failed_render_is_not_retried_before_an_input_changes() -> None:
-    renders = RenderCache(Here())
+    renders = RenderCache(Here(), AppMemos())
     broken = {**FILES, "dev/settings.yaml": "a: [\n"}
     with rendering(renders, 1):
         for _ in range(3):
@@ -105,7 +106,7 @@ async def test_failed_render_is_not_retried_before_an_input_changes() -> None:
 
 async def test_failed_render_is_retried_after_its_retry_time() -> None:
     now = 1000.0
-    renders, broken = RenderCache(Here(), lambda: now), {**FILES, "dev/settings.yaml": "a: [\n"}
+    renders, broken = RenderCache(Here(), AppMemos(), lambda: now), {**FILES, "dev/settings.yaml": "a: [\n"}
     for later, times in ((0.0, 1), (FAILED_RENDER_RETRY_SECONDS - 1, 0), (1.0, 1), (1.0, 0)):
         now += later
         with rendering(renders, times), pytest.raises(RenderError):
@@ -113,7 +114,7 @@ async def test_failed_render_is_retried_after_its_retry_time() -> None:
 
 
 async def test_repeated_cached_error_does_not_grow_its_traceback() -> None:
-    renders, broken, depths = RenderCache(Here()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
+    renders, broken, depths = RenderCache(Here(), AppMemos()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
     for _ in range(4):
         with pytest.raises(RenderError) as error_info:
             await renders.render(build_render_request(broken), 0, nothing_remote)
@@ -131,7 +132,7 @@ async def test_remote_bases_are_fetched_on_demand_and_checked_again() -> None:
         fetched.append((address, ref))
         return Checkout(TextTree(base), "9" * 40)
 
-    renders = RenderCache(Here())
+    renders = RenderCache(Here(), AppMemos())
     first = await renders.render(build_render_request(files), 0, fetch)
     assert [manifest["metadata"]["name"] for manifest in first.manifests] == ["dev-settings"]
     assert fetched == [(url, "v1")]
@@ -143,7 +144,7 @@ async def test_remote_bases_are_fetched_on_demand_and_checked_again() -> None:
 
 
 async def test_unchanged_revisions_of_a_render_are_known_until_an_input_changes() -> None:
-    renders, key = RenderCache(Here()), app().key
+    renders, key = RenderCache(Here(), AppMemos()), app().key
     one, two, three = ("1" * 40, "2" * 40, "3" * 40)
     await renders.render(build_render_request(FILES, one), 0, nothing_remote)
     assert renders.is_unchanged_since(key, 0, one) and not renders.is_unchanged_since(key, 0, two)

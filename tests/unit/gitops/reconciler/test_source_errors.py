@@ -10,8 +10,11 @@ from argosy.errors import RenderError, SourceError, SourceRefused, UnknownRef, U
 from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
 from argosy.gitops.application.project import Project
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.reconciler.app_state import AppStateComparer
-from argosy.gitops.reconciler.desired_state import DesiredStateBuilder, DesiredStateRequest, format_load_error
+from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
@@ -50,7 +53,8 @@ async def failed(hosts: Hosts, *sources: dict[str, Any]) -> UserError:
     rules = ReconcilerSettings(cast(Repositories, hosts), cast(Any, None))
     request = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources))
     with pytest.raises(UserError) as caught:
-        await DesiredStateBuilder(cast(RenderCache, BrokenRenders())).build(app, PROJECT, request, rules, {})
+        builder = DesiredStateBuilder(cast(RenderCache, BrokenRenders()), AppMemos())
+        await builder.build(app, PROJECT, request, rules, {})
     return caught.value
 
 
@@ -97,8 +101,9 @@ async def test_chart_repository_is_not_contacted_and_reported_as_unsupported() -
 async def test_operation_error_names_the_source_in_the_same_format() -> None:
     app = application({"repoURL": URL, "path": "x", "targetRevision": "gone"})
     rules = ReconcilerSettings(cast(Repositories, Hosts(gone=UnknownRef("there is none", where=URL))), cast(Any, None))
-    assembler = DesiredStateBuilder(cast(RenderCache, BrokenRenders()))
-    operator = OperationRunner(cast(Cluster, None), assembler, cast(AppStateComparer, None), cast(Any, None))
+    memos = AppMemos()
+    builder = DesiredStateBuilder(cast(RenderCache, BrokenRenders()), memos)
+    operator = OperationRunner(cast(Cluster, None), builder, cast(AppStateComparer, None), cast(Any, None), memos)
     with pytest.raises(UserError, match=r"there is none \(targetRevision gone, path x\)$"):
         state = OperationState(OperationRequest(SyncRequest()), started="2026-01-01T00:00:00Z")
-        await operator._advance(app, state, PROJECT, rules, {})
+        await operator._advance(app, state, PROJECT, rules, {}, cast(AppState, None))

@@ -11,7 +11,7 @@ import pytest
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application.step_results import RenderResult, SyncStatus
-from argosy.gitops.reconciler.desired_state import _build_source_warnings
+from argosy.gitops.reconciler.desired_state_builder import _build_source_warnings
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import (
     adjust_sync_status,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from collections.abc import Iterator
 
 from argosy.observability.metrics import MetricFamily, Sample, build_family, render_families
+from argosy.observability.process_memory import read_resident_bytes
 from argosy.sandbox.store import Store
 
 
@@ -21,12 +21,11 @@ class ApiServerMetrics:
     def render(self) -> str:
         counts = sorted(self._responses.items())
         samples = [Sample({"verb": method, "code": str(code)}, count) for (method, code), count in counts]
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return render_families([
             MetricFamily("apiserver_request_total", "counter", "", samples),
             MetricFamily("apiserver_storage_objects", "gauge", "", self._object_count_samples()),
             build_family("argosy_store_revision", "gauge", "", self._store.revision),
-            build_family("process_resident_memory_bytes", "gauge", "", memory),
+            build_family("process_resident_memory_bytes", "gauge", "", read_resident_bytes()),
         ])  # fmt: skip
 
     def _object_count_samples(self) -> Iterator[Sample]:

@@ -1,7 +1,7 @@
-"""Caches objects that were fetched because the informer cache does not have them, per Application.
+"""Objects of one Application that were fetched because the informer cache does not have them.
 
 In: keys, each with a version and a fetch function. Out: manifests; each is fetched once per version.
-Never: keeps an object that the last comparison of its Application did not need.
+Never: keeps an object that the last comparison of the Application did not need.
 """
 
 from __future__ import annotations
@@ -19,27 +19,24 @@ class ObjectFetch(NamedTuple):
     fetch: Callable[[], Awaitable[Manifest | None]]
 
 
-class FetchCache:
-    def __init__(self) -> None:
-        self._cached: dict[ResourceKey, dict[ResourceKey, tuple[object, Manifest]]] = {}
+class FetchedObjects:
+    __slots__ = ("_cached",)
 
-    async def fetch_all(self, app: ResourceKey, fetches: Iterable[ObjectFetch]) -> dict[ResourceKey, Manifest]:
+    def __init__(self) -> None:
+        self._cached: dict[ResourceKey, tuple[object, Manifest]] = {}
+
+    def __len__(self) -> int:
+        return len(self._cached)
+
+    async def fetch_all(self, fetches: Iterable[ObjectFetch]) -> dict[ResourceKey, Manifest]:
         """Return the objects that exist; identical manifests as last time for those whose version did not change."""
-        cached, fetched = self._cached.get(app, {}), dict[ResourceKey, tuple[object, Manifest]]()
+        fetched: dict[ResourceKey, tuple[object, Manifest]] = {}
         for key, version, fetch in fetches:
-            entry = cached.get(key)
+            entry = self._cached.get(key)
             if entry is None or entry[0] != version:
                 manifest = await fetch()
                 entry = None if manifest is None else (version, manifest)
             if entry is not None:
                 fetched[key] = entry
-        self.forget(app)
-        if fetched:
-            self._cached[app] = fetched
+        self._cached = fetched
         return {key: manifest for key, (_, manifest) in fetched.items()}
-
-    def forget(self, app: ResourceKey) -> None:
-        self._cached.pop(app, None)
-
-    def count(self) -> int:
-        return sum(map(len, self._cached.values()))

@@ -1,0 +1,110 @@
+"""Loads and compares the state of an Application in one pass; what fails becomes a condition.
+
+In: an Application, its destination, how old revisions may be. Out: AppState. Never: changes anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from argosy.errors import SourceError, SourceUnreachable, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import Project
+from argosy.gitops.application.refresh_annotations import HARD_REFRESH
+from argosy.gitops.application.step_results import SyncStatus
+from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.desired_state import DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
+from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_builder import is_outdated
+
+HOST_OUTAGE_GRACE_SECONDS: Final = 180.0  # argo: an unreachable Git host is not reported for so many seconds
+
+
+class AppStateLoader:
+    def __init__(self, desired_states: DesiredStateBuilder, memos: AppMemos, monotonic: Callable[[], float]) -> None:
+        self._desired_states, self._memos, self._monotonic = desired_states, memos, monotonic
+
+    async def load(
+        self,
+        destination: DestinationCluster,
+        app: Application,
+        project: Project,
+        settings: ReconcilerSettings,
+        refresh: str | None,
+        seconds_waited: float = 0.0,
+    ) -> AppState:
+        """Render the sources and compare. `seconds_waited` is the age of the request for a refresh.
+
+        Raises SourceUnreachable if the known status is kept, because the Git host may answer again soon.
+        """
+        max_age = (
+            seconds_waited if refresh is not None else self._limit_revision_age(app, settings.reconciliation_seconds)
+        )
+        request = DesiredStateRequest(
+            app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD_REFRESH
+        )
+        kinds = await destination.cluster.kinds()
+        try:
+            desired = await self._desired_states.build(app, project, request, settings, kinds)
+        except UserError as error:
+            if isinstance(error, SourceUnreachable) and refresh is None and self._tolerates_outage(app):
+                raise
+            return await self._build_state_without_source(destination, app, settings, error)
+        memo = self._memos[app.key]
+        memo.unreachable_since = None
+        try:
+            return await destination.comparer.compare_app_state(
+                app,
+                project,
+                desired,
+                settings,
+                kinds,
+                memo.get_connection(destination.cluster).comparison,
+                repeat_dry_runs=refresh is not None,
+            )
+        except UserError as error:
+            message = f"{LIVE_STATE_ERROR}: {error}"
+            return build_unknown_state(app, [AppCondition(ConditionType.COMPARISON_ERROR, message)], desired.revisions)
+
+    async def _build_state_without_source(
+        self, destination: DestinationCluster, app: Application, settings: ReconcilerSettings, error: UserError
+    ) -> AppState:
+        """argo: health of the live objects is reported even if the desired state cannot be loaded."""
+        revisions = (error.last_good_revision,) if isinstance(error, SourceError) and error.last_good_revision else ()
+        condition = AppCondition(ConditionType.COMPARISON_ERROR, format_load_error(error))
+        app_state = build_unknown_state(app, [condition], revisions)
+        return replace(app_state, health=await destination.comparer.assess_tracked(app, settings) or app_state.health)
+
+    def limit_request_age(self, app: Application, requested_at: float | None) -> float:
+        """Return the age of a request for a refresh in seconds, 0 without one."""
+        if requested_at is None:
+            return 0.0
+        return self._limit_revision_age(app, max(0.0, time.monotonic() - requested_at))
+
+    def _limit_revision_age(self, app: Application, max_age: float) -> float:
+        """Limit how old a resolved revision may be, in seconds.
+
+        It must not be older than the time since this replica owns the Application: the previous owner may have synced a
+        newer commit.
+        """
+        owned_since = self._memos[app.key].owned_since
+        return max_age if owned_since is None else min(max_age, time.monotonic() - owned_since)
+
+    def _tolerates_outage(self, app: Application) -> bool:
+        """argo: a known sync status is kept while the Git host is unreachable for a moment."""
+        is_known = as_mapping(app.status.get("sync")).get("status") in (SyncStatus.SYNCED, SyncStatus.OUT_OF_SYNC)
+        if not is_known or app.operation is not None or app.deletion_timestamp or is_outdated(app):
+            return False
+        memo, now = self._memos[app.key], self._monotonic()
+        if memo.unreachable_since is None:
+            memo.unreachable_since = now
+        return now - memo.unreachable_since < HOST_OUTAGE_GRACE_SECONDS

@@ -1,0 +1,85 @@
+"""Deletes the resources of an Application before its finalizers are removed.
+
+In: an Application that is being deleted, its compared state. Out: DeletionStep, ReconcileResult. Never: removes a
+finalizer while an object that cannot be read may still exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from argosy.errors import Forbidden, PolicyError, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.finalizers import is_controller_finalizer
+from argosy.gitops.application.project import Project
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.impersonation import impersonate_service_account
+from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.status_patch import ReconcileResult
+from argosy.gitops.status import events
+from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
+from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks
+from argosy.kube.objects import Manifest
+
+DELETION_HOOKS_UNKNOWN: Final = "cannot determine the deletion hooks"
+DELETION_RETRY_SECONDS: Final = 15.0
+
+
+async def delete_resources(
+    destination: DestinationCluster,
+    app: Application,
+    project: Project,
+    settings: ReconcilerSettings,
+    app_state: AppState,
+) -> DeletionStep:
+    """Take one step of the deletion. An error becomes a condition, and the finalizers stay."""
+    # argo: no deletion hook is skipped because its source cannot be loaded
+    if app_state.resources is None and needs_hooks(app):
+        messages = "; ".join(condition.message for condition in app_state.conditions)
+        return _refuse(app, f"{DELETION_HOOKS_UNKNOWN}: {messages}")
+    kinds = await destination.cluster.kinds()
+
+    def find_refusal(manifest: Manifest) -> str:
+        return find_deletion_refusal(manifest, app, project, settings, kinds, None)
+
+    tracked = app_state.live or destination.comparer.list_tracked(app, settings)
+    try:
+        live = await destination.comparer.list_owned(app, tracked, settings, kinds)
+    except UserError as error:  # objects that cannot be read may still exist
+        return _refuse(app, str(error))
+    try:
+        return await advance_deletion(
+            app,
+            live,
+            app_state.comparison.hooks,
+            # Unlike Argo CD, which deletes with its own rights if no account matches.
+            cluster=impersonate_service_account(destination.cluster, app, project, settings),
+            assess_all=settings.assess_all,
+            find_refusal=find_refusal,
+        )
+    except (PolicyError, Forbidden) as error:
+        return _refuse(app, str(error))
+
+
+def _refuse(app: Application, error: str) -> DeletionStep:
+    return DeletionStep(app.finalizers, wait=DELETION_RETRY_SECONDS, error=error)
+
+
+def build_deletion_result(app: Application, step: DeletionStep, now: str) -> ReconcileResult:
+    """Build the patch and the Event for one step of the deletion; `now` is an RFC 3339 timestamp."""
+    patch: dict[str, Any] = {}
+    if step.finalizers != app.finalizers:
+        patch["metadata"] = {"finalizers": list(step.finalizers)}
+    errors = [AppCondition(ConditionType.DELETION_ERROR, step.error)] if step.error else []
+    before = app.status.get("conditions") or []
+    is_still_waiting = not step.error and step.finalizers == app.finalizers  # keep the condition of the last error
+    evaluated_types = set() if is_still_waiting else {ConditionType.DELETION_ERROR}
+    after = conditions_to_wire(before, errors, evaluated_types, now)
+    if after != before:
+        patch["status"] = {"conditions": after}
+    is_done = any(map(is_controller_finalizer, app.finalizers)) and not any(
+        map(is_controller_finalizer, step.finalizers)
+    )
+    return ReconcileResult(patch or None, (events.deletion_completed_event(app),) if is_done else (), wait=step.wait)

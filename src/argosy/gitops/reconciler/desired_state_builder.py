@@ -1,0 +1,248 @@
+"""Builds the desired state of an Application: sources to manifests, with namespaces and tracking marks.
+
+In: sources and refs. Out: DesiredState, or a UserError. Never: applies anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from argosy.errors import PolicyError, UserError
+from argosy.fair_share import charge_work_to
+from argosy.gitops.application import Application, Source
+from argosy.gitops.application.project import Project
+from argosy.gitops.application.step_results import Checkout, RenderResult
+from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
+from argosy.gitops.application.unknown_fields import SPEC_FIELDS, list_unknown_fields
+from argosy.gitops.live import add_tracking
+from argosy.gitops.policy.projects import permits_source
+from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.render import build_chart_repository_error
+from argosy.gitops.source.signatures import build_signature_rule
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.kube.client import Catalog
+from argosy.kube.controller.log_context import add_log_fields
+from argosy.kube.objects import Manifest, key_of, key_of_desired
+from argosy.kube.resource_key import ResourceKey, split_api_version
+
+DEFAULT_REF: Final = "HEAD"
+TARGET_STATE_ERROR: Final = "Failed to load target state"  # argo: the same message
+
+
+def format_load_error(error: UserError) -> str:
+    """Format a source error for a condition or an operation: the error with its ref and path."""
+    return f"{TARGET_STATE_ERROR}: {error}{f' ({error.source})' if error.source else ''}"
+
+
+@contextmanager
+def _errors_name_source(source: Source, ref: str) -> Iterator[None]:
+    """Add the ref and path of the source to a UserError. Overwrites: Applications may share one error of a host."""
+    try:
+        yield
+    except UserError as error:
+        location = f"chart {source.chart}" if source.chart else f"path {source.path or '.'}"
+        error.source = f"targetRevision {ref or DEFAULT_REF}, {location}"
+        raise
+
+
+class DesiredStateBuilder:
+    """Builds desired states, and remembers the tracked manifests of the last render."""
+
+    def __init__(self, renders: RenderCache, memos: AppMemos) -> None:
+        self.renders, self._memos = renders, memos
+
+    async def may_render_differently(self, app: Application, project: Project, settings: ReconcilerSettings) -> bool:
+        """True if the sources may give other manifests than last time."""
+        request = DesiredStateRequest(
+            app.sources, tuple(source.ref for source in app.sources), settings.reconciliation_seconds
+        )
+        try:
+            checkouts = await self._fetch_checkouts(project, request, settings)
+        except UserError:
+            return True
+        aliases = {
+            source.alias: ref_checkout for source, ref_checkout in zip(request.sources, checkouts) if source.alias
+        }
+        return any(
+            self.renders.may_render_differently(RenderRequest(app, source, checkout, settings.build, aliases), number)
+            for number, (source, checkout) in enumerate(zip(request.sources, checkouts))
+            if not (source.alias and not source.path and not source.chart)
+        )
+
+    def is_unchanged_since(self, app: Application, revisions: Sequence[str]) -> bool:
+        """True if the last render is known to be the same as that of these revisions."""
+        if len(revisions) != len(app.sources) or any(source.alias for source in app.sources):
+            return False
+        return all(
+            self.renders.is_unchanged_since(app.key, number, revision) for number, revision in enumerate(revisions)
+        )
+
+    async def build(
+        self,
+        app: Application,
+        project: Project,
+        request: DesiredStateRequest,
+        settings: ReconcilerSettings,
+        kinds: Catalog,
+    ) -> DesiredState:
+        checkouts = await self._fetch_checkouts(project, request, settings)
+        add_log_fields(revision=",".join(item.revision for item in checkouts))
+        aliases = {source.alias: item for source, item in zip(request.sources, checkouts) if source.alias}
+
+        async def fetch(url: str, ref: str) -> Checkout:
+            if not permits_source(project, url):
+                raise PolicyError(f"the remote base {url} is not permitted in project '{project.name}'", where=url)
+            return await self._fetch_checkout(url, ref or DEFAULT_REF, "", project, request, settings)
+
+        rendered = []
+        for number, (source, ref, checkout) in enumerate(zip(request.sources, request.refs, checkouts)):
+            if source.alias and not source.path and not source.chart:
+                continue
+            render_request = RenderRequest(app, source, checkout, settings.build, aliases)
+            with _errors_name_source(source, ref), charge_work_to(settings.build_tenant(app.project)):
+                rendered.append(
+                    await self.renders.render(render_request, number, fetch, ignores_cache=request.ignores_cache)
+                )
+        tracked = self._track_manifests(app, rendered, settings, kinds)
+        return DesiredState(
+            sources=request.sources,
+            revisions=tuple(item.revision for item in checkouts),
+            manifests=tracked.manifests,
+            tools=tuple(item.tool for item in rendered),
+            conditions=(*tracked.conditions, *_build_source_warnings(app, rendered)),
+            rendered=rendered,
+            keys=tracked.keys,
+        )
+
+    async def _fetch_checkouts(
+        self, project: Project, request: DesiredStateRequest, settings: ReconcilerSettings
+    ) -> list[Checkout]:
+        checkouts = []
+        for source, ref in zip(request.sources, request.refs, strict=True):
+            with _errors_name_source(source, ref):
+                if source.chart:  # before the host is contacted: as a Git repository it would seem to need credentials
+                    raise build_chart_repository_error(source)
+                checkout = await self._fetch_checkout(
+                    source.repo_url, ref, source.tag_prefix, project, request, settings
+                )
+                checkouts.append(checkout)
+        return checkouts
+
+    async def _fetch_checkout(
+        self,
+        url: str,
+        ref: str,
+        prefix: str,
+        project: Project,
+        request: DesiredStateRequest,
+        settings: ReconcilerSettings,
+    ) -> Checkout:
+        return await settings.repositories.checkout(
+            url,
+            ref or DEFAULT_REF,
+            project=project.name,
+            tag_prefix=prefix,
+            max_age=request.max_age,
+            signatures=build_signature_rule(project.signature_keys, settings.signature_keys),
+        )
+
+    def _track_manifests(
+        self, app: Application, rendered: Sequence[RenderResult], settings: ReconcilerSettings, kinds: Catalog
+    ) -> TrackedManifests:
+        # The same renders under the same settings give the same manifests: reuse them.
+        inputs = (*rendered, settings.tracking, settings.exclusions, kinds)
+        namespace = app.destination.namespace
+        memo = self._memos[app.key]
+        cached = memo.tracked
+        if cached is not None and cached.is_valid_for(inputs, namespace):
+            return cached
+        desired, conditions = place_and_track(
+            app, [manifest for part in rendered for manifest in part.manifests], settings, kinds
+        )
+        keys = [key_of(manifest) for manifest in desired if manifest["metadata"].get("name")]
+        tracked = memo.tracked = TrackedManifests(inputs, namespace, desired, conditions, keys)
+        return tracked
+
+
+def place_and_track(
+    app: Application, manifests: Iterable[Manifest], settings: ReconcilerSettings, kinds: Catalog
+) -> tuple[list[Manifest], tuple[AppCondition, ...]]:
+    """Set namespaces and tracking marks, keep the last of duplicate keys, and collect warnings."""
+    by_key: dict[ResourceKey, Manifest] = {}
+    unnamed: list[Manifest] = []
+    counts: dict[ResourceKey, int] = {}
+    excluded: dict[str, None] = {}
+    for manifest in manifests:
+        manifest_in_namespace = set_namespace(manifest, app.destination.namespace, kinds)
+        if (
+            is_hook(manifest_in_namespace)
+            and not list_hook_phases(manifest_in_namespace)
+            and not is_skipped(manifest_in_namespace)
+        ):
+            continue  # argo: hooks of unknown types are ignored
+        if not manifest_in_namespace["metadata"].get("name"):
+            _check_generate_name(manifest_in_namespace)
+            if settings.exclusions.excludes(key_of_desired(manifest_in_namespace).group_kind):
+                excluded[_format_excluded(key_of_desired(manifest_in_namespace))] = None
+                continue
+            unnamed.append(add_tracking(manifest_in_namespace, app, settings.tracking))
+            continue
+        key = key_of(manifest_in_namespace)
+        if settings.exclusions.excludes(key.group_kind):
+            excluded[_format_excluded(key)] = None
+            continue
+        if key in by_key:
+            counts[key] = counts.get(key, 1) + 1
+            del by_key[key]  # argo: the last one wins
+        by_key[key] = add_tracking(manifest_in_namespace, app, settings.tracking)
+    conditions = [AppCondition(ConditionType.EXCLUDED_RESOURCE_WARNING, text) for text in excluded]
+    conditions += [
+        AppCondition(
+            ConditionType.REPEATED_RESOURCE_WARNING,
+            f"Resource {key.group}/{key.kind}/{key.namespace}/{key.name} appeared {count} times among application "
+            "resources.",
+        )
+        for key, count in counts.items()
+    ]
+    return [*by_key.values(), *unnamed], tuple(conditions)
+
+
+def _build_source_warnings(app: Application, rendered: Sequence[RenderResult]) -> list[AppCondition]:
+    """Return warnings about likely mistakes in Git and in the Application."""
+    messages = [note for entry in rendered for note in entry.warnings]
+    messages += [entry.message for entry in list_unknown_fields(app.wire.get("spec"), SPEC_FIELDS, ("spec",))]
+    return [AppCondition(ConditionType.SOURCE_WARNING, text) for text in dict.fromkeys(messages)]
+
+
+def set_namespace(manifest: Manifest, namespace: str, kinds: Mapping[Any, Any]) -> Manifest:
+    """argo: a manifest without a namespace gets the destination's; cluster-scoped manifests get none."""
+    group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
+    info = kinds.get((group, manifest.get("kind")))
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        raise UserError(f"a {manifest.get('kind')} has no metadata; add its name")
+    is_namespaced = info is None or info.namespaced
+    if is_namespaced and not metadata.get("namespace") and namespace:
+        return {**manifest, "metadata": {**metadata, "namespace": namespace}}
+    if not is_namespaced and "namespace" in metadata:
+        return {**manifest, "metadata": {name: value for name, value in metadata.items() if name != "namespace"}}
+    return manifest
+
+
+def _format_excluded(key: ResourceKey) -> str:
+    return f"Resource {key.group}/{key.kind} {key.name} is excluded in the settings"
+
+
+def _check_generate_name(manifest: Manifest) -> None:
+    """Raise UserError for a manifest without a name, unless it is a hook, whose name each sync generates."""
+    prefix = manifest["metadata"].get("generateName")
+    if not prefix:
+        raise UserError(f"a {manifest.get('kind')} has no metadata.name; add it")
+    if not is_hook(manifest):
+        subject = f"a {manifest.get('kind')} with generateName {prefix!r} has no metadata.name"
+        raise UserError(f"{subject}; only hooks may use generateName: give it a name, or make it a hook")

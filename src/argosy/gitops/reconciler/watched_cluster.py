@@ -1,0 +1,75 @@
+"""A cluster whose objects are watched into one cache, and a client of it that knows its own writes.
+
+In: a client of the cluster, settings. Out: cache, client, one call for each change. Never: decides what a change means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from argosy.gitops.live import ApplicationCachePolicy, TrackingSettings, build_indexes
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.client.call_metrics import RecordCall, RecordingCluster
+from argosy.kube.controller import Clock, InformerCache
+from argosy.kube.controller.informer import ChangeListener
+from argosy.kube.controller.informer_set import InformerSet, IsWatched
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import GroupKind
+
+CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+ChooseReader = Callable[[Cluster], ClusterReader]  # from the recorded client to the one that lists and watches
+
+
+class WatchedCluster:
+    """Add what must hear of changes to `listeners`, in order, before `informers` run."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: InformerCache,
+        tracking: Callable[[], TrackingSettings],
+        is_watched: IsWatched,
+        record: RecordCall,
+        clock: Clock,
+        *,
+        required_kinds: Iterable[GroupKind] = (),
+        choose_reader: ChooseReader = lambda client: client,
+    ) -> None:
+        """`tracking` returns the settings in force; `record` is called for each request."""
+        self.cache, self._tracking_in_force = cache, tracking
+        self.recorder = RecordingCluster(cluster, record, clock.monotonic)
+        policy = ApplicationCachePolicy(tracking)
+        self.client = ReadYourWritesClient(self.recorder, cache.get, clock.monotonic, policy.trim)
+        policy.deduplicate = self.client.reuse_own_write
+        self.listeners: Sequence[ChangeListener] = ()
+        self.informers = InformerSet(
+            choose_reader(self.recorder),
+            is_watched,
+            cache,
+            self._on_change,
+            definition_kinds=[CRD_KIND],
+            required_kinds=required_kinds,
+            clock=clock,
+            cache_policy=policy,
+        )
+        self.tracking = tracking()
+        self._add_indexes()
+
+    def _on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        self.client.on_watch_event(before, after)
+        for listener in self.listeners:
+            listener(before, after)
+
+    def apply_tracking(self) -> bool:
+        """Index by the tracking settings in force; return True if they are new."""
+        if self.tracking == self._tracking_in_force():
+            return False
+        self.tracking = self._tracking_in_force()
+        self._add_indexes()
+        return True
+
+    def _add_indexes(self) -> None:
+        for name, index in build_indexes(self.tracking).items():
+            self.cache.add_index(name, index)
