@@ -13,11 +13,12 @@ import sys
 import time
 from typing import Any
 
-from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.public_words import PublicWords
+from argosy.observability.redaction.secret_mask import SecretMask
+from argosy.observability.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request_echo import conceal_request
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15
 LENGTHS = (10, 22, 52, 100)
@@ -56,7 +57,7 @@ def compare(length: int, size: int, rounds: int) -> tuple[float, float, float]:
     """Return the seconds of a right guess, and of two wrong ones."""
     guesses = [make_text(length) for _ in range(3)]
     values = [guesses[0], *(make_text(length) for _ in range(50))]
-    mask = SecretMask(lambda: [{"stringData": {"v": value}} for value in values])
+    mask = SecretMask(lambda: [{"stringData": {"v": value}} for value in values], PublicWords())
     answer, times = make_answer(size), {guess: list[float]() for guess in guesses}
     for number in range(rounds):
         for guess in guesses[number % 3 :] + guesses[: number % 3]:

@@ -30,15 +30,14 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.features.serve.cluster_site_services import open_site, session_cookie_name
 from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.web_application import open_web_application, session_cookie_name
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.web import build_application
-from argosy.web.site_services import ServeOptions
+from argosy.web.serve_options import ServeOptions
 from support.browser import chromium_here
 
 CONTROL = "argocd"
@@ -219,9 +218,8 @@ async def opened_world(folder: Path, applications: int, objects: int) -> AsyncIt
         listener = open_listener("127.0.0.1", 0)
         port = listener.getsockname()[1]
         options = ServeOptions(version="bench", port=port)
-        async with open_site(cluster, "a bench", options, folder, CONTROL) as site:
-            tokens = {name: await site.authenticator.account_store.add_token(name) for name in PEOPLE}  # type: ignore[attr-defined]
-            entry = build_application(site)
+        async with open_web_application(cluster, "a bench", options, folder, CONTROL) as entry:
+            tokens = {name: await entry.site.authenticator.account_store.add_token(name) for name in PEOPLE}  # type: ignore[attr-defined]
             async with serve_application(entry, [listener], on_closing=entry.close):
                 yield World(cluster, entry, port, session_cookie_name(options), tokens)
 

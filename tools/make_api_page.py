@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from argosy.features.serve.routes import build_route_table
 from argosy.web.api.openapi import describe_access, get_tag
 from argosy.web.route import Route
-from argosy.web.route_table import ROUTE_TABLE
+from argosy.web.server_state import ServerState
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 HEAD = """\
@@ -113,7 +114,8 @@ def page() -> str:
 def _sections() -> Iterator[str]:
     """argosy's own last; each group in the order of its paths."""
     routes = sorted(
-        (route for route in ROUTE_TABLE if route.is_api), key=lambda route: (_group(route), route.path, route.method)
+        (route for route in build_route_table(ServerState()).routes if route.is_api),
+        key=lambda route: (_group(route), route.path, route.method),
     )
     group = ""
     for route in routes:

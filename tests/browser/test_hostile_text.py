@@ -25,12 +25,12 @@ from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import HANG_SECONDS
 from support.full_site import _loop
 from support.hostile_installation import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
 from support.hostile_models import be_hostile, connections, environments, host
 from support.route_requests import FILL, ROWS_BY_ROUTE, address
+from support.route_table import ROUTE_TABLE, build_routes
 from support.tenants import CONTROL, World, guarded_world
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -147,7 +147,7 @@ async def _entered(world: World, repository: Path) -> AsyncIterator[Served]:
         "a-session", hostile("person"), (hostile("person-group"),), hostile("person-email")
     )
     site = replace(world.site, options=replace(world.site.options, repository=repository))
-    entry = WebApplication(site, (*ROUTE_TABLE, Route("GET", "/careless", SignedIn(), careless)))
+    entry = WebApplication(site, (*build_routes(site), Route("GET", "/careless", SignedIn(), careless)))
     async with serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close) as port:
         yield Served(f"http://127.0.0.1:{port}", f"Bearer {token}", world.cluster, frozenset(PLANTED))
 

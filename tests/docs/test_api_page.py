@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from argosy.web.route_table import ROUTE_TABLE
+from support.route_table import ROUTE_TABLE
 
 ROOT = Path(__file__).parents[2]
 

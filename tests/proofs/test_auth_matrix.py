@@ -18,8 +18,8 @@ from argosy.kube.objects import key_of
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, Public, RequiresPermission, Route, SignedIn
-from argosy.web.route_table import ROUTE_TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, Case, Row, address, sent
+from support.route_table import ROUTE_TABLE, build_routes
 from support.tenants import GRANTS, World, ask, guarded_world, stubbed
 from support.tiers import IN_TEST_ALL_AND_PROVE
 
@@ -133,7 +133,7 @@ async def test_every_route_enforces_its_access(world: World, size: Callable[[int
     callers = list(world.callers)
     once = [(route, callers[number % len(callers)], VARIANTS[number % 3]) for number, route in enumerate(ROUTE_TABLE)]
     chosen = everything if size(100) == 100 else [*once, *rng.sample(everything, size(len(everything)))]
-    wrong = await holes(world, ROUTE_TABLE, chosen)
+    wrong = await holes(world, build_routes(world.site), chosen)
     one_each = {line.partition(" as ")[0]: line for line in reversed(wrong)}
     assert wrong == [], f"{len(wrong)} of {len(chosen)}, such as:\n" + "\n".join(one_each.values())
 
@@ -168,7 +168,7 @@ BUGS: dict[str, Callable[[Route], Route]] = {
 @pytest.mark.parametrize("bug", BUGS)
 async def test_proof_detects_a_route_with_weaker_access(world: World, bug: str) -> None:
     path = "/api/v1/applications/{name}/sync"
-    table = [BUGS[bug](route) if route.path == path else route for route in ROUTE_TABLE]
+    table = [BUGS[bug](route) if route.path == path else route for route in build_routes(world.site)]
     assert await holes(world, table, cells([route for route in table if route.path == path], world.callers))
 
 
@@ -203,13 +203,13 @@ async def find_changed(world: World, caller: str, table: Sequence[Route]) -> lis
 )
 async def test_read_only_user_changes_nothing_through_any_route(world: World, caller: str) -> None:
     """Covers additional checks inside a route, besides its permission."""
-    assert await find_changed(world, caller, ROUTE_TABLE) == []
+    assert await find_changed(world, caller, build_routes(world.site)) == []
 
 
 async def test_proof_detects_a_route_that_lets_a_viewer_write(world: World) -> None:
     """A sync route that requires only the get permission."""
     path = "/api/v1/applications/{name}/sync"
-    table = [route for route in ROUTE_TABLE if route.path == path]
+    table = [route for route in build_routes(world.site) if route.path == path]
     assert await find_changed(world, "viewer-a", table) == []
     broken = [
         replace(route, access=RequiresPermission("applications", "get", route.access.resolver)) for route in table

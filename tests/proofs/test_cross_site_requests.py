@@ -17,12 +17,13 @@ from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.middleware import csrf_check as server_origin
 from argosy.web.middleware import host_check
 from argosy.web.middleware import response_headers as server_headers
-from argosy.web.request import RequestContext, build_csrf_token
+from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route
-from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site_services import Site
+from argosy.web.serve_options import ServeOptions
+from support.page_site import a_request
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
+from support.route_table import ROUTE_TABLE, build_routes
 from support.tenants import World, ask, guarded_world, stubbed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
@@ -67,7 +68,7 @@ async def of_session(world: World) -> str:
     cookie = world.callers["browser"].headers["Cookie"].partition("=")[2]
     caller = await world.site.authenticator.identify(RequestCredentials(cookies={"argosy-1": cookie}))
     assert caller
-    return build_csrf_token(world.site, caller)
+    return a_request(world.site, "GET", "/", caller=caller).csrf_token
 
 
 def is_forged(route: Route, media: str, origin: str) -> bool:
@@ -84,7 +85,7 @@ def cells(table: Sequence[Route]) -> list[Cell]:
 
 
 async def find_forged(world: World, chosen: Sequence[Cell]) -> list[str]:
-    entry, token = world.entry(stubbed(ROUTE_TABLE, reached)), await of_session(world)
+    entry, token = world.entry(stubbed(build_routes(world.site), reached)), await of_session(world)
     wrong = []
     for route, media, origin in chosen:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
@@ -114,7 +115,7 @@ async def test_cross_site_request_is_rejected_by_every_mutating_route(
 
 
 async def check_forms(world: World) -> None:
-    entry = world.entry(stubbed(ROUTE_TABLE, reached))
+    entry = world.entry(stubbed(build_routes(world.site), reached))
     for route in ROUTE_TABLE:
         if not route.is_mutating or route.is_api or isinstance(route.access, Public):
             continue
@@ -134,7 +135,7 @@ HOSTS = ("evil.example.com", "localhost.evil.example.com", "127.0.0.1.nip.io", "
 
 
 async def check_hosts(world: World) -> None:
-    entry = world.entry(stubbed(ROUTE_TABLE, reached))
+    entry = world.entry(stubbed(build_routes(world.site), reached))
     for number, route in enumerate(ROUTE_TABLE):
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         headers = {**world.callers["admin"].headers, "Host": HOSTS[number % len(HOSTS)]}
@@ -149,7 +150,7 @@ async def test_no_route_answers_to_an_unknown_host(world: World) -> None:
 
 
 async def check_headers(world: World) -> None:
-    entry = world.entry(stubbed(ROUTE_TABLE, reached))
+    entry = world.entry(stubbed(build_routes(world.site), reached))
     for route in ROUTE_TABLE:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         for method, headers in asking(route, world):
@@ -182,19 +183,19 @@ async def test_websocket_is_closed(world: World) -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}
 
-    await world.entry(ROUTE_TABLE)({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
+    await world.entry()({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
     assert messages == [{"type": "websocket.close", "code": 1008}]
 
 
 def take_a_subdomain_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_origin, "_is_own_origin", lambda site, origin, headers: "localhost" in origin)
+    monkeypatch.setattr(server_origin, "_is_own_origin", lambda options, origin, headers: "localhost" in origin)
 
 
 def take_no_origin_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     check = server_origin.check_origin
 
-    def trusting(site: Site, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
-        check(site, route, {"sec-fetch-site": "same-origin", **headers}, caller)
+    def trusting(options: ServeOptions, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
+        check(options, route, {"sec-fetch-site": "same-origin", **headers}, caller)
 
     monkeypatch.setattr(server_origin, "check_origin", trusting)
 

@@ -18,17 +18,18 @@ from urllib.parse import quote, quote_plus, urlencode
 import pytest
 
 from argosy.gitops.redaction import application_secret_scope
-from argosy.gitops.redaction.application_secret_scope import SecretScope, build_scope
-from argosy.gitops.redaction.redaction import SecretMask
+from argosy.gitops.redaction.application_secret_scope import build_scope
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.secret_mask import SecretMask
+from argosy.observability.redaction.secret_scope import SecretScope
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.middleware.unredacted_request_echo import NO_ECHO
+from argosy.web.request_echo import NO_ECHO
 from argosy.web.route import Route
-from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
+from support.route_table import ROUTE_TABLE
 from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
@@ -191,7 +192,7 @@ OF_ALL, OF_ONE, OF_SETTINGS = "/activity?q=", f"/apps/{CONTROL}/app-a/resources?
 async def test_echoed_guesses_do_not_reveal_a_secret(
     world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random, caller: str, path: str
 ) -> None:
-    entry, count = world.entry(ROUTE_TABLE), size(PINS, test=900)
+    entry, count = world.entry(), size(PINS, test=900)
     guesses = [f"pin-{number:06}" for number in (range(PINS) if count == PINS else rng.sample(range(PINS), count))]
     guesses += values.values()
     assert await told_apart(world, entry, caller, guesses, path) == set()
@@ -200,12 +201,10 @@ async def test_echoed_guesses_do_not_reveal_a_secret(
 async def test_search_finds_all_secrets_if_echoed_input_is_masked_by_value(
     world: World, values: dict[str, str], rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda request, find: (request, NO_ECHO))
+    monkeypatch.setattr("argosy.web.request_redaction.conceal_request", lambda request, find: (request, NO_ECHO))
     monkeypatch.setattr(SecretMask, "for_scope", lambda self, scope, sent=None: self)
     guesses = [f"pin-{number:06}" for number in rng.sample(range(PINS), 900)]
-    masked_guesses = await told_apart(
-        world, world.entry(ROUTE_TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q="
-    )
+    masked_guesses = await told_apart(world, world.entry(), "viewer-a", [*guesses, *values.values()], "/activity?q=")
     assert masked_guesses >= set(values.values())
     assert len(masked_guesses) <= len(set(values.values())), "wrong guesses are shown as they were sent"
 
@@ -214,9 +213,9 @@ async def test_search_finds_all_secrets_if_echoed_input_is_masked_by_value(
 async def test_search_finds_a_secret_if_the_request_echo_is_not_concealed(
     world: World, values: dict[str, str], monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
-    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda request, find: (request, NO_ECHO))
+    monkeypatch.setattr("argosy.web.request_redaction.conceal_request", lambda request, find: (request, NO_ECHO))
     guesses = ["pin-314159", *values.values()]
-    assert await told_apart(world, world.entry(ROUTE_TABLE), "admin", guesses, path) == {values[place]}
+    assert await told_apart(world, world.entry(), "admin", guesses, path) == {values[place]}
 
 
 Seen = tuple[int, int, int]
@@ -246,7 +245,7 @@ def questions(route: Route, guess: str) -> Iterator[str]:
 async def test_get_request_with_a_right_guess_is_answered_like_a_wrong_one(
     world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random
 ) -> None:
-    entry, wrong, differing = world.entry(ROUTE_TABLE), "pin-31415", list[str]()
+    entry, wrong, differing = world.entry(), "pin-31415", list[str]()
     routes = [route for route in ROUTE_TABLE if route.method == "GET" and "logs" not in route.path]
     cases = [(route, number) for route in routes for number, _ in enumerate(questions(route, wrong))]
     for route, number in rng.sample(cases, min(len(cases), size(10 * len(cases), test=50))):
@@ -262,7 +261,7 @@ async def test_get_request_with_a_right_guess_is_answered_like_a_wrong_one(
 
 @pytest.mark.tier("all", "prove")
 async def test_mutating_request_treats_right_guess_like_a_wrong_one(world: World, values: dict[str, str]) -> None:
-    entry, differing = world.entry(ROUTE_TABLE), list[str]()
+    entry, differing = world.entry(), list[str]()
     for route in ROUTE_TABLE:
         if not route.is_mutating or route.method == "DELETE" or ONCE.search(route.path):
             continue
@@ -289,7 +288,7 @@ CHANGES = [
 async def test_mutating_request_with_a_guess_does_not_unmask_stored_values(world: World) -> None:
     """The responses contain a masked value. A right guess, within text or alone, is answered like a wrong one."""
     entry, right, wrong, differing, masked = (
-        world.entry(ROUTE_TABLE),
+        world.entry(),
         SECRETS["team-a"],
         "of-team-a-0f5d4d",
         list[str](),
@@ -315,7 +314,7 @@ async def test_mutating_request_with_a_guess_does_not_unmask_stored_values(world
 
 
 async def test_sync_response_masks_alike_for_right_and_wrong_guesses(world: World) -> None:
-    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["syncer-a"].headers)
+    entry, headers = world.entry(), dict(world.callers["syncer-a"].headers)
     headers["Content-Type"] = "application/json"
     marks = []
     for name, guess in (("syncing-1", "of-team-a-0f5d4d"), ("syncing-2", SECRETS["team-a"])):
@@ -347,7 +346,7 @@ OF_THEIRS = {
 @pytest.mark.parametrize("path", OF_THEIRS)
 async def test_application_text_is_not_masked_by_another_tenants_secrets(world: World, path: str) -> None:
     headers = dict(world.callers["admin"].headers)
-    got = await ask(world.entry(ROUTE_TABLE), "GET", path, headers, reads_stream=True)
+    got = await ask(world.entry(), "GET", path, headers, reads_stream=True)
     assert got.code == 200
     assert [word for word in OF_THEIRS[path] if WORDS[word].encode() not in got.body] == []
 
@@ -356,13 +355,13 @@ async def test_search_finds_hidden_words_if_everything_is_masked_by_value(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SecretMask, "for_scope", lambda self, scope, sent=None: self)
-    got = await ask(world.entry(ROUTE_TABLE), "GET", THEIRS, dict(world.callers["admin"].headers))
+    got = await ask(world.entry(), "GET", THEIRS, dict(world.callers["admin"].headers))
     assert [word for word, text in WORDS.items() if text.encode() in got.body] == []
 
 
 @pytest.mark.parametrize("path", ["/api/v1/applications/plain", "/api/v1/applications"])
 async def test_own_commits_paths_and_options_are_shown_even_if_a_secret_contains_them(world: World, path: str) -> None:
-    got = await ask(world.entry(ROUTE_TABLE), "GET", path, dict(world.callers["viewer-a"].headers))
+    got = await ask(world.entry(), "GET", path, dict(world.callers["viewer-a"].headers))
     assert [word for word, text in OWN_WORDS.items() if text.encode() not in got.body] == []
 
 
@@ -375,7 +374,7 @@ async def test_own_commits_paths_and_options_are_shown_even_if_a_secret_contains
 )  # fmt: skip
 async def test_value_from_git_is_shown_only_in_its_own_application(world: World, path: str) -> None:
     """It is also shown in status messages once the server has compared the ConfigMap; other Secrets stay masked."""
-    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["viewer-a"].headers)
+    entry, headers = world.entry(), dict(world.callers["viewer-a"].headers)
     got = await ask(entry, "GET", path, headers)
     assert got.code == 200 and IN_GIT.encode() in got.body, got.body[:300]
     assert SECRETS["team-a"].encode() not in got.body
@@ -402,7 +401,7 @@ TELLING = [
 
 @pytest.mark.parametrize("path", TELLING)
 async def test_own_secret_is_masked_in_every_view_of_an_application(world: World, path: str) -> None:
-    got = await ask(world.entry(ROUTE_TABLE), "GET", path, dict(world.callers["admin"].headers), reads_stream=True)
+    got = await ask(world.entry(), "GET", path, dict(world.callers["admin"].headers), reads_stream=True)
     assert got.code < 500
     assert SECRETS["team-a"].encode() not in got.body
     assert base64.b64encode(SECRETS["team-a"].encode()) not in got.body
@@ -410,14 +409,14 @@ async def test_own_secret_is_masked_in_every_view_of_an_application(world: World
 
 @pytest.mark.parametrize("path", ["/activity?kind=event", "/api/argosy/v1/activity?kind=event"])
 async def test_event_without_application_is_masked_with_secrets_of_its_namespace(world: World, path: str) -> None:
-    got = await ask(world.entry(ROUTE_TABLE), "GET", path, dict(world.callers["admin"].headers))
+    got = await ask(world.entry(), "GET", path, dict(world.callers["admin"].headers))
     assert b"nobody logs in with ++++++++" in got.body
     assert SECRETS["team-b"].encode() not in got.body
 
 
 @pytest.mark.parametrize("path", ["/apps?view=list&q=", "/activity?q=", "/api/argosy/v1/activity?q="])
 async def test_search_does_not_match_masked_text(world: World, path: str) -> None:
-    headers, entry = dict(world.callers["admin"].headers), world.entry(ROUTE_TABLE)
+    headers, entry = dict(world.callers["admin"].headers), world.entry()
     for part in (SECRETS["team-a"], SECRETS["team-a"][:9], f"with {SECRETS['team-a'][:5]}"):
         got = await ask(entry, "GET", path + quote_plus(part), headers)
         assert got.code == 200
@@ -427,7 +426,7 @@ async def test_search_does_not_match_masked_text(world: World, path: str) -> Non
 async def test_secret_scope_is_built_at_most_once_per_application(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry, headers, built = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers), list[str]()
+    entry, headers, built = world.entry(), dict(world.callers["admin"].headers), list[str]()
 
     def count(application: dict[str, Any], *arguments: Any, **options: Any) -> SecretScope:
         built.append(str(application["metadata"]["name"]))
@@ -446,7 +445,7 @@ async def test_application_text_is_not_masked_with_other_namespaces_secrets(
     world: World,
 ) -> None:
     """Tenants control the text of their Applications, so masking guessed values in it would confirm guesses."""
-    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["viewer-a"].headers)
+    entry, headers = world.entry(), dict(world.callers["viewer-a"].headers)
     for path in ("/api/v1/applications/printing", "/api/v1/applications", "/apps?q=printing", "/activity?kind=sync"):
         got = await ask(entry, "GET", path, headers)
         assert SECRETS[CONTROL].encode() in got.body and SECRETS["team-b"].encode() in got.body, path
@@ -460,13 +459,11 @@ async def test_health_check_preview_does_not_mask_a_guessed_secret(world: World,
     script = f'return {{status = "Degraded", message = {expression}}}'
     form = {"manifest": manifest, "script": script}
     headers = dict(world.callers["nothing"].headers) | {"Content-Type": "application/x-www-form-urlencoded"}
-    got = await ask(world.entry(ROUTE_TABLE), "POST", "/settings/health", headers, urlencode(form).encode())
+    got = await ask(world.entry(), "POST", "/settings/health", headers, urlencode(form).encode())
     assert got.code == 200 and values[CONTROL].encode() in got.body, got.body[:300]
 
 
 async def test_forbidden_destination_does_not_mask_secrets_of_its_namespace(world: World) -> None:
     """Its project does not allow the destination: the text is masked with its own tenant's Secrets only."""
-    got = await ask(
-        world.entry(ROUTE_TABLE), "GET", "/api/v1/applications/stray", dict(world.callers["viewer-a"].headers)
-    )
+    got = await ask(world.entry(), "GET", "/api/v1/applications/stray", dict(world.callers["viewer-a"].headers))
     assert SECRETS["team-b"].encode() in got.body

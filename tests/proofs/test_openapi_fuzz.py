@@ -26,10 +26,10 @@ from hypothesis.strategies import one_of
 from argosy.errors import Conflict
 from argosy.web.api.openapi import build_openapi_document
 from argosy.web.middleware import error_responses, response_serialization
-from argosy.web.route_table import ROUTE_TABLE
 from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
+from support.route_table import ROUTE_TABLE
 
 pytestmark = pytest.mark.tier("test", "prove")
 REQUESTS = 40  # per operation

@@ -19,17 +19,17 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from argosy.gitops.redaction.redaction import SecretMask
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
+from support.route_table import ROUTE_TABLE
 from support.started_programs import arguments_started
 from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
 
@@ -194,7 +194,7 @@ async def test_no_response_log_line_or_argument_contains_a_secret(
     world: World, canaries: Canaries, caplog: pytest.LogCaptureFixture, size: Callable[..., int], rng: random.Random
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    entry = world.entry(ROUTE_TABLE)
+    entry = world.entry()
     assert len(entry.mask.search) > 40
     paths = [path for route in ROUTE_TABLE if route.method == "GET" for path in addresses(route)]
     paths += [f"{SECRET_PATH}?tab={tab}" for tab in TABS]
@@ -213,7 +213,7 @@ async def test_search_finds_secrets_when_masking_is_disabled(
     world: World, canaries: Canaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def careless(request: RequestContext) -> JsonResponse:
-        secrets = request.site.cluster_view.cache.list(GroupKind("", "Secret"))
+        secrets = request.cluster_view.cache.list(GroupKind("", "Secret"))
         return JsonResponse([*secrets, canaries["desired-text"], canaries["api-token"]])
 
     entry = world.entry([Route("GET", "/api/v1/careless", SignedIn(), careless)])
@@ -230,7 +230,7 @@ async def test_search_finds_secrets_when_masking_is_disabled(
 
 async def test_no_error_response_contains_a_secret(world: World, canaries: Canaries) -> None:
     """Sends bodies that contain secrets, and invalid bodies, to every mutating route."""
-    entry, leaks = world.entry(ROUTE_TABLE), []
+    entry, leaks = world.entry(), []
     for route in ROUTE_TABLE:
         if not route.is_mutating:
             continue
@@ -247,7 +247,7 @@ async def test_no_error_response_contains_a_secret(world: World, canaries: Canar
 
 async def test_anonymous_responses_do_not_confirm_a_guess(world: World, canaries: Canaries, rng: random.Random) -> None:
     """Input is echoed unmasked, next to random tokens only: a correct and a wrong guess give the same response."""
-    entry, all_answers = world.entry(ROUTE_TABLE), []
+    entry, all_answers = world.entry(), []
     for guess in (canaries["data"], f"cnry-{rng.randbytes(12).hex()}"):
         answers = []
         tries = [("GET", f"{path}/x/{guess}") for path in ("/login?next=", "/auth/login?next=", "/apps?q=")]

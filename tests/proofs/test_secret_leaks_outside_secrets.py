@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.redaction import LogMaskFilter
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.secret_mask import LogMaskFilter
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
-from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository, embedded, furnish
 from support.route_requests import FILL, ROWS_BY_ROUTE, address
+from support.route_table import ROUTE_TABLE
 from support.started_programs import arguments_started
 from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
 
@@ -235,7 +235,7 @@ async def test_no_response_log_line_or_argument_contains_a_secret(
     rng: random.Random,
 ) -> None:  # fmt: skip
     caplog.set_level(logging.DEBUG)
-    entry, everything = world.entry(ROUTE_TABLE), paths(canaries)
+    entry, everything = world.entry(), paths(canaries)
     sampled_paths = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 16)))
     with arguments_started() as started:
         leaks, marks = await find_leaks(world, entry, canaries, sampled_paths)
@@ -256,35 +256,50 @@ OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
     ("broken", "instead", "path", "kinds"),
     [
         (
-            "redaction.SecretMask.mask_json",
+            "observability.redaction.secret_mask.SecretMask.mask_json",
             lambda self, data, *_, **__: data,
             OF_API,
             {"quotes", "env", "repository address"},
         ),
         (
-            "redaction.SecretMask.mask_html",
+            "observability.redaction.secret_mask.SecretMask.mask_html",
             lambda self, data, *_: data,
             OF_PAGE,
             {"quotes", "env", "repository address"},
         ),
         (
-            "redaction.SecretMask.mask_chunk",
+            "observability.redaction.secret_mask.SecretMask.mask_chunk",
             lambda self, chunk: chunk,
             OF_STREAM,
             {"quotes", "env", "repository address"},
         ),
-        ("secret_text_extraction._iter_texts", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
-        ("secret_encodings._build_escaped_forms", lambda value: {value: "plain"}, OF_PAGE, {"quotes", "tags"}),
-        ("redaction.list_url_credentials", lambda text: [], "/api/v1/applications/addressed", {"application address"}),
+        (
+            "observability.redaction.secret_text_extraction._iter_texts",
+            lambda text: (),
+            OF_API,
+            {"ini", "yaml file", "json file", "joined"},
+        ),
+        (
+            "observability.redaction.secret_encodings._build_escaped_forms",
+            lambda value: {value: "plain"},
+            OF_PAGE,
+            {"quotes", "tags"},
+        ),
+        (
+            "gitops.redaction.cluster_view_mask.list_url_credentials",
+            lambda text: [],
+            "/api/v1/applications/addressed",
+            {"application address"},
+        ),
     ],
 )
 async def test_proof_detects_a_disabled_masking_step(
     world: World, canaries: dict[str, str], monkeypatch: pytest.MonkeyPatch,
     broken: str, instead: Callable[..., Any], path: str, kinds: set[str],
 ) -> None:  # fmt: skip
-    assert (await find_leaks(world, world.entry(ROUTE_TABLE), canaries, [path]))[0] == []
-    monkeypatch.setattr(f"argosy.gitops.redaction.{broken}", instead)
-    leaks, _ = await find_leaks(world, world.entry(ROUTE_TABLE), canaries, [path])
+    assert (await find_leaks(world, world.entry(), canaries, [path]))[0] == []
+    monkeypatch.setattr(f"argosy.{broken}", instead)
+    leaks, _ = await find_leaks(world, world.entry(), canaries, [path])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= kinds
 
 
@@ -294,12 +309,12 @@ async def test_proof_detects_an_unmasked_log_line(
     logging.getLogger("argosy.careless").warning("cannot sign in with %s", canaries["env"])
     with monkeypatch.context() as patch:
         patch.setattr(LogMaskFilter, "filter", lambda self, record: True)
-        assert find_logged(world.entry(ROUTE_TABLE), canaries, caplog.records) == {"env"}
-    assert find_logged(world.entry(ROUTE_TABLE), canaries, caplog.records) == set()
+        assert find_logged(world.entry(), canaries, caplog.records) == {"env"}
+    assert find_logged(world.entry(), canaries, caplog.records) == set()
 
 
 async def test_pod_log_search_does_not_match_masked_text(world: World, canaries: dict[str, str]) -> None:
-    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers)
+    entry, headers = world.entry(), dict(world.callers["admin"].headers)
     for guess in (canaries["env"], canaries["env"][:9], "password=cnry"):
         prefixes = (f"/api/v1/applications/{APP}/logs?podName=talks&filter=", f"/apps/{CONTROL}/{APP}/logs/text?q=")
         for path in (prefix + guess for prefix in prefixes):

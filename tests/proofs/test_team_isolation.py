@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from argosy.web.request import RequestContext
-from argosy.web.route_table import ROUTE_TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, address
+from support.route_table import ROUTE_TABLE
 from support.tenants import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
@@ -94,7 +94,7 @@ def paths() -> list[str]:
 
 
 async def find_leaks(world: World, caller: str, request_paths: Sequence[str]) -> list[str]:
-    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers[caller].headers)
+    entry, headers = world.entry(), dict(world.callers[caller].headers)
     leaks = []
     for path in request_paths:
         got = await ask(entry, "GET", path, headers, reads_stream=True)
@@ -145,7 +145,7 @@ async def test_proof_detects_a_list_without_permission_checks(
 @pytest.mark.tier("all", "prove")
 async def test_admin_sees_the_hidden_word_on_many_routes(world: World) -> None:
     """Otherwise the leak search would pass because there is nothing to find."""
-    entry, headers, revealing_paths = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers), set()
+    entry, headers, revealing_paths = world.entry(), dict(world.callers["admin"].headers), set()
     for path in paths():
         got = await ask(entry, "GET", path, headers, reads_stream=True)
         if WORD.encode() in got.body:

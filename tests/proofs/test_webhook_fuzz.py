@@ -12,6 +12,7 @@ import json
 import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,6 +30,7 @@ from argosy.gitops.source import webhook_verification
 from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.web.middleware.asgi import WebApplication
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated
@@ -54,16 +56,21 @@ ODD: list[Any] = [
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+def receiver() -> WebhookReceiver:
+    """Each matching delivery refreshes the Applications at once."""
+    receiver = WebhookReceiver()
+    receiver.refreshes = RefreshQueue(interval_seconds=0.0)
+    return receiver
+
+
+@pytest.fixture
+async def world(tmp_path: Path, receiver: WebhookReceiver) -> AsyncIterator[World]:
     async with rest_world(tmp_path) as world:
         for number in range(5):
             app = await world.application(f"app-{number}")
             await world.cluster.patch(key_of(app), {"spec": {"source": {"repoURL": CLONE}}})
         await wait_until_async(lambda: sources(world) == {CLONE}, "the server knows all of them")
-        world.site.get_module_state(WebhookReceiver).refreshes = RefreshQueue(
-            interval_seconds=0.0
-        )  # each matching delivery refreshes the Applications
-        yield world
+        yield replace(world, entry=WebApplication(world.site, webhook_api.build_routes(receiver)))
 
 
 def sources(world: World) -> set[str]:
@@ -82,7 +89,7 @@ def payload(rng: Random, name: str, others: list[bytes]) -> bytes:
     return mutated(rng, good, others)
 
 
-async def fuzz(world: World, rng: Random, count: int, *, is_signed: bool) -> Counter[int]:
+async def fuzz(world: World, receiver: WebhookReceiver, rng: Random, count: int, *, is_signed: bool) -> Counter[int]:
     codes = Counter[int]()
     others = [delivery(name)[1] for name in PROVIDERS]
     broken: list[Any] = []
@@ -106,9 +113,8 @@ async def fuzz(world: World, rng: Random, count: int, *, is_signed: bool) -> Cou
         assert not (is_forged and code < 300), f"{number}: a forged delivery of {name} is accepted: {headers}"
         if number % 50 == 0:
             await asyncio.sleep(0)
-    webhooks_of_site = world.site.get_module_state(WebhookReceiver)
-    await webhooks_of_site.refreshes.wait_until_empty()
-    webhooks_of_site.refreshes = RefreshQueue(interval_seconds=0.0)
+    await receiver.refreshes.wait_until_empty()
+    receiver.refreshes = RefreshQueue(interval_seconds=0.0)
     gc.collect()  # asyncio reports a crashed task when it is garbage-collected
     asyncio.get_running_loop().set_exception_handler(None)
     assert broken == [], f"a task died: {broken}"
@@ -120,12 +126,14 @@ async def set_secrets(world: World) -> None:
     await world.seen("", "Secret", "argocd-secret")
 
 
-async def test_malformed_payloads_cause_no_server_error(world: World, size: Callable[..., int], rng: Random) -> None:
+async def test_malformed_payloads_cause_no_server_error(
+    world: World, size: Callable[..., int], rng: Random, receiver: WebhookReceiver
+) -> None:
     count = size(PAYLOADS) // 2
-    codes = await fuzz(world, rng, count, is_signed=False)
+    codes = await fuzz(world, receiver, rng, count, is_signed=False)
     assert codes[200] > count / 50 and codes[400] > count / 50
     await set_secrets(world)
-    codes = await fuzz(world, rng, count, is_signed=True)
+    codes = await fuzz(world, receiver, rng, count, is_signed=True)
     assert codes[200] > count / 50
     app = await world.cluster.get(ResourceKey(*APPLICATION_KIND, CONTROL, "app-0"))
     assert app is not None and REFRESH in app["metadata"]["annotations"], "no delivery refreshed anything"
@@ -173,11 +181,12 @@ async def test_fuzzer_detects_seeded_webhook_bugs(
     seed_bug: Callable[..., None],
     count: int,
     finding: str,
+    receiver: WebhookReceiver,
 ) -> None:
     await set_secrets(world)
     seed_bug(monkeypatch)
     with pytest.raises(AssertionError, match=finding):
-        await fuzz(world, rng, count, is_signed=True)
+        await fuzz(world, receiver, rng, count, is_signed=True)
 
 
 LARGE = b'{"x":"' + b"a" * ((5 << 20) - 100) + b'"}'

@@ -6,13 +6,12 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from argosy.cli.application_service_connection import open_cluster
 from argosy.errors import PolicyError
-from argosy.features.serve.cluster_site_services import open_site
+from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves
 from argosy.gitops.application_client.client import ApplicationService
@@ -30,8 +29,8 @@ from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngin
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import Caller
 from argosy.web.caller_application_service import build_reader
-from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.site_services import LOOPBACK_HOSTS, ServeOptions
+from argosy.web.request import QueryParameters
+from argosy.web.serve_options import LOOPBACK_HOSTS, ServeOptions
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import Far, far_cluster
 
@@ -117,8 +116,9 @@ async def test_reader_of_one_cluster_refuses_applications_of_another(tmp_path: P
 async def test_web_server_reads_the_destination_cluster_of_an_application(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (room, _far, _desk, app):
         options = ServeOptions(hosts=LOOPBACK_HOSTS)
-        async with open_site(room.cluster, "a test", options, tmp_path / "site", CONTROL) as site:
-            context: Any = RequestContext("GET", "/", {}, QueryParameters([]), {}, Caller("ann"), site, subject=app)
+        async with open_web_application(room.cluster, "a test", options, tmp_path / "site", CONTROL) as application:
+            site = application.site
+            context = application.build_request("GET", "/", {}, QueryParameters([]), {}, Caller("ann"), subject=app)
             reader = build_reader(context)
             assert not reader.is_here and site.cluster_view.reader is not reader
             (node,) = await reader.build_tree(app)

@@ -16,8 +16,8 @@ import pytest
 
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.objects import dump_yaml
-from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.deadlines import HANG_SECONDS
 from support.identities import NAMESPACE, Room, identity_room
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
@@ -98,7 +98,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
                 None,
                 ServeOptions(),
             )
-            async with on_a_socket(site, ROUTE_TABLE) as (client, _):
+            async with on_a_socket(site) as (client, _):
                 yield World(room, client, provider)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from argosy.features.serve.cluster_site_services import open_site
 from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.resource_key import ResourceKey
-from argosy.web import build_application
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.event_streams import Opened, opened
 
@@ -48,12 +48,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await room.until_synced()
         repositories = Repositories(tmp_path / "lookout", SourceSettings())
         options = ServeOptions(version="1.2.3")
-        async with open_site(
-            room.cluster, "a test", options, tmp_path / "own", CONTROL, repositories, shared_crew()
-        ) as site:
-            entry = build_application(site)
-            async with serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close) as port:
-                yield World(room, site, port)
+        async with (
+            open_web_application(
+                room.cluster, "a test", options, tmp_path / "own", CONTROL, repositories, shared_crew()
+            ) as entry,
+            serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close) as port,
+        ):
+            yield World(room, entry.site, port)
 
 
 def names(frame: Any) -> list[str]:

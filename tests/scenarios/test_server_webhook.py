@@ -6,13 +6,15 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from argosy.features.applications.webhook_api import MAX_BURST_DELIVERIES, WebhookReceiver
+from argosy.features.applications.webhook_api import MAX_BURST_DELIVERIES, WebhookReceiver, build_routes
 from argosy.gitops.application_client import rate_limited_refresh_queue
 from argosy.kube.resource_key import ResourceKey
+from argosy.web.middleware.asgi import WebApplication
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock
 from support.rest_api import World, rest_world
@@ -29,7 +31,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+async def served(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     async with rest_world(tmp_path_factory.mktemp("webhook")) as world:
         for name, url, ref in (
             ("on-main", CLONE, "main"),
@@ -44,13 +46,18 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         yield world
 
 
-@pytest.fixture(autouse=True)
-async def forgotten(world: World) -> None:
-    """Reset the webhook state of the server before each test."""
-    world.site.module_state.pop(WebhookReceiver, None)
+@pytest.fixture
+def receiver() -> WebhookReceiver:
+    return WebhookReceiver()
+
+
+@pytest.fixture
+async def world(served: World, receiver: WebhookReceiver) -> World:
+    """The same cluster without refreshes, and a server with a receiver of its own."""
     for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
-        await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
+        await served.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
+    return replace(served, entry=WebApplication(served.site, build_routes(receiver)))
 
 
 def _source(world: World, name: str) -> str:
@@ -58,8 +65,8 @@ def _source(world: World, name: str) -> str:
     return str(application.get("spec", {}).get("source", {}).get("repoURL", ""))
 
 
-async def refreshed(world: World) -> set[str]:
-    await world.site.get_module_state(WebhookReceiver).refreshes.wait_until_empty()
+async def refreshed(world: World, receiver: WebhookReceiver) -> set[str]:
+    await receiver.refreshes.wait_until_empty()
     refreshed_names = set()
     for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
         app = await world.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", name))
@@ -69,10 +76,10 @@ async def refreshed(world: World) -> set[str]:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-async def test_push_refreshes_the_matching_applications(world: World, name: str) -> None:
+async def test_push_refreshes_the_matching_applications(world: World, name: str, receiver: WebhookReceiver) -> None:
     headers, body = delivery(name)
     assert await post(world.entry, body, headers, next(SENDERS)) == 200
-    assert await refreshed(world) == {"on-main", "by-ssh"}
+    assert await refreshed(world, receiver) == {"on-main", "by-ssh"}
 
 
 async def test_push_over_http_needs_no_login(world: World) -> None:
@@ -81,29 +88,29 @@ async def test_push_over_http_needs_no_login(world: World) -> None:
     assert (got.code, got.body) == (200, b"{}")
 
 
-async def test_repeated_delivery_refreshes_nothing(world: World) -> None:
+async def test_repeated_delivery_refreshes_nothing(world: World, receiver: WebhookReceiver) -> None:
     headers, body = delivery("GitHub")
     await post(world.entry, body, headers, next(SENDERS))
-    assert await refreshed(world) == {"on-main", "by-ssh"}
-    world.site.get_module_state(WebhookReceiver).refreshes = rate_limited_refresh_queue.RefreshQueue()
+    assert await refreshed(world, receiver) == {"on-main", "by-ssh"}
+    receiver.refreshes = rate_limited_refresh_queue.RefreshQueue()
     for name in ("on-main", "by-ssh"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
         await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
     assert await post(world.entry, body, headers, next(SENDERS)) == 200
-    assert await refreshed(world) == set()
+    assert await refreshed(world, receiver) == set()
 
 
-async def test_other_events_refresh_nothing(world: World) -> None:
+async def test_other_events_refresh_nothing(world: World, receiver: WebhookReceiver) -> None:
     headers, body = delivery("GitHub")
     assert await post(world.entry, body, {**headers, "x-github-event": "ping"}, next(SENDERS)) == 200
-    assert await refreshed(world) == set()
+    assert await refreshed(world, receiver) == set()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b'{"ref": 5}', b"[" * 100_000])
-async def test_invalid_payload_refreshes_nothing(world: World, body: bytes) -> None:
+async def test_invalid_payload_refreshes_nothing(world: World, body: bytes, receiver: WebhookReceiver) -> None:
     assert await post(world.entry, body, {"x-github-event": "push"}, next(SENDERS)) in (400, 200)
     assert await post(world.entry, body, {}, next(SENDERS)) == 400
-    assert await refreshed(world) == set()
+    assert await refreshed(world, receiver) == set()
 
 
 async def test_deliveries_are_rate_limited_per_sender(world: World) -> None:
@@ -141,7 +148,7 @@ async def refresh_in_a_while() -> None:
     assert written == ["on-main", "another", "on-main"]  # one more refresh for all requests after the first
 
 
-async def test_configured_webhook_secret_is_required(world: World) -> None:
+async def test_configured_webhook_secret_is_required(world: World, receiver: WebhookReceiver) -> None:
     await world.make("Secret", "argocd-secret", stringData=SECRETS)
     await world.seen("", "Secret", "argocd-secret")
     try:
@@ -150,20 +157,22 @@ async def test_configured_webhook_secret_is_required(world: World) -> None:
             headers, body = delivery(name, document)
             wrong = {**headers, "x-hook-uuid": "wrong"} if name == "Bitbucket" else headers
             assert await post(world.entry, body, wrong, next(SENDERS)) == 400, name
-            assert await refreshed(world) == set(), name
+            assert await refreshed(world, receiver) == set(), name
         headers, body = delivery("GitHub", {**GITHUB, "good": True})
         other = signature("GitHub", json.dumps(GITHUB).encode())
         assert await post(world.entry, body, {**headers, **other}, next(SENDERS)) == 400
         assert await post(world.entry, body, {**headers, **signature("GitHub", body)}, next(SENDERS)) == 200
-        assert await refreshed(world) == {"on-main", "by-ssh"}
+        assert await refreshed(world, receiver) == {"on-main", "by-ssh"}
     finally:
         await world.cluster.delete(ResourceKey("", "Secret", "argocd", "argocd-secret"))
 
 
-async def test_push_of_many_refs_refreshes_all_applications_of_the_repository(world: World) -> None:
+async def test_push_of_many_refs_refreshes_all_applications_of_the_repository(
+    world: World, receiver: WebhookReceiver
+) -> None:
     change = {"fromHash": "1" * 40, "toHash": "2" * 40}
     changes = [{**change, "ref": {"id": f"refs/heads/b{number}"}} for number in range(20_000)]
     _, payload = PROVIDERS["Bitbucket Server"]
     headers, body = delivery("Bitbucket Server", {**payload, "changes": changes})
     assert await post(world.entry, body, headers, next(SENDERS)) == 200
-    assert await refreshed(world) == {"on-main", "by-ssh", "on-other"}
+    assert await refreshed(world, receiver) == {"on-main", "by-ssh", "on-other"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.features.serve.cluster_site_services import open_site
+from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
@@ -23,8 +23,8 @@ from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
-from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket
@@ -91,7 +91,7 @@ class ApiScene:
 async def api_scene(
     folder: Path,
     allowed: dict[str, Callable[[str, str, str], bool]] | None = None,
-    routes: Iterable[Route] = ROUTE_TABLE,
+    routes: Iterable[Route] | None = None,
 ) -> AsyncIterator[ApiScene]:
     """The test chooses the caller: ann may do everything, bob nothing."""
     async with _room(folder) as (room, repositories):
@@ -111,10 +111,12 @@ async def real_scene(folder: Path) -> AsyncIterator[ApiScene]:
     async with _room(folder) as (room, repositories):
         options = ServeOptions(version="1.2.3")
         async with (
-            open_site(room.cluster, "a test", options, data_folder, CONTROL, repositories, shared_crew()) as site,
-            on_a_socket(site, ROUTE_TABLE) as (client, entry),
+            open_web_application(
+                room.cluster, "a test", options, data_folder, CONTROL, repositories, shared_crew()
+            ) as application,
+            on_a_socket(application.site) as (client, entry),
         ):
-            yield ApiScene(room, client, site, entry, codes=LoginCodes(data_folder))
+            yield ApiScene(room, client, application.site, entry, codes=LoginCodes(data_folder))
 
 
 @contextlib.asynccontextmanager

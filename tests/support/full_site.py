@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.routes import build_route_table
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.route_table import LIVE_PAGES, ROUTE_TABLE
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.server_state import ServerState
+from argosy.web.site_services import Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, shared_crew
 from support.page_site import KnownPeople, anything, nothing
@@ -85,10 +87,12 @@ class World:
             repositories = Repositories(self.folder / "page-mirrors", SourceSettings())
             stack.callback(repositories.close)
             lookout = await stack.enter_async_context(open_cluster_view(desk, repositories, shared_crew()))
-            hub = LivePageHub(lookout, LIVE_PAGES)
+            state = ServerState()
+            table = build_route_table(state)
+            hub = LivePageHub(lookout, table.live_pages)
             stack.push_async_callback(hub.close)
-            self.site = Site(desk, lookout, self.people, hub, ServeOptions(version="1.2.3", is_simulated=True))
-            entry = WebApplication(self.site, ROUTE_TABLE)
+            self.site = Site(desk, lookout, self.people, hub, ServeOptions(version="1.2.3", is_simulated=True), state)
+            entry = WebApplication(self.site, table.routes)
             self.port = await stack.enter_async_context(
                 serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close)
             )

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from argosy.errors import ClusterError
+from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import InformerCache
@@ -40,7 +41,7 @@ class Glance:
     cluster: Cluster
     cache: InformerCache = field(default_factory=InformerCache)
     callbacks: list[Callback] = field(default_factory=list)
-    render_cache: RenderCache = field(default_factory=lambda: RenderCache(cast(Any, None)))  # never renders
+    render_cache: RenderCache = field(default_factory=lambda: RenderCache(cast(Any, None), AppMemos()))  # never renders
 
     def add_listener(self, callback: Callback) -> Callable[[], None]:
         self.callbacks.append(callback)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from argosy.kube.objects import Manifest
 from argosy.web import application_lookup
 from argosy.web.auth.caller import Caller
-from argosy.web.live_updates.event_stream import ROUTES
+from argosy.web.live_updates.event_stream import build_routes
 from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.request import RequestContext
@@ -67,7 +67,7 @@ async def one(request: RequestContext) -> Mapping[str, str]:
 async def many(request: RequestContext) -> Mapping[str, str]:
     RENDERED.pages.append(request.path)
     parts = {}
-    for manifest in request.site.cluster_view.cache.list(("argoproj.io", "Application")):
+    for manifest in request.cluster_view.cache.list(("argoproj.io", "Application")):
         name = manifest["metadata"]["name"]
         if request.is_allowed("applications", "get", f"{application_lookup.read_project_name(manifest)}/{name}"):
             parts[f"a-{name}"] = (
@@ -129,7 +129,7 @@ async def live_world() -> AsyncIterator[World]:
     people = KnownPeople({"ann": anything, "ben": anything, "bob": nothing, "cid": his_own})
     site = a_site([app("a"), app("b"), app("m", project="mine")], people)
     hub = LivePageHub(site.cluster_view, LIVES)
-    async with on_a_socket(replace(site, hub=hub), ROUTES) as (client, _):
+    async with on_a_socket(replace(site, live_updates=hub), build_routes(site.state.concurrency_limits)) as (client, _):
         yield World(site.cluster_view, people, hub, client.port)
     await hub.close()
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.routes import build_route_table
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
@@ -27,8 +28,9 @@ from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.route_table import LIVE_PAGES, ROUTE_TABLE
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.server_state import ServerState
+from argosy.web.site_services import Site
 from support import model_manifests, promotion_repository
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, shared_crew
@@ -104,10 +106,12 @@ class MachinesWorld(World):
                 repository=self.folder / "web",
                 notebook_runs_folder=self.folder / "data",
             )
-            hub = LivePageHub(lookout, LIVE_PAGES)
+            state = ServerState()
+            table = build_route_table(state)
+            hub = LivePageHub(lookout, table.live_pages)
             stack.push_async_callback(hub.close)
-            self.site = Site(desk, lookout, self.people, hub, options)
-            entry = WebApplication(self.site, ROUTE_TABLE)
+            self.site = Site(desk, lookout, self.people, hub, options, state)
+            entry = WebApplication(self.site, table.routes)
             self.port = await stack.enter_async_context(
                 serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close)
             )

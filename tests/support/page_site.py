@@ -18,19 +18,24 @@ from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import ViewFreshness
 from argosy.gitops.policy.rbac import RbacRequester
+from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.auth.caller import BadCredential, Caller, RequestCredentials
+from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.middleware.asgi import WebApplication
+from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.route import Route
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.deadlines import HANG_SECONDS
+from support.route_table import build_routes
 
 CONTROL = "argocd"
+NO_QUERY = QueryParameters([])
 SEND_BUFFER_BYTES = 1 << 16
 
 
@@ -40,7 +45,7 @@ class StillLookout:
     has_stopped = False
     as_of = ViewFreshness(datetime.now(UTC), is_up=True)
     rules = ReconcilerSettings(repositories=cast(Any, None), assess_all=cast(Any, None))  # no health rules
-    render_cache = RenderCache(cast(Any, None))  # never renders
+    render_cache = RenderCache(cast(Any, None), AppMemos())  # never renders
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
         self.cache = InformerCache()
@@ -124,6 +129,21 @@ def a_site(
     return Site(desk, StillLookout(manifests), identities, None, ServeOptions(version="1.2.3", **options))
 
 
+def a_request(
+    site: Site,
+    method: str,
+    path: str,
+    path_parameters: Mapping[str, str] | None = None,
+    query: QueryParameters = NO_QUERY,
+    headers: Mapping[str, str] | None = None,
+    caller: Caller = NOBODY,
+    **more: Any,
+) -> RequestContext:
+    """A request to call handlers with."""
+    build = WebApplication(site, ()).build_request
+    return build(method, path, path_parameters or {}, query, headers or {}, caller, **more)
+
+
 class Answered(NamedTuple):
     code: int
     headers: Mapping[str, str]
@@ -156,9 +176,15 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, WebApplication]]:
-    """Serve with a small send buffer; the default varies, and holds megabytes for a client that does not read."""
-    entry, listener = WebApplication(site, tuple(routes)), open_listener("127.0.0.1", 0)
+async def on_a_socket(
+    site: Site, routes: Iterable[Route] | None = None
+) -> AsyncIterator[tuple[Client, WebApplication]]:
+    """Serve these routes, or all of argosy's.
+
+    With a small send buffer; the default varies, and holds megabytes for a client that does not read.
+    """
+    entry = WebApplication(site, build_routes(site) if routes is None else tuple(routes))
+    listener = open_listener("127.0.0.1", 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # accepted connections inherit this
     async with serve_application(entry, [listener], on_closing=entry.close) as port:
         yield Client(port), entry

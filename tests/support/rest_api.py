@@ -22,8 +22,8 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
-from argosy.web.route_table import ROUTE_TABLE
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket
@@ -138,6 +138,6 @@ async def rest_world(
         repositories = Repositories(folder / "mirrors", SourceSettings())
         async with open_cluster_view(desk, repositories, shared_crew()) as lookout:
             site = Site(desk, lookout, whom(cluster, lookout), None, ServeOptions(version="1.2.3"))
-            async with on_a_socket(site, ROUTE_TABLE) as (client, entry):
+            async with on_a_socket(site) as (client, entry):
                 yield World(cluster, lookout, Repository(folder / "repository"), client, site, entry)
         repositories.close()

@@ -12,18 +12,17 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from argosy.features.serve.cluster_site_services import open_site
 from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import dump_yaml
-from argosy.web import build_application
 from argosy.web.auth.account_changes import AccountStore
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.auth.passwords import PasswordHasher
-from argosy.web.site_services import ServeOptions
+from argosy.web.serve_options import ServeOptions
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider
@@ -90,13 +89,12 @@ class SignedInWorld:
             options = ServeOptions(version="1.2.3", port=socket.getsockname()[1])
             repositories = Repositories(self.folder / "mirrors", SourceSettings())
             stack.callback(repositories.close)
-            opened = open_site(
+            opened = open_web_application(
                 self.cluster, "a test", options, self.folder / "codes", CONTROL, repositories, shared_crew()
             )
-            site = await stack.enter_async_context(opened)
-            assert isinstance(site.authenticator, Authenticator)
-            self.identities = site.authenticator
-            entry = build_application(site)
+            entry = await stack.enter_async_context(opened)
+            assert isinstance(entry.site.authenticator, Authenticator)
+            self.identities = entry.site.authenticator
             self.port = await stack.enter_async_context(serve_application(entry, [socket], on_closing=entry.close))
             self._ready.set()
             await self._over.wait()

@@ -11,7 +11,7 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from argosy.features.applications.streams import tree_api
-from argosy.features.serve.cluster_site_services import open_site
+from argosy.features.serve.web_application import open_web_application
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
@@ -28,9 +28,12 @@ from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
 from argosy.web.live_updates.change_feed import ChangeFeed
 from argosy.web.live_updates.viewer_group import PageViewer
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.route import Route
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
+from support.route_table import build_routes
 
 # Permissions by account; `policy` generates the RBAC policy from them.
 GRANTS: dict[str, list[tuple[str, str, str, str]]] = {
@@ -75,8 +78,9 @@ class World:
     site: Site
     callers: dict[str, Caller]
 
-    def entry(self, routes: Any) -> WebApplication:
-        return WebApplication(self.site, tuple(routes))
+    def entry(self, routes: Iterable[Route] | None = None) -> WebApplication:
+        """A server of these routes, or of all of argosy's."""
+        return WebApplication(self.site, build_routes(self.site) if routes is None else tuple(routes))
 
 
 async def ask(
@@ -238,7 +242,10 @@ async def guarded_world(folder: Path, manifests: list[dict[str, Any]] | None = N
         for manifest in manifests or ():
             await cluster.create(manifest)
         options = ServeOptions(version="v1.2.3", port=1)
-        async with open_site(cluster, "a test", options, folder / "page", CONTROL, process_pool=shared_crew()) as site:
+        async with open_web_application(
+            cluster, "a test", options, folder / "page", CONTROL, process_pool=shared_crew()
+        ) as application:
+            site = application.site
             assert isinstance(site.authenticator, Authenticator)
             yield World(cluster, site, await _callers(cluster, site.authenticator, now))
 

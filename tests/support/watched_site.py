@@ -20,9 +20,10 @@ from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.caller import Caller
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.serve_options import ServeOptions
+from argosy.web.site_services import Site
 from support.engine import CONTROL, furnish, shared_crew
-from support.page_site import KnownPeople, anything
+from support.page_site import KnownPeople, a_request, anything
 
 HOST = "https://git.test"
 ML_KINDS = ("inferenceservices.serving.kserve.io", "notebookvalidationjobs.mlops.mlops.dev")
@@ -78,6 +79,5 @@ async def watched_site(
 def request(
     site: Site, path: str, who: str = "ann", query: Iterable[tuple[str, str]] = (), **values: str
 ) -> RequestContext:
-    return RequestContext(
-        "GET", path, values, QueryParameters(list(query)), {}, Caller(who, credential_kind="cookie"), site
-    )
+    caller = Caller(who, credential_kind="cookie")
+    return a_request(site, "GET", path, values, QueryParameters(list(query)), caller=caller)

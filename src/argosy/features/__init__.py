@@ -1,1 +1,4 @@
-"""The features: one folder for each thing that a person can do with argosy. feature_table lists them."""
+"""The features: one folder for each thing that a person can do with argosy.
+
+`argosy.feature_table` lists their commands, `argosy.features.serve.routes` their routes.
+"""

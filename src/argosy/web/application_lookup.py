@@ -15,7 +15,6 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.languages.globs import matches_glob
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
 from argosy.web.route import ResolvedObject
-from argosy.web.site_services import Site
 
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 
@@ -24,9 +23,7 @@ async def resolve_application(request: RequestContext) -> ResolvedObject | None:
     """Resolve `{name}` and `?appNamespace=` (API) or `{ns}/{name}` (pages) to an Application."""
     name = request.path_parameters["name"]
     namespace = (
-        request.path_parameters.get("ns")
-        or request.query.get_text("appNamespace")
-        or request.site.service.control_namespace
+        request.path_parameters.get("ns") or request.query.get_text("appNamespace") or request.service.control_namespace
     )
     manifest = find_application_manifest(request, namespace, name)
     if project := request.query.get_text("project"):
@@ -44,15 +41,15 @@ async def resolve_application_for_logs(request: RequestContext) -> ResolvedObjec
 
 def find_application_manifest(request: RequestContext, namespace: str, name: str) -> Manifest | None:
     """argo: an Application outside its project's sourceNamespaces is treated as not found."""
-    manifest: Manifest | None = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
+    manifest: Manifest | None = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
     return manifest if manifest is not None and is_in_allowed_namespace(request, manifest) else None
 
 
 def is_in_allowed_namespace(request: RequestContext, manifest: Manifest) -> bool:
-    namespace, control = manifest["metadata"]["namespace"], request.site.service.control_namespace
+    namespace, control = manifest["metadata"]["namespace"], request.service.control_namespace
     if namespace == control:
         return True
-    project = request.site.cluster_view.cache.get(ResourceKey(*PROJECT, control, read_project_name(manifest))) or {}
+    project = request.cluster_view.cache.get(ResourceKey(*PROJECT, control, read_project_name(manifest))) or {}
     spec = project.get("spec")
     source_namespaces = spec.get("sourceNamespaces") if isinstance(spec, dict) else None
     return isinstance(source_namespaces, list) and any(
@@ -82,12 +79,12 @@ def _read_application(manifest: Manifest) -> Application:
 
 
 def get_application_rbac_name(request: RequestContext, project: str, namespace: str, name: str) -> str:
-    return build_rbac_name(request.site, project, namespace, name)
+    return build_rbac_name(request.service.control_namespace, project, namespace, name)
 
 
-def build_rbac_name(site: Site, project: str, namespace: str, name: str) -> str:
+def build_rbac_name(control_namespace: str, project: str, namespace: str, name: str) -> str:
     """argo: RBAC object name; includes the namespace if it is not the control plane's."""
-    return f"{project}/{name}" if namespace == site.service.control_namespace else f"{project}/{namespace}/{name}"
+    return f"{project}/{name}" if namespace == control_namespace else f"{project}/{namespace}/{name}"
 
 
 def read_project_name(manifest: Manifest) -> str:

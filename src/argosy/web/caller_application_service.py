@@ -21,26 +21,22 @@ from argosy.web.request import RequestContext
 
 UNKNOWN_ACCOUNT: Final = "_unknown"  # audit name of an account that does not exist
 VISIBILITY_TIMEOUT_SECONDS: Final = 2.0  # how long to wait until the cluster view has a write
-REMOTE_READER_KEY, REMOTE_READER_SECONDS = (
-    "reader of its cluster",
-    2.0,
-)  # cache key, and seconds for which a reader of another cluster is reused
+REMOTE_READER_SECONDS: Final = 2.0  # for which a reader of another cluster is reused
 
 
 def build_service(request: RequestContext) -> ApplicationService:
     """Return a service that writes as the caller and reads the current state of the cluster."""
-    service: ApplicationService = request.site.service
-    return replace(service, acting_user=request.caller.display_name)
+    return replace(request.service, acting_user=request.caller.display_name)
 
 
 def get_audit_account_name(request: RequestContext, name: str) -> str:
     """Return the account name for the audit log. Unknown names are not logged: they may be mistyped passwords."""
-    return name if name in request.site.authenticator.state.accounts else UNKNOWN_ACCOUNT
+    return name if name in request.authenticator.state.accounts else UNKNOWN_ACCOUNT
 
 
 def build_reader(request: RequestContext) -> ApplicationReader:
     """Return a reader of the cluster view; for an Application on another cluster, a reader of that cluster."""
-    reader: ApplicationReader = request.site.cluster_view.reader
+    reader: ApplicationReader = request.cluster_view.reader
     app = request.subject
     if isinstance(app, Application):
         reader = _build_remote_reader(request, reader, app)
@@ -54,23 +50,21 @@ def build_impersonating_reader(request: RequestContext, app: Application) -> App
 
 def _build_remote_reader(request: RequestContext, reader: ApplicationReader, app: Application) -> ApplicationReader:
     """Return one reader for all parts of a response. Long-lived streams get a new one every few seconds."""
-    cached: tuple[float, ApplicationReader] = request.state.get(REMOTE_READER_KEY, (0.0, reader))
-    if cached[0] > time.monotonic():
+    cached = request.memory.remote_reader
+    if cached is not None and cached[0] > time.monotonic():
         return cached[1]
     try:
         remote_reader = reader.for_destination(app)
-    except (
-        DestinationUnreadable
-    ):  # pages still show the cached state; reads of live objects report the error themselves
-        remote_reader = reader
-    request.state[REMOTE_READER_KEY] = time.monotonic() + REMOTE_READER_SECONDS, remote_reader
+    except DestinationUnreadable:
+        remote_reader = reader  # pages show the cached state; reads of live objects report the error themselves
+    request.memory.remote_reader = time.monotonic() + REMOTE_READER_SECONDS, remote_reader
     return remote_reader
 
 
 async def wait_until_visible(request: RequestContext, written_object: Mapping[str, Any]) -> None:
     """argo: wait briefly until the cluster view has a write, because programs read back what they wrote."""
     manifest = dict(written_object)
-    key, cluster_view, is_visible = key_of(manifest), request.site.cluster_view, asyncio.Event()
+    key, cluster_view, is_visible = key_of(manifest), request.cluster_view, asyncio.Event()
 
     def check_change(_: Manifest | None, after: Manifest | None) -> None:
         if after is not None and key_of(after) == key and _is_at_least_as_new(after, manifest):

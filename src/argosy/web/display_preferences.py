@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.web.middleware.page_context import MAX_FAVOURITES, THEMES, read_preferences
+from argosy.web.preference_cookies import MAX_FAVOURITES, THEMES, read_preferences
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import RedirectResponse
 from argosy.web.route import Route, SignedIn
@@ -22,7 +22,7 @@ APPLICATION_PATTERN: Final = re.compile(r"[a-z0-9.-]{1,253}/[a-z0-9.-]{1,253}")
 
 async def save_preferences(request: RequestContext) -> RedirectResponse:
     form = await request.read_form()
-    attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if request.site.options.is_tls else "")
+    attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if request.options.is_tls else "")
     headers = tuple(("set-cookie", cookie + attributes) for cookie in _build_cookies(request, form))
     return RedirectResponse(get_safe_path(form.get_text("back")) or "/apps", headers=headers)
 

@@ -18,7 +18,6 @@ from argosy.kube.client import Cluster, User
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
 from argosy.web.route import ResolvedObject
 
@@ -44,7 +43,7 @@ async def resolve_installation(request: RequestContext) -> ResolvedObject | None
 
 def _resolve_object(request: RequestContext, kind: GroupKind) -> ResolvedObject | None:
     key = ResourceKey(*kind, request.path_parameters["ns"], request.path_parameters["name"])
-    manifest = request.site.cluster_view.cache.get(key)
+    manifest = request.cluster_view.cache.get(key)
     return None if manifest is None else ResolvedObject(manifest, get_rbac_object(request, manifest))
 
 
@@ -58,15 +57,15 @@ def get_rbac_object(request: RequestContext, manifest: Manifest) -> str:
 
 
 def find_owning_application(request: RequestContext, manifest: Manifest) -> Manifest | None:
-    cluster_view = request.site.cluster_view
-    app = owner_of(manifest, cluster_view.cache, cluster_view.rules.tracking, request.site.service.control_namespace)
+    cluster_view = request.cluster_view
+    app = owner_of(manifest, cluster_view.cache, cluster_view.rules.tracking, request.service.control_namespace)
     return app if app is not None and is_in_allowed_namespace(request, app) else None
 
 
 def build_impersonating_cluster(request: RequestContext, manifest: Manifest) -> Cluster:
     """Return a cluster client with the permissions of the syncs of the object's Application. Raises PolicyError."""
-    cluster: Cluster = request.site.service.cluster
-    app, reader = find_owning_application(request, manifest), request.site.cluster_view.reader
+    cluster: Cluster = request.service.cluster
+    app, reader = find_owning_application(request, manifest), request.cluster_view.reader
     if app is None or not reader.reconciler_settings.impersonation.is_enabled:
         return cluster
     owner = read_application(app, f"Application {app['metadata']['name']}")
@@ -81,8 +80,8 @@ def get_owner_page_path(request: RequestContext, manifest: Manifest) -> str:
 
 def list_visible_objects(request: RequestContext, kind: GroupKind) -> list[Manifest]:
     """List visible objects of a kind by namespace and name, with Secret values of their Applications masked."""
-    seen = (manifest for manifest in request.site.cluster_view.cache.list(kind) if _can_see(request, manifest))
-    masked = [get_masks(request).mask_object(manifest, find_owning_application(request, manifest)) for manifest in seen]
+    seen = (manifest for manifest in request.cluster_view.cache.list(kind) if _can_see(request, manifest))
+    masked = [request.masks.mask_object(manifest, find_owning_application(request, manifest)) for manifest in seen]
     return sorted(
         masked, key=lambda manifest: (str(manifest["metadata"].get("namespace")), str(manifest["metadata"]["name"]))
     )
@@ -91,7 +90,7 @@ def list_visible_objects(request: RequestContext, kind: GroupKind) -> list[Manif
 def list_all_applications(request: RequestContext) -> list[Manifest]:
     return [
         manifest
-        for manifest in request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+        for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
         if is_in_allowed_namespace(request, manifest)
     ]
 
@@ -104,14 +103,14 @@ def list_visible_applications(request: RequestContext) -> list[Manifest]:
             request, read_project_name(app), str(metadata["namespace"]), str(metadata["name"])
         )
         if request.is_allowed("applications", "get", rbac_object):
-            visible.append(get_masks(request).mask_application(app))
+            visible.append(request.masks.mask_application(app))
     return visible
 
 
 def count_applications_by_server(request: RequestContext) -> Counter[str]:
     """Count the visible Applications per destination server URL."""
-    if "applications" not in request.state:
-        clusters = request.site.cluster_view.rules.clusters
+    if request.memory.application_counts is None:
+        clusters = request.cluster_view.rules.clusters
         counts: Counter[str] = Counter()
         for manifest in list_visible_applications(request):
             destination = as_mapping(as_mapping(manifest.get("spec")).get("destination"))
@@ -119,9 +118,8 @@ def count_applications_by_server(request: RequestContext) -> Counter[str]:
                 read_destination(str(destination.get("server") or ""), str(destination.get("name") or ""))
             )
             counts[cluster.server if cluster else ""] += 1
-        request.state["applications"] = counts
-    cached_counts: Counter[str] = request.state["applications"]
-    return cached_counts
+        request.memory.application_counts = counts
+    return request.memory.application_counts
 
 
 def can_see_all_applications(request: RequestContext, visible_count: int) -> bool:

@@ -1,22 +1,34 @@
-"""Request context: one HTTP request that passed the middleware.
+"""Request context: one HTTP request that passed the middleware, and the services that its handler may use.
 
 In: values that the middleware determined. Out: query, form and body, read within limits. Never: reads more of a body
-than the route accepts.
+than the route accepts; gives access to the routes or the state of the server.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from argosy.errors import UserError
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.objects import read_json
+from argosy.observability.redaction.secret_scope import SecretScope
 from argosy.web.auth.caller import Caller
-from argosy.web.site_services import Site
+from argosy.web.input_echo import NO_ECHO, InputEcho
+from argosy.web.serve_options import ServeOptions
+
+if TYPE_CHECKING:
+    from argosy.gitops.application_client.drift_attribution import DriftTextCache
+    from argosy.gitops.application_client.reader import ApplicationReader
+    from argosy.gitops.cluster_view.cluster_view import ClusterView
+    from argosy.gitops.redaction.application_masks import ApplicationMasks
+    from argosy.web.auth.authenticator import Authenticator
+    from argosy.web.event_cache import EventCache
 
 MAX_QUERY_FIELDS: Final = 1000
 TRUE_WORDS: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: values that its gateway parses as true
@@ -89,6 +101,33 @@ class QueryParameters(Mapping[str, str]):
         return int(text)
 
 
+class LiveUpdates(Protocol):
+    """Streams of changed page fragments; implemented by `web.live_updates.hub.LivePageHub`."""
+
+    @property
+    def position(self) -> str: ...
+
+    def stream(self, request: RequestContext, /) -> AsyncGenerator[bytes, None]: ...
+
+
+@dataclass
+class RequestMemory:
+    """What one request has read or computed, so that it is done once."""
+
+    raw_body: bytes | None = None
+    document: Any = None  # the JSON body, once it was read
+    form: QueryParameters | None = None
+    audit_entries: tuple[tuple[str, int], ...] = ()  # RBAC object names with a code, or 0
+    echo: InputEcho = NO_ECHO
+    page: RequestContext | None = None  # of a stream of live updates: the request for the page
+    find_scope: Callable[[], SecretScope] | None = None
+    application_counts: Counter[str] | None = None  # visible Applications by server
+    remote_reader: tuple[float, ApplicationReader] | None = None  # with the time until which it is used
+
+    def forget_body(self) -> None:
+        self.raw_body = self.document = self.form = None
+
+
 @dataclass(frozen=True)
 class RequestContext:
     method: str
@@ -97,42 +136,51 @@ class RequestContext:
     query: QueryParameters
     headers: Mapping[str, str]  # names in lower case
     caller: Caller
-    site: Site
     subject: Any = None  # object found by the resolver of the route's permission
     rbac_object: str = ""  # its RBAC object name
+    rbac_resource: str = ""  # resource of the route's permission, such as applications
     peer: str = ""
+    live_position: str = ""  # in the change feed, before anything was read
     read_body: Callable[[], Awaitable[bytes]] | None = field(default=None, repr=False)
-    application: Any = field(default=None, repr=False)  # the application, with its route table and metrics
-    state: dict[str, Any] = field(default_factory=dict, repr=False)  # per-request cache: parsed body, audit entries
+    memory: RequestMemory = field(default_factory=RequestMemory, repr=False)
+
+    # Services of the installation, the same for all requests.
+    service: ApplicationService = field(kw_only=True, repr=False)
+    cluster_view: ClusterView = field(kw_only=True, repr=False)
+    authenticator: Authenticator = field(kw_only=True, repr=False)
+    options: ServeOptions = field(kw_only=True, repr=False)
+    live_updates: LiveUpdates | None = field(kw_only=True, repr=False)  # None: no live updates
+    masks: ApplicationMasks = field(kw_only=True, repr=False)
+    events: EventCache = field(kw_only=True, repr=False)
+    drift_texts: DriftTextCache = field(kw_only=True, repr=False)
 
     def is_allowed(self, resource: str, action: str, rbac_object: str) -> bool:
-        return self.site.authenticator.is_allowed(self.caller, resource, action, rbac_object)
+        return self.authenticator.is_allowed(self.caller, resource, action, rbac_object)
 
     @property
     def permission_check(self) -> Callable[[str, str, str], bool]:
         """`is_allowed` with permissions resolved once, for checks of thousands of objects."""
-        return self.site.authenticator.permissions(self.caller).may
+        return self.authenticator.permissions(self.caller).may
 
     def add_audit_entry(self, rbac_object: str, code: int = 0) -> None:
         """Add an audit log entry, also for a route that only reads; code 0 means the code of the response."""
-        self.state.setdefault("noted", []).append((rbac_object, code))
+        self.memory.audit_entries += ((rbac_object, code),)
 
     def require_permission(self, resource: str, action: str, rbac_object: str) -> None:
         if not self.is_allowed(resource, action, rbac_object):
             raise NotFoundOrForbidden
 
     async def read_raw_body(self) -> bytes:
-        if "raw" not in self.state:
-            self.state["raw"] = await self.read_body() if self.read_body else b""
-        body: bytes = self.state["raw"]
-        return body
+        if self.memory.raw_body is None:
+            self.memory.raw_body = await self.read_body() if self.read_body else b""
+        return self.memory.raw_body
 
     async def read_json(self) -> Any:
         """Return the JSON body; None if it is empty."""
-        if "document" not in self.state:
+        if self.memory.document is None:
             text = await self.read_raw_body()
-            self.state["document"] = read_json(text, where="body").value if text.strip() else None
-        return self.state["document"]
+            self.memory.document = read_json(text, where="body").value if text.strip() else None
+        return self.memory.document
 
     async def read_json_object(self) -> dict[str, Any]:
         """Return the JSON object in the body; {} if the body is empty."""
@@ -144,21 +192,16 @@ class RequestContext:
         return document
 
     async def read_form(self) -> QueryParameters:
-        if "form" not in self.state:
+        if self.memory.form is None:
             try:
-                self.state["form"] = QueryParameters.parse((await self.read_raw_body()).decode())
+                self.memory.form = QueryParameters.parse((await self.read_raw_body()).decode())
             except UnicodeDecodeError as error:
                 raise UserError("is not valid UTF-8", where="form") from error
-        form: QueryParameters = self.state["form"]
-        return form
+        return self.memory.form
 
     @property
     def csrf_token(self) -> str:
-        return build_csrf_token(self.site, self.caller)
-
-
-def build_csrf_token(site: Site, caller: Caller) -> str:
-    """Return the CSRF token of this session; it is not valid for another one."""
-    if caller.is_nobody:
-        return ""
-    return hmac.new(site.authenticator.signing_key, b"csrf\0" + caller.id.encode(), hashlib.sha256).hexdigest()
+        """The CSRF token of this session; it is not valid for another one."""
+        if self.caller.is_nobody:
+            return ""
+        return hmac.new(self.authenticator.signing_key, b"csrf\0" + self.caller.id.encode(), hashlib.sha256).hexdigest()

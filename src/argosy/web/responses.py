@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Headers = tuple[tuple[str, str], ...]
+# For user content in a frame: no origin, no scripts, no requests.
+FRAME_SECURITY_POLICY: Final = (
+    "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'"
+)
 
 
 @dataclass(frozen=True)
 class WebResponse:
     code: int = field(default=200, kw_only=True)
     headers: Headers = field(default=(), kw_only=True)
-    is_from_request_only: bool = field(
-        default=False, kw_only=True
-    )  # built from the request alone, so redaction is skipped
+    is_from_request_only: bool = field(default=False, kw_only=True)  # so redaction is skipped
 
 
 @dataclass(frozen=True)

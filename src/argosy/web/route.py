@@ -107,6 +107,10 @@ class Route:
         return is_api_path(self.path)
 
     @property
+    def rbac_resource(self) -> str:
+        return self.access.resource if isinstance(self.access, RequiresPermission | FilteredList) else ""
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the path parameters."""
         return tuple(part[1:-1].rstrip("*") for part in self.path.split("/") if part.startswith("{"))

@@ -33,7 +33,7 @@ async def render_settings_page(request: RequestContext) -> PageResponse:
 def build_settings_values(request: RequestContext) -> dict[str, Any]:
     projects = [
         project
-        for project in request.site.cluster_view.cache.list(PROJECT)
+        for project in request.cluster_view.cache.list(PROJECT)
         if request.is_allowed("projects", "get", _get_name(project))
     ]
     counts = {"Projects": len(projects)}

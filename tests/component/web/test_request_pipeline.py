@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
 
 import pytest
 
 from argosy.errors import Conflict, UserError
-from argosy.web import application_lookup, build_application
+from argosy.features.serve.web_application import open_web_application
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.web import application_lookup
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse, PageResponse, StreamResponse
 from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn
-from argosy.web.route_table import ROUTE_TABLE
+from argosy.web.serve_options import ServeOptions
 from support.deadlines import HANG_SECONDS
+from support.engine import furnish
 from support.page_site import CONTROL, Client, KnownPeople, a_site, anything, nothing, on_a_socket
+from support.route_table import ROUTE_TABLE, build_routes
 
 pytestmark = pytest.mark.anyio
 DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
@@ -119,7 +124,10 @@ async def client() -> AsyncIterator[Client]:
     elsewhere = [app("o", "default", "other"), app("s", "mine", "other")]
     things = [app("a"), app("m", "mine"), *elsewhere, SECRET, OF_APPLICATION, TAKES_FROM_OTHER]
     site = a_site(things, KnownPeople(dict(PEOPLE)))
-    async with on_a_socket(site, (*ROUTES, *(route for route in ROUTE_TABLE if route.path not in OURS))) as (client, _):
+    async with on_a_socket(site, (*ROUTES, *(route for route in build_routes(site) if route.path not in OURS))) as (
+        client,
+        _,
+    ):
         yield client
 
 
@@ -256,5 +264,9 @@ async def test_server_stops_at_once_with_an_open_stream() -> None:
         writer.close()
 
 
-async def test_application_is_built_with_the_whole_route_table() -> None:
-    assert build_application(a_site()).routes == ROUTE_TABLE
+async def test_application_is_served_with_the_whole_route_table(tmp_path: Path) -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await furnish(cluster, CONTROL)
+        async with open_web_application(cluster, "a test", ServeOptions(), tmp_path, CONTROL) as application:
+            served = [(route.method, route.path) for route in application.routes]
+    assert served == [(route.method, route.path) for route in ROUTE_TABLE]

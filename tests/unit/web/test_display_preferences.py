@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Thing
-from typing import Any
-
 import pytest
 
-from argosy.web.auth.caller import NOBODY
 from argosy.web.display_preferences import save_preferences
 from argosy.web.middleware.page_context import build_frame_values
-from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request import QueryParameters, RequestContext, RequestMemory
 from argosy.web.responses import RedirectResponse
-from argosy.web.site_services import ServeOptions
+from support.page_site import a_request, a_site
 
 pytestmark = pytest.mark.anyio
 
 
 def build_request(cookie: str = "", form: dict[str, str] | None = None) -> RequestContext:
-    site: Any = Thing(options=ServeOptions())
-    form_fields = QueryParameters(list((form or {}).items()))
-    return RequestContext(
-        "POST", "/preferences", {}, QueryParameters([]), {"cookie": cookie}, NOBODY, site, state={"form": form_fields}
-    )
+    memory = RequestMemory(form=QueryParameters(list((form or {}).items())))
+    return a_request(a_site(), "POST", "/preferences", headers={"cookie": cookie}, memory=memory)
 
 
 def list_cookies(answer: RedirectResponse) -> list[str]:

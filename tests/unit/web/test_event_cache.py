@@ -11,9 +11,6 @@ from argosy.errors import TransientError
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web import event_cache
-from argosy.web.auth.caller import NOBODY
-from argosy.web.request import QueryParameters, RequestContext
-from support.page_site import a_site
 
 
 class Watched(EmbeddedCluster):
@@ -43,15 +40,15 @@ async def test_events_are_listed_once_and_kept_while_the_cluster_is_down(monkeyp
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
         for name, namespace in (("one", "ml"), ("two", "default")):
             await cluster.create(an_event(name, namespace))
-        request = RequestContext("GET", "/", {}, QueryParameters([]), {}, NOBODY, a_site(cluster=cluster))
-        listings = await asyncio.gather(*(event_cache.list_namespace_events(request, ["ml", ""]) for _ in range(5)))
+        events = event_cache.EventCache(cluster)
+        listings = await asyncio.gather(*(events.list_namespaces(["ml", ""]) for _ in range(5)))
         assert {event["message"] for event in listings[0].events} == {"one", "two"} and cluster.list_count == 2
-        assert len((await event_cache.list_all_events(request)).events) == 2
+        assert len((await events.list_all()).events) == 2
         cluster.is_away = True
         monkeypatch.setattr(event_cache, "MIN_CACHE_SECONDS", 0.0)
         monkeypatch.setattr(event_cache, "CACHE_SECONDS_PER_THOUSAND_EVENTS", 0.0)
-        old = await event_cache.list_namespace_events(request, ["ml"])
+        old = await events.list_namespaces(["ml"])
         assert len(old.events) == 1 and "nobody answers" in old.error and "showing those read at" in old.error
-        assert "showing none" in (await event_cache.list_namespace_events(request, ["other"])).error
+        assert "showing none" in (await events.list_namespaces(["other"])).error
         cluster.is_away = False
-        assert (await event_cache.list_namespace_events(request, ["ml"])).error == ""
+        assert (await events.list_namespaces(["ml"])).error == ""

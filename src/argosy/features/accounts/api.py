@@ -26,7 +26,7 @@ def can_access_account(request: RequestContext, action: str, name: str) -> bool:
 
 
 async def list_accounts(request: RequestContext) -> JsonResponse:
-    accounts = await request.site.authenticator.account_store.list_accounts()
+    accounts = await request.authenticator.account_store.list_accounts()
     return build_argo_page(
         request,
         [
@@ -53,7 +53,7 @@ async def update_password(request: RequestContext) -> JsonResponse:
     if not can_access_account(request, "update", name):
         raise NotFoundOrForbidden
     request.add_audit_entry(name)
-    identities, caller = request.site.authenticator, request.caller
+    identities, caller = request.authenticator, request.caller
     if caller.kind == "account":
         if not await identities.verify_password(caller, read_text(body, "currentPassword"), request.peer):
             raise UserError("current password does not match; send the password of the calling account", where="body")
@@ -70,8 +70,8 @@ def _is_recent(login_time: float, now: float) -> bool:
 async def create_token(request: RequestContext) -> JsonResponse:
     account = await _find_account(request, "update")
     body = await request.read_json_object()
-    book, token_id = request.site.authenticator.account_store, read_text(body, "id")
-    limits = request.site.authenticator.get_token_limits(request.caller, RbacRequester(account.name))
+    book, token_id = request.authenticator.account_store, read_text(body, "id")
+    limits = request.authenticator.get_token_limits(request.caller, RbacRequester(account.name))
     token = await book.add_token(
         account.name, lifetime_seconds=read_expiry_seconds(body), token_id=token_id, limits=limits
     )
@@ -80,14 +80,14 @@ async def create_token(request: RequestContext) -> JsonResponse:
 
 async def delete_token(request: RequestContext) -> JsonResponse:
     account = await _find_account(request, "update")
-    await request.site.authenticator.account_store.remove_token(account.name, request.path_parameters["id"])
+    await request.authenticator.account_store.remove_token(account.name, request.path_parameters["id"])
     return JsonResponse({})
 
 
 async def _find_account(request: RequestContext, action: str) -> Account:
     """The account in the path. A missing and a forbidden account get the same response."""
     name = request.path_parameters["name"]
-    account: Account | None = (await request.site.authenticator.account_store.list_accounts()).get(name)
+    account: Account | None = (await request.authenticator.account_store.list_accounts()).get(name)
     if account is None or not can_access_account(request, action, name):
         raise NotFoundOrForbidden
     return account

@@ -36,7 +36,7 @@ async def render_login_page(request: RequestContext) -> WebResponse:
     redirect_path = safe_redirect_path(request.query.get_text("next"))
     if request.caller.id:
         return RedirectResponse(redirect_path)
-    identities = request.site.authenticator
+    identities = request.authenticator
     accounts = identities.state.accounts.values()
     values = {
         "title": "Sign in",
@@ -46,7 +46,7 @@ async def render_login_page(request: RequestContext) -> WebResponse:
         "is_provider_unusable": bool(identities.state.provider_error),
         "provider_page": f"/auth/login?next={mask_text(redirect_path)}",
         "has_passwords": any(account.has_capability("login") and account.password_hash for account in accounts),
-        "is_loopback": request.site.options.is_loopback,
+        "is_loopback": request.options.is_loopback,
     }
     return PageResponse("accounts/login.html", values)
 
@@ -54,7 +54,7 @@ async def render_login_page(request: RequestContext) -> WebResponse:
 async def log_in(request: RequestContext) -> WebResponse:
     form = await request.read_form()
     redirect_path = safe_redirect_path(unmask_text(form.get_text("next")))
-    identities, name = request.site.authenticator, form.get_text("username")
+    identities, name = request.authenticator, form.get_text("username")
     try:
         token = await identities.login(name, form.get_text("password"), is_browser=True, peer=request.peer)
     except BadLogin:
@@ -66,7 +66,7 @@ async def log_in(request: RequestContext) -> WebResponse:
 
 async def log_in_with_code(request: RequestContext) -> WebResponse:
     try:
-        token = await request.site.authenticator.login_with_code(request.query.get_text("code"))
+        token = await request.authenticator.login_with_code(request.query.get_text("code"))
     except BadLogin:
         request.add_audit_entry("", 401)
         return RedirectResponse(HOME_PATH) if request.caller.id else _redirect_to_login("code", HOME_PATH)
@@ -78,7 +78,7 @@ async def redirect_to_provider(request: RequestContext) -> WebResponse:
     redirect_path = safe_redirect_path(
         unmask_text(request.query.get_text("next")) or request.query.get_text("return_url")
     )
-    identities, is_tls = request.site.authenticator, request.site.options.is_tls
+    identities, is_tls = request.authenticator, request.options.is_tls
     try:
         provider_redirect = await identities.sso_login.start_login(_build_callback_url(request), redirect_path)
     except BadLogin:
@@ -88,7 +88,7 @@ async def redirect_to_provider(request: RequestContext) -> WebResponse:
 
 
 async def handle_provider_callback(request: RequestContext) -> WebResponse:
-    identities = request.site.authenticator
+    identities = request.authenticator
     state_cookie = _read_cookie(request, identities.cookie + cookies.SSO_COOKIE_SUFFIX)
     try:
         login_result = await identities.sso_login.finish_login(
@@ -101,9 +101,9 @@ async def handle_provider_callback(request: RequestContext) -> WebResponse:
 
 
 async def log_out(request: RequestContext) -> WebResponse:
-    identities = request.site.authenticator
+    identities = request.authenticator
     await identities.logout(request.caller)
-    expired_cookie = cookies.build_deleted_cookie(identities.cookie, is_tls=request.site.options.is_tls)
+    expired_cookie = cookies.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls)
     return RedirectResponse("/login?said=left", headers=(expired_cookie,))
 
 
@@ -148,25 +148,23 @@ def _redirect_to_login(fault: str, redirect_path: str) -> RedirectResponse:
 
 async def _finish_login(request: RequestContext, token: str, redirect_path: str) -> PageResponse:
     """Set the session on an intermediate page: on a redirect from another site, browsers send no SameSite cookie."""
-    caller = await request.site.authenticator.identify(RequestCredentials(bearer=token))
+    caller = await request.authenticator.identify(RequestCredentials(bearer=token))
     request.add_audit_entry(caller.name if caller else "")
     expired_cookie = cookies.build_deleted_cookie(
-        request.site.authenticator.cookie + cookies.SSO_COOKIE_SUFFIX, is_tls=request.site.options.is_tls
+        request.authenticator.cookie + cookies.SSO_COOKIE_SUFFIX, is_tls=request.options.is_tls
     )
     headers = (_build_session_cookie(request, token), expired_cookie, ("refresh", f"0; url={redirect_path}"))
     return PageResponse("accounts/signed_in.html", {"title": "Signed in", "where": redirect_path}, headers=headers)
 
 
 def _build_session_cookie(request: RequestContext, token: str) -> tuple[str, str]:
-    return cookies.build_session_cookie(request.site.authenticator.cookie, token, is_tls=request.site.options.is_tls)
+    return cookies.build_session_cookie(request.authenticator.cookie, token, is_tls=request.options.is_tls)
 
 
 def _build_callback_url(request: RequestContext) -> str:
     """argo: callback URL below `url` of argocd-cm, else below the Host header, which the middleware has checked."""
-    scheme = "https" if request.site.options.is_tls else "http"
-    base_url = request.site.options.origin or request.site.authenticator.state.settings.get("url", "").strip().rstrip(
-        "/"
-    )
+    scheme = "https" if request.options.is_tls else "http"
+    base_url = request.options.origin or request.authenticator.state.settings.get("url", "").strip().rstrip("/")
     host = request.headers.get("host", "")
     return f"{base_url or f'{scheme}://{host}'}/auth/callback"
 

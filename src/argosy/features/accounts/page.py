@@ -91,7 +91,7 @@ async def add_token(request: RequestContext) -> PageResponse:
     form, name = await request.read_form(), request.path_parameters["name"]
     _require_update(request, name)
     days = form.get_int("days", 30, minimum=1, maximum=3650)
-    limits = request.site.authenticator.get_token_limits(request.caller, RbacRequester(name))
+    limits = request.authenticator.get_token_limits(request.caller, RbacRequester(name))
     token = await _open_account_book(request).add_token(name, lifetime_seconds=days * 86400, limits=limits)
     return PageResponse("accounts/accounts.html", await build_page_values(request, token, name))
 

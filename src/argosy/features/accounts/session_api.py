@@ -14,11 +14,8 @@ from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route, SignedIn
 
 OPENAPI_TAG = "SessionService"
-LOGIN_FAILED_BODY = {
-    "error": "Invalid username or password",
-    "code": 16,
-    "message": "Invalid username or password",
-}  # argo
+LOGIN_FAILED = "Invalid username or password"
+LOGIN_FAILED_BODY = {"error": LOGIN_FAILED, "code": 16, "message": LOGIN_FAILED}  # argo
 MAX_BODY_BYTES = 16 << 10  # bytes
 PUBLIC_REASON = "login happens before a session exists"
 
@@ -32,18 +29,16 @@ async def create_session(request: RequestContext) -> JsonResponse:
         raise UserError("no credentials supplied; send username and password", where="body")
     request.add_audit_entry(get_audit_account_name(request, name))
     try:
-        token = await request.site.authenticator.login(name, password, peer=request.peer)
+        token = await request.authenticator.login(name, password, peer=request.peer)
     except BadLogin:
         return JsonResponse(LOGIN_FAILED_BODY, code=401)
     return JsonResponse({"token": token})
 
 
 async def delete_session(request: RequestContext) -> JsonResponse:
-    identities = request.site.authenticator
+    identities = request.authenticator
     await identities.logout(request.caller)
-    return JsonResponse(
-        {}, headers=(cookies.build_deleted_cookie(identities.cookie, is_tls=request.site.options.is_tls),)
-    )
+    return JsonResponse({}, headers=(cookies.build_deleted_cookie(identities.cookie, is_tls=request.options.is_tls),))
 
 
 async def get_user_info(request: RequestContext) -> JsonResponse:

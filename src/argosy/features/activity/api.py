@@ -5,12 +5,13 @@ In: a request. Out: JSON. Never: activity of an Application that the caller may 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityEntry, ActivityFilter
-from argosy.features.activity.visible_activity import iterate_visible_entries
+from argosy.features.activity.visible_activity import ActivitySources, iterate_visible_entries
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import PAGING, build_page
 from argosy.web.request import RequestContext, quote_input
@@ -31,7 +32,7 @@ ACTIVITY_SCHEMA: Final = schema.build_object_schema(
 )
 
 
-async def list_activity(request: RequestContext) -> JsonResponse:
+async def list_activity(sources: ActivitySources, request: RequestContext) -> JsonResponse:
     """List activity, newest first; the continue token is a time."""
     query = request.query
     if unknown_kinds := [item for item in query.get_all("kind") if item not in timeline.KINDS]:
@@ -40,7 +41,7 @@ async def list_activity(request: RequestContext) -> JsonResponse:
         )
     severity = "bad" if query.get_text("only") == "bad" else ""
     filters = ActivityFilter(query.get_all("kind"), query.get_text("app"), severity, query.get_text("q"))
-    entries = [item async for item in iterate_visible_entries(request)]
+    entries = [item async for item in iterate_visible_entries(request, sources)]
     ordered = timeline.sort_newest_first(item for item in entries if timeline.matches_filter(item, filters))
     marks = {id(item): f"{_invert_timestamp(item.time)} {index:06}" for index, item in enumerate(ordered)}
     return build_page(request, ordered, lambda item: marks[id(item)], to_wire=entry_to_wire)
@@ -66,24 +67,27 @@ def entry_to_wire(entry: ActivityEntry) -> dict[str, Any]:
 
 
 VISIBILITY_NOTE: Final = "Only activity of Applications that the caller may see."
-ROUTES = (
-    Route(
-        "GET",
-        "/api/argosy/v1/activity",
-        FilteredList("applications", "get"),
-        list_activity,
-        f"List activity, newest first. {VISIBILITY_NOTE}",
-        query=(
-            QueryParameter("kind", "sync, promotion, event or setting.", "array"),
-            QueryParameter("app", "Only about this Application."),
-            QueryParameter("only", "bad: only what went wrong."),
-            QueryParameter("q", "Only with this text."),
-            *PAGING,
+
+
+def build_routes(sources: ActivitySources) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/api/argosy/v1/activity",
+            FilteredList("applications", "get"),
+            partial(list_activity, sources),
+            f"List activity, newest first. {VISIBILITY_NOTE}",
+            query=(
+                QueryParameter("kind", "sync, promotion, event or setting.", "array"),
+                QueryParameter("app", "Only about this Application."),
+                QueryParameter("only", "bad: only what went wrong."),
+                QueryParameter("q", "Only with this text."),
+                *PAGING,
+            ),
+            response_schema=schema.build_object_schema(
+                metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(ACTIVITY_SCHEMA)
+            ),
+            tag=TAG,
+            operation_id="ListActivity",
         ),
-        response_schema=schema.build_object_schema(
-            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(ACTIVITY_SCHEMA)
-        ),
-        tag=TAG,
-        operation_id="ListActivity",
-    ),
-)
+    )

@@ -5,16 +5,16 @@ In: a request. Out: a page of the timeline. Never: shows activity of an Applicat
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityFilter
-from argosy.features.activity.visible_activity import iterate_visible_entries
+from argosy.features.activity.visible_activity import ActivitySources, iterate_visible_entries
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.resource_key import GroupKind
 from argosy.web.application_lookup import PROJECT
-from argosy.web.event_cache import list_all_events
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
 from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro
@@ -22,15 +22,16 @@ from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import FilteredList, Route
 
+LISTS: Final = FilteredList("applications", "get")
 COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
 
 
-async def show_activity(request: RequestContext) -> PageResponse:
-    return PageResponse("activity/activity.html", await build_page_values(request))
+async def show_activity(sources: ActivitySources, request: RequestContext) -> PageResponse:
+    return PageResponse("activity/activity.html", await build_page_values(request, sources))
 
 
-async def build_page_values(request: RequestContext) -> dict[str, Any]:
-    entries = [entry async for entry in iterate_visible_entries(request)]
+async def build_page_values(request: RequestContext, sources: ActivitySources) -> dict[str, Any]:
+    entries = [entry async for entry in iterate_visible_entries(request, sources)]
     filters = _read_filters(request)
     activity_page = timeline.build_timeline(entries, filters)
     first = (activity_page.page - 1) * timeline.ENTRIES_PER_PAGE + 1 if activity_page.total else 0
@@ -48,7 +49,7 @@ async def build_page_values(request: RequestContext) -> dict[str, Any]:
             (key, value) for key in ("kind", "app", "only", "q") for value in request.query.get_all(key) if value
         ],
         "commands": COMMANDS,
-        "fault": (await list_all_events(request)).error,
+        "fault": (await request.events.list_all()).error,
     }
 
 
@@ -61,12 +62,13 @@ def _read_filters(request: RequestContext) -> ActivityFilter:
     return ActivityFilter(kinds, query.get_text("app"), severity, query.get_text("q"), page_number)
 
 
-ROUTES = (Route("GET", "/activity", FilteredList("applications", "get"), show_activity, "Show the activity page."),)
+def build_routes(sources: ActivitySources) -> tuple[Route, ...]:
+    return (Route("GET", "/activity", LISTS, partial(show_activity, sources), "Show the activity page."),)
 
 
-async def build_updates(request: RequestContext) -> dict[str, str]:
+async def build_updates(sources: ActivitySources, request: RequestContext) -> dict[str, str]:
     """Update the first page only, so that a reader of an older page is not disturbed."""
-    line = (await build_page_values(request))["line"]
+    line = (await build_page_values(request, sources))["line"]
     return (
         {"happenings": render_macro("activity/parts.html", "happenings", line.shown)}
         if line.page == 1 and line.shown
@@ -75,4 +77,7 @@ async def build_updates(request: RequestContext) -> dict[str, str]:
 
 
 SHOWN_KINDS: Final = (GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB, INFERENCE_SERVICE, PROJECT)
-LIVE = (LivePage("/activity", FilteredList("applications", "get"), build_updates, build_kind_predicate(*SHOWN_KINDS)),)
+
+
+def build_live_pages(sources: ActivitySources) -> tuple[LivePage, ...]:
+    return (LivePage("/activity", LISTS, partial(build_updates, sources), build_kind_predicate(*SHOWN_KINDS)),)

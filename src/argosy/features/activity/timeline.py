@@ -20,9 +20,8 @@ KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
 MAX_ENTRIES: Final = 2000  # on all pages
 ENTRIES_PER_PAGE: Final = 50
 
-FindOwningApplication = Callable[
-    [str, str, str], tuple[str, str] | None
-]  # kind, namespace, name → (Application, its page)
+# kind, namespace, name → (Application, its page)
+FindOwningApplication = Callable[[str, str, str], tuple[str, str] | None]
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,21 @@ Application that the caller may not see.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityEntry
-from argosy.features.promote.visible_board import load_visible_board
+from argosy.features.promote.visible_board import EnvironmentBoards
 from argosy.gitops.cluster_view.owning_application import read_resource_keys
 from argosy.gitops.reconciler.object_permissions import build_permission_check
-from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.application_lookup import PROJECT, find_readable_application, read_project_name
+from argosy.web.audit_trail import AuditTrail
 from argosy.web.caller_application_service import build_reader
-from argosy.web.event_cache import list_all_events
-from argosy.web.middleware.audit import AuditTrail
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.request import RequestContext
 
@@ -41,42 +39,49 @@ API_GROUP_BY_KIND: Final = {
 }  # fmt: skip
 
 
-async def iterate_visible_entries(request: RequestContext) -> AsyncIterator[ActivityEntry]:
+@dataclass(frozen=True)
+class ActivitySources:
+    """Where activity is read from, besides the cluster view."""
+
+    boards: EnvironmentBoards
+    audit_trail: AuditTrail
+
+
+async def iterate_visible_entries(request: RequestContext, sources: ActivitySources) -> AsyncIterator[ActivityEntry]:
     """Yield entries with the Secrets of their Application masked before they are searched.
 
     For an Event without an Application, the Secrets of its object's namespace are masked.
     """
     masks: dict[tuple[str, str], SecretMask] = {}  # cached, because an Application has many entries
-    async for entry in _iterate_entries(request):
+    async for entry in _iterate_entries(request, sources):
         mask_key = (entry.url, "" if entry.url else entry.namespace)
         if mask_key not in masks:
-            application_masks = get_masks(request)
             masks[mask_key] = (
-                application_masks.get_mask_for_path(entry.url)
+                request.masks.get_mask_for_path(entry.url)
                 if entry.url
-                else application_masks.get_mask_for_namespace(entry.namespace)
+                else request.masks.get_mask_for_namespace(entry.namespace)
             )
         hide = masks[mask_key].mask_text
         yield replace(entry, title=hide(entry.title), text=hide(entry.text))
 
 
-async def _iterate_entries(request: RequestContext) -> AsyncIterator[ActivityEntry]:
+async def _iterate_entries(request: RequestContext, sources: ActivitySources) -> AsyncIterator[ActivityEntry]:
     apps = list_visible_applications(request)
     for entry in timeline.iterate_sync_entries(apps):
         yield entry
     sees_all = can_see_all_applications(request, len(apps))
     owners = await _list_owned_objects(request, apps)
     for entry in timeline.iterate_event_entries(
-        (await list_all_events(request)).events, _build_owner_lookup(request, owners, sees_all)
+        (await request.events.list_all()).events, _build_owner_lookup(request, owners, sees_all)
     ):
         yield entry
     if sees_all:
         for entry in timeline.iterate_settings_entries(_list_settings_manifests(request)):
             yield entry
         if request.is_allowed("accounts", "get", "*"):
-            for entry in timeline.iterate_audit_entries(request.site.get_module_state(AuditTrail).lines):
+            for entry in timeline.iterate_audit_entries(sources.audit_trail.lines):
                 yield entry
-    board, _ = await load_visible_board(request, fetches=False)  # do not wait for a Git host
+    board, _ = await sources.boards.load_visible(request, fetches=False)  # do not wait for a Git host
     for entry in timeline.iterate_promotion_entries(board.history if board else ()):
         yield entry
 
@@ -126,7 +131,7 @@ def _iterate_owner_chain(
     for _ in range(5):
         if kind not in API_GROUP_BY_KIND:
             return
-        manifest = request.site.cluster_view.cache.get(ResourceKey(API_GROUP_BY_KIND[kind], kind, namespace, name))
+        manifest = request.cluster_view.cache.get(ResourceKey(API_GROUP_BY_KIND[kind], kind, namespace, name))
         references = as_mapping(as_mapping(manifest).get("metadata")).get("ownerReferences") or ()
         if not references:
             return
@@ -135,9 +140,9 @@ def _iterate_owner_chain(
 
 
 def _list_settings_manifests(request: RequestContext) -> Iterator[Manifest]:
-    control = request.site.service.control_namespace
-    for manifest in request.site.cluster_view.cache.list(CONFIG_MAP, namespace=control):
+    control = request.service.control_namespace
+    for manifest in request.cluster_view.cache.list(CONFIG_MAP, namespace=control):
         if manifest["metadata"]["name"] in SETTINGS_CONFIG_MAPS:
             yield {**manifest, "kind": "ConfigMap"}
-    for manifest in request.site.cluster_view.cache.list(PROJECT, namespace=control):
+    for manifest in request.cluster_view.cache.list(PROJECT, namespace=control):
         yield manifest

@@ -51,7 +51,7 @@ async def get_badge(request: RequestContext) -> WebResponse:
         return _svg_response(_build_segments((), is_single_application=True, shows_revision=False))
     query = request.query
     name, projects = query.get_text("name"), query.get_all("project")
-    namespace = query.get_text("namespace") or request.site.service.control_namespace
+    namespace = query.get_text("namespace") or request.service.control_namespace
     for object_name in (*filter(None, (name, namespace)), *projects):
         if not OBJECT_NAME_PATTERN.fullmatch(object_name):
             raise UserError("name, namespace and project must be valid object names; correct them")
@@ -72,14 +72,14 @@ def _svg_response(segments: list[BadgeSegment], width: int = 0) -> TextResponse:
 
 
 def _is_enabled(request: RequestContext) -> bool:
-    config_map = request.site.cluster_view.cache.get(
-        ResourceKey("", "ConfigMap", request.site.service.control_namespace, "argocd-cm")
+    config_map = request.cluster_view.cache.get(
+        ResourceKey("", "ConfigMap", request.service.control_namespace, "argocd-cm")
     )
     return str(as_mapping((config_map or {}).get("data")).get(BADGE_ENABLED_KEY, "")).strip() == "true"
 
 
 def _find_application(request: RequestContext, namespace: str, name: str) -> list[Manifest]:
-    manifest = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
+    manifest = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
     projects = set(request.query.get_all("project"))
     is_visible = (
         manifest is not None
@@ -90,7 +90,7 @@ def _find_application(request: RequestContext, namespace: str, name: str) -> lis
 
 
 def _list_applications_of(request: RequestContext, projects: set[str]) -> list[Manifest]:
-    manifests = request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+    manifests = request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
     return [
         manifest
         for manifest in manifests

@@ -1,16 +1,17 @@
 """Live parts of the Application pages, and the changes that update them.
 
-In: changed objects. Out: LIVE. Never: renders for a change of an unrelated object if a cheap check can rule it out.
+In: changed objects, the caches of the list. Out: live pages. Never: renders for a change of an
+unrelated object if a cheap check can rule it out.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from argosy.features.applications.diff.page import render_diff_parts
 from argosy.features.applications.events.page import render_events_parts
-from argosy.features.applications.list.page import render_list_parts
+from argosy.features.applications.list.page import ListCaches, render_list_parts
 from argosy.features.applications.objects.page import render_resource_parts
 from argosy.features.applications.page_parts.shared_page_values import render_head_parts
 from argosy.features.applications.rollback.page import render_history_parts
@@ -112,18 +113,19 @@ def _live_with_application(tab: str, parts: Fragments) -> LivePage:
     return LivePage(f"{APPLICATION_PATH}{tab}", READ_PERMISSION, parts, is_application_change, is_own_change)
 
 
-LIVE = (
-    LivePage("/apps", FilteredList("applications", "get"), render_list_parts, affects_list),
-    _live_with_objects("", render_tree_parts),
-    _live_with_objects("/tree", render_tree_parts),
-    _live_with_objects("/resources", render_resources_parts),
-    _live_with_objects("/operation", render_operation_parts),
-    _live_with_objects("/events", render_events_parts),
-    _live_with_objects("/r/{group}/{kind}/{rns}/{rname}", render_resource_parts),
-    _live_with_application("/diff", render_diff_parts),
-    _live_with_application("/history", render_history_parts),
-    _live_with_application("/logs", render_head_parts),
-    _live_with_application("/parameters", render_head_parts),
-    _live_with_application("/manifest", render_head_parts),
-    _live_with_application("/settings", render_head_parts),
-)
+def build_live_pages(list_caches: ListCaches) -> tuple[LivePage, ...]:
+    return (
+        LivePage("/apps", FilteredList("applications", "get"), partial(render_list_parts, list_caches), affects_list),
+        _live_with_objects("", render_tree_parts),
+        _live_with_objects("/tree", render_tree_parts),
+        _live_with_objects("/resources", render_resources_parts),
+        _live_with_objects("/operation", render_operation_parts),
+        _live_with_objects("/events", render_events_parts),
+        _live_with_objects("/r/{group}/{kind}/{rns}/{rname}", render_resource_parts),
+        _live_with_application("/diff", render_diff_parts),
+        _live_with_application("/history", render_history_parts),
+        _live_with_application("/logs", render_head_parts),
+        _live_with_application("/parameters", render_head_parts),
+        _live_with_application("/manifest", render_head_parts),
+        _live_with_application("/settings", render_head_parts),
+    )

@@ -1,6 +1,7 @@
 """All routes of the pages of Applications.
 
-In: ROUTES of each page. Out: ROUTES. Never: defines routes of its own, except redirects from Argo CD's paths.
+In: the caches of the list; routes of each page. Out: routes. Never: defines routes of its own, except
+redirects from Argo CD's paths.
 """
 
 from __future__ import annotations
@@ -37,28 +38,29 @@ async def redirect_argocd_path(request: RequestContext) -> WebResponse:
 
 async def redirect_by_name(request: RequestContext) -> WebResponse:
     return RedirectResponse(
-        location=application_path(request.site.service.control_namespace, request.path_parameters["name"])
+        location=application_path(request.service.control_namespace, request.path_parameters["name"])
     )
 
 
-ROUTES = (
-    Route("GET", "/", SignedIn(), redirect_home, "Redirect to the list of applications"),
-    Route("GET", "/applications", SignedIn(), redirect_home, "Argo CD's path of the list"),
-    Route("GET", "/applications/{name}", SignedIn(), redirect_by_name, "Argo CD's path of an application"),
-    Route("GET", "/applications/{ns}/{name}", SignedIn(), redirect_argocd_path, "Argo CD's path of an application"),
-    *bulk_page.ROUTES,
-    *diff_page.ROUTES,
-    *page.ROUTES,
-    *events_page.ROUTES,
-    *history_page.ROUTES,
-    *list_page.ROUTES,
-    *logs_page.ROUTES,
-    *operation_page.ROUTES,
-    *parameters_page.ROUTES,
-    *actions_page.ROUTES,
-    *resource_page.ROUTES,
-    *resources_page.ROUTES,
-    *settings_page.ROUTES,
-    *sync_page.ROUTES,
-    *tree_page.ROUTES,
-)
+def build_routes(list_caches: list_page.ListCaches) -> tuple[Route, ...]:
+    return (
+        Route("GET", "/", SignedIn(), redirect_home, "Redirect to the list of applications"),
+        Route("GET", "/applications", SignedIn(), redirect_home, "Argo CD's path of the list"),
+        Route("GET", "/applications/{name}", SignedIn(), redirect_by_name, "Argo CD's path of an application"),
+        Route("GET", "/applications/{ns}/{name}", SignedIn(), redirect_argocd_path, "Argo CD's path of an application"),
+        *bulk_page.ROUTES,
+        *diff_page.ROUTES,
+        *page.ROUTES,
+        *events_page.ROUTES,
+        *history_page.ROUTES,
+        *list_page.build_routes(list_caches),
+        *logs_page.ROUTES,
+        *operation_page.ROUTES,
+        *parameters_page.ROUTES,
+        *actions_page.ROUTES,
+        *resource_page.ROUTES,
+        *resources_page.ROUTES,
+        *settings_page.ROUTES,
+        *sync_page.ROUTES,
+        *tree_page.ROUTES,
+    )

@@ -11,6 +11,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from argosy.errors import SourceRefused, UserError
@@ -21,8 +22,8 @@ from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.web.api import request_response_schemas as schema
-from argosy.web.middleware.request_limits import RequestLimitExceeded
 from argosy.web.request import RequestContext
+from argosy.web.request_limits import RequestLimitExceeded
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route
 
@@ -47,9 +48,8 @@ class WebhookReceiver:
         self.refreshes = RefreshQueue()
         self._large_body_lock = asyncio.Lock()
         self._waiting = 0
-        self._tokens_by_sender: OrderedDict[str, tuple[float, float]] = (
-            OrderedDict()
-        )  # tokens left, time of the last delivery
+        # by sender: the tokens left, and the time of the last delivery
+        self._tokens_by_sender: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._seen_digests: OrderedDict[bytes, None] = OrderedDict()
 
     def check_rate(self, sender: str) -> None:
@@ -72,9 +72,8 @@ class WebhookReceiver:
         self._waiting += 1
         try:
             async with asyncio.timeout(RECEIVE_TIMEOUT_SECONDS):
-                if (
-                    content_length.isdecimal() and int(content_length) < LARGE_BODY_BYTES
-                ):  # the server reads no more than Content-Length
+                # the server reads no more than Content-Length
+                if content_length.isdecimal() and int(content_length) < LARGE_BODY_BYTES:
                     yield
                 else:
                     async with self._large_body_lock:
@@ -98,17 +97,16 @@ class WebhookReceiver:
         return True
 
 
-async def receive_webhook(request: RequestContext) -> JsonResponse:
-    webhooks = request.site.get_module_state(WebhookReceiver)
+async def receive_webhook(webhooks: WebhookReceiver, request: RequestContext) -> JsonResponse:
     webhooks.check_rate(request.peer)
     async with webhooks.wait_for_turn(request.headers.get("content-length", "")):
         body = await request.read_raw_body()
         pushes = await _read_verified_pushes(request, body)
         is_new = bool(pushes) and webhooks.is_new(body, _list_event_headers(request))
         del body
-        request.state.clear()
+        request.memory.forget_body()
     if is_new:
-        webhooks.refreshes.enqueue(request.site.service.cluster, list_affected_applications(request, pushes))
+        webhooks.refreshes.enqueue(request.service.cluster, list_affected_applications(request, pushes))
     return JsonResponse({})
 
 
@@ -117,7 +115,7 @@ def _list_event_headers(request: RequestContext) -> list[str]:
 
 
 async def _read_verified_pushes(request: RequestContext, body: bytes) -> tuple[Push, ...]:
-    secrets = request.site.cluster_view.settings.load_webhook_secrets()
+    secrets = request.cluster_view.settings.load_webhook_secrets()
     try:
         if len(body) < LARGE_BODY_BYTES:
             return read_pushes(request.headers, body, secrets, max_bytes=MAX_BODY_BYTES)
@@ -137,7 +135,7 @@ def list_affected_applications(request: RequestContext, pushes: Iterable[Push]) 
     pushes_by_repository.pop(None, None)
     return [
         key_of(manifest)
-        for manifest in request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+        for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
         if any(_may_change(url, ref, pushes_by_repository) for url, ref in _list_sources(manifest))
     ]
 
@@ -157,19 +155,20 @@ def _list_sources(manifest: Manifest) -> Iterator[tuple[str, str]]:
             yield url, ref or ""
 
 
-ROUTES = (
-    Route(
-        "POST",
-        "/api/webhook",
-        Public("Git hosts send a signature instead of a session"),
-        receive_webhook,
-        "Receive a push event from GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket or Bitbucket Server. If "
-        "argocd-secret has a webhook secret, unsigned events are refused.",
-        request_schema={},
-        response_schema=schema.NOTHING,
-        accepted_media_types=("*",),
-        max_body_bytes=MAX_BODY_BYTES,
-        tag="webhook",
-        operation_id="Webhook",
-    ),
-)
+def build_routes(webhooks: WebhookReceiver) -> tuple[Route, ...]:
+    return (
+        Route(
+            "POST",
+            "/api/webhook",
+            Public("Git hosts send a signature instead of a session"),
+            partial(receive_webhook, webhooks),
+            "Receive a push event from GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket or Bitbucket Server. If "
+            "argocd-secret has a webhook secret, unsigned events are refused.",
+            request_schema={},
+            response_schema=schema.NOTHING,
+            accepted_media_types=("*",),
+            max_body_bytes=MAX_BODY_BYTES,
+            tag="webhook",
+            operation_id="Webhook",
+        ),
+    )

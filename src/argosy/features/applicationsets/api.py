@@ -36,9 +36,9 @@ def _rbac_name(request: RequestContext, manifest: Manifest) -> str:
 
 
 async def find_application_set(request: RequestContext) -> ResolvedObject | None:
-    namespace = request.query.get_text("appsetNamespace") or request.site.service.control_namespace
+    namespace = request.query.get_text("appsetNamespace") or request.service.control_namespace
     try:
-        manifest = await request.site.service.cluster.get(
+        manifest = await request.service.cluster.get(
             ResourceKey(*APPLICATION_SET, namespace, request.path_parameters["name"])
         )
     except ClusterError as error:
@@ -63,7 +63,7 @@ async def read_new_application_set(request: RequestContext) -> ResolvedObject | 
     body = BodyReader(await request.read_json_object())
     metadata = body.get_body("metadata") or BodyReader({}, "metadata")
     spec = body.get_body("spec")
-    name, control_namespace = metadata.get_text("name"), request.site.service.control_namespace
+    name, control_namespace = metadata.get_text("name"), request.service.control_namespace
     if not name or spec is None:
         raise UserError("missing metadata.name or spec; send a complete ApplicationSet", where="body")
     if metadata.get_text("namespace") not in ("", control_namespace):
@@ -87,7 +87,7 @@ async def list_application_sets(request: RequestContext) -> JsonResponse:
     projects, selector = {*query.get_all("projects")} - {""}, read_labels(query.get_text("selector"))
     try:
         manifests = (
-            await request.site.service.cluster.list(APPLICATION_SET, namespace=query.get_text("appsetNamespace"))
+            await request.service.cluster.list(APPLICATION_SET, namespace=query.get_text("appsetNamespace"))
         ).items
     except ClusterError as error:
         if error.code != 404:  # the cluster does not have the CRD
@@ -114,7 +114,7 @@ def _merge_maps(current: Any, sent: Any) -> Any:
 
 
 async def create_application_set(request: RequestContext) -> JsonResponse:
-    manifest, cluster = request.subject, request.site.service.cluster
+    manifest, cluster = request.subject, request.service.cluster
     if request.query.get_bool("dryRun"):
         return JsonResponse(await cluster.create(manifest, dry_run=True))
     for _ in range(MAX_ATTEMPTS):
@@ -127,7 +127,7 @@ async def create_application_set(request: RequestContext) -> JsonResponse:
 
 async def _create_or_update(request: RequestContext, manifest: Manifest) -> Manifest:
     """Raise Conflict if it was changed or created concurrently."""
-    cluster = request.site.service.cluster
+    cluster = request.service.cluster
     key = ResourceKey(*APPLICATION_SET, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
     existing = await cluster.get(key)
     if existing is None:
@@ -150,7 +150,7 @@ async def _create_or_update(request: RequestContext, manifest: Manifest) -> Mani
 async def delete_application_set(request: RequestContext) -> JsonResponse:
     metadata = request.subject["metadata"]
     key = ResourceKey(*APPLICATION_SET, metadata["namespace"], metadata["name"])
-    await request.site.service.cluster.delete(key, uid=metadata.get("uid"))
+    await request.service.cluster.delete(key, uid=metadata.get("uid"))
     return JsonResponse({})
 
 
@@ -161,7 +161,7 @@ async def refuse_generate(request: RequestContext) -> JsonResponse:
 async def get_resource_tree(request: RequestContext) -> JsonResponse:
     """argo: The Applications that it owns."""
     uid = str(request.subject["metadata"].get("uid") or "")
-    owned = request.site.cluster_view.cache.list_owned(uid) if uid else []
+    owned = request.cluster_view.cache.list_owned(uid) if uid else []
     return JsonResponse({"nodes": [_node_to_wire(child) for child in owned if _is_application_visible(request, child)]})
 
 
@@ -186,7 +186,7 @@ def _node_to_wire(manifest: Manifest) -> dict[str, Any]:
 
 async def list_events(request: RequestContext) -> JsonResponse:
     metadata = request.subject["metadata"]
-    all_events = (await request.site.service.cluster.list(EVENT_KIND, namespace=str(metadata["namespace"]))).items
+    all_events = (await request.service.cluster.list(EVENT_KIND, namespace=str(metadata["namespace"]))).items
     own_events = [
         event for event in all_events if (event.get("involvedObject") or {}).get("uid") == metadata.get("uid")
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
@@ -84,7 +85,7 @@ def _build_rbac_name(body: Mapping[str, Any]) -> str:
     return f"{values['project']}/{values['server']}" if values["project"] else values["server"]
 
 
-async def list_clusters(request: RequestContext) -> JsonResponse:
+async def list_clusters(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
     server, name = parse_cluster_address(request.query.get_text("server")), request.query.get_text("name")
     clusters = [
         cluster
@@ -94,35 +95,32 @@ async def list_clusters(request: RequestContext) -> JsonResponse:
         and request.is_allowed("clusters", "get", service.rbac_name(cluster))
     ]
     return build_argo_page(
-        request, list(await asyncio.gather(*(_describe_cluster(request, cluster) for cluster in clusters)))
+        request, list(await asyncio.gather(*(_describe_cluster(request, cluster, states) for cluster in clusters)))
     )
 
 
-async def get_cluster(request: RequestContext) -> JsonResponse:
-    return select_fields(request, await _describe_cluster(request, request.subject))
+async def get_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
+    return select_fields(request, await _describe_cluster(request, request.subject, states))
 
 
-async def _describe_cluster(request: RequestContext, declared: DeclaredSecret) -> dict[str, Any]:
-    state, version = await request.site.get_module_state(service.ClusterStateCache).get_state(
-        build_service(request), declared
-    )
+async def _describe_cluster(
+    request: RequestContext, declared: DeclaredSecret, states: service.ClusterStateCache
+) -> dict[str, Any]:
+    state, version = await states.get_state(build_service(request), declared)
     count = count_applications_by_server(request)[service.read_server(declared)]
-    return service.cluster_to_wire(
-        declared, state, version, count, request.site.cluster_view.rules.diff.masked_annotations
-    )
+    return service.cluster_to_wire(declared, state, version, count, request.cluster_view.rules.diff.masked_annotations)
 
 
-async def create_cluster(request: RequestContext) -> JsonResponse:
+async def create_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
     app_service, is_upsert = build_service(request), request.query.get_bool("upsert")
     existing = await service.find_cluster(app_service, service.read_values(request.subject)["server"])
     if existing is not None:  # an error must not reveal a cluster that the caller may not see
         request.require_permission("clusters", "update" if is_upsert else "get", service.rbac_name(existing))
-    return JsonResponse(
-        await _describe_cluster(request, await service.add_cluster(app_service, request.subject, is_upsert=is_upsert))
-    )
+    cluster = await service.add_cluster(app_service, request.subject, is_upsert=is_upsert)
+    return JsonResponse(await _describe_cluster(request, cluster, states))
 
 
-async def update_cluster(request: RequestContext) -> JsonResponse:
+async def update_cluster(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
     """Check the permission for both the current and the new object name."""
     body, existing = await request.read_json_object(), request.subject
     server = service.read_server(existing)
@@ -133,11 +131,8 @@ async def update_cluster(request: RequestContext) -> JsonResponse:
         rbac_name = _build_rbac_name({**body, "server": server})
         if rbac_name != request.rbac_object:
             request.require_permission("clusters", "update", rbac_name)
-    return JsonResponse(
-        await _describe_cluster(
-            request, await service.update_cluster(build_service(request), existing, body, updated_fields)
-        )
-    )
+    cluster = await service.update_cluster(build_service(request), existing, body, updated_fields)
+    return JsonResponse(await _describe_cluster(request, cluster, states))
 
 
 async def delete_cluster(request: RequestContext) -> JsonResponse:
@@ -145,11 +140,11 @@ async def delete_cluster(request: RequestContext) -> JsonResponse:
     return JsonResponse({})
 
 
-async def invalidate_cache(request: RequestContext) -> JsonResponse:
+async def invalidate_cache(states: service.ClusterStateCache, request: RequestContext) -> JsonResponse:
     app_service = build_service(request)
     await service.request_cache_invalidation(app_service, request.subject)
     refreshed = await service.find_cluster(app_service, service.read_server(request.subject))
-    return JsonResponse(await _describe_cluster(request, refreshed or request.subject))
+    return JsonResponse(await _describe_cluster(request, refreshed or request.subject, states))
 
 
 async def rotate_auth(request: RequestContext) -> JsonResponse:
@@ -166,92 +161,109 @@ _PATH: Final = "/api/v1/clusters"
 ID_TYPE_PARAMETER: Final = QueryParameter(
     "id.type", "`name`: the id in the path is the cluster's name, not its address."
 )
-ROUTES = (
-    Route(
-        "GET",
-        _PATH,
-        FilteredList("clusters", "get"),
-        list_clusters,
-        "List clusters.",
-        query=(
-            QueryParameter("server", "Only the cluster with this address."),
-            QueryParameter("name", "Only the cluster with this name."),
-            ID_TYPE_PARAMETER,
-            QueryParameter("id.value", "Accepted and ignored."),
-            *ARGO_PAGING,
+
+
+def build_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+    return (*_build_collection_routes(states), *_build_single_routes(states), *_build_action_routes(states))
+
+
+def _build_collection_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            _PATH,
+            FilteredList("clusters", "get"),
+            partial(list_clusters, states),
+            "List clusters.",
+            query=(
+                QueryParameter("server", "Only the cluster with this address."),
+                QueryParameter("name", "Only the cluster with this name."),
+                ID_TYPE_PARAMETER,
+                QueryParameter("id.value", "Accepted and ignored."),
+                *ARGO_PAGING,
+            ),
+            response_schema=schema.build_object_schema(
+                metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(CLUSTER_SCHEMA)
+            ),
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_List",
         ),
-        response_schema=schema.build_object_schema(
-            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(CLUSTER_SCHEMA)
+        Route(
+            "POST",
+            _PATH,
+            RequiresPermission("clusters", "create", read_new_cluster),
+            partial(create_cluster, states),
+            "Create a cluster. With `upsert`, an existing cluster is updated, which needs the permission to update it.",
+            query=(QueryParameter("upsert", "Update the cluster if it exists and differs.", "boolean"),),
+            request_schema={**REQUEST_SCHEMA, "required": ["server"]},
+            response_schema=CLUSTER_SCHEMA,
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_Create",
         ),
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_List",
-    ),
-    Route(
-        "POST",
-        _PATH,
-        RequiresPermission("clusters", "create", read_new_cluster),
-        create_cluster,
-        "Create a cluster. With `upsert`, an existing cluster is updated, which needs the permission to update it.",
-        query=(QueryParameter("upsert", "Update the cluster if it exists and differs.", "boolean"),),
-        request_schema={**REQUEST_SCHEMA, "required": ["server"]},
-        response_schema=CLUSTER_SCHEMA,
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_Create",
-    ),
-    Route(
-        "GET",
-        f"{_PATH}/{{id}}",
-        RequiresPermission("clusters", "get", find_cluster),
-        get_cluster,
-        "Read a cluster.",
-        query=(ID_TYPE_PARAMETER, FIELDS),
-        response_schema=CLUSTER_SCHEMA,
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_Get",
-    ),
-    Route(
-        "PUT",
-        f"{_PATH}/{{id}}",
-        RequiresPermission("clusters", "update", find_cluster),
-        update_cluster,
-        "Update a cluster. Credentials that are not sent are kept, unless TLS verification would be weakened.",
-        query=(ID_TYPE_PARAMETER, QueryParameter("updatedFields", "Update only these fields.", "array")),
-        request_schema=REQUEST_SCHEMA,
-        response_schema=CLUSTER_SCHEMA,
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_Update",
-    ),
-    Route(
-        "DELETE",
-        f"{_PATH}/{{id}}",
-        RequiresPermission("clusters", "delete", find_cluster),
-        delete_cluster,
-        "Delete a cluster.",
-        query=(ID_TYPE_PARAMETER,),
-        response_schema=schema.NOTHING,
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_Delete",
-    ),
-    Route(
-        "POST",
-        f"{_PATH}/{{id}}/invalidate-cache",
-        RequiresPermission("clusters", "update", find_cluster),
-        invalidate_cache,
-        "Invalidate the cache of a cluster.",
-        query=(ID_TYPE_PARAMETER,),
-        response_schema=CLUSTER_SCHEMA,
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_InvalidateCache",
-    ),
-    Route(
-        "POST",
-        f"{_PATH}/{{id}}/rotate-auth",
-        RequiresPermission("clusters", "update", find_cluster),
-        rotate_auth,
-        "Create a new token for the cluster's service account and revoke the old one.",
-        query=(ID_TYPE_PARAMETER,),
-        response_schema=schema.NOTHING,
-        tag=OPENAPI_TAG,
-        operation_id="ClusterService_RotateAuth",
-    ),
-)
+    )
+
+
+def _build_single_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            f"{_PATH}/{{id}}",
+            RequiresPermission("clusters", "get", find_cluster),
+            partial(get_cluster, states),
+            "Read a cluster.",
+            query=(ID_TYPE_PARAMETER, FIELDS),
+            response_schema=CLUSTER_SCHEMA,
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_Get",
+        ),
+        Route(
+            "PUT",
+            f"{_PATH}/{{id}}",
+            RequiresPermission("clusters", "update", find_cluster),
+            partial(update_cluster, states),
+            "Update a cluster. Credentials that are not sent are kept, unless TLS verification would be weakened.",
+            query=(ID_TYPE_PARAMETER, QueryParameter("updatedFields", "Update only these fields.", "array")),
+            request_schema=REQUEST_SCHEMA,
+            response_schema=CLUSTER_SCHEMA,
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_Update",
+        ),
+        Route(
+            "DELETE",
+            f"{_PATH}/{{id}}",
+            RequiresPermission("clusters", "delete", find_cluster),
+            delete_cluster,
+            "Delete a cluster.",
+            query=(ID_TYPE_PARAMETER,),
+            response_schema=schema.NOTHING,
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_Delete",
+        ),
+    )
+
+
+def _build_action_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+    return (
+        Route(
+            "POST",
+            f"{_PATH}/{{id}}/invalidate-cache",
+            RequiresPermission("clusters", "update", find_cluster),
+            partial(invalidate_cache, states),
+            "Invalidate the cache of a cluster.",
+            query=(ID_TYPE_PARAMETER,),
+            response_schema=CLUSTER_SCHEMA,
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_InvalidateCache",
+        ),
+        Route(
+            "POST",
+            f"{_PATH}/{{id}}/rotate-auth",
+            RequiresPermission("clusters", "update", find_cluster),
+            rotate_auth,
+            "Create a new token for the cluster's service account and revoke the old one.",
+            query=(ID_TYPE_PARAMETER,),
+            response_schema=schema.NOTHING,
+            tag=OPENAPI_TAG,
+            operation_id="ClusterService_RotateAuth",
+        ),
+    )

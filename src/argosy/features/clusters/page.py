@@ -6,6 +6,7 @@ In: a request. Out: clusters that the caller may see. Never: shows credentials.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from argosy.features.clusters import service
@@ -18,11 +19,11 @@ from argosy.web.route import FilteredList, Route
 from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
 
-async def render_clusters_page(request: RequestContext) -> PageResponse:
+async def render_clusters_page(states: service.ClusterStateCache, request: RequestContext) -> PageResponse:
     app_service = build_service(request)
     all_clusters = await service.list_clusters(app_service, with_faulty=True)
     visible_clusters = [item for item in all_clusters if request.is_allowed("clusters", "get", service.rbac_name(item))]
-    rows = await asyncio.gather(*(_build_row(request, item) for item in visible_clusters))
+    rows = await asyncio.gather(*(_build_row(request, item, states) for item in visible_clusters))
     values = {
         "title": "Clusters",
         "section": "settings",
@@ -34,10 +35,10 @@ async def render_clusters_page(request: RequestContext) -> PageResponse:
     return PageResponse("clusters/clusters.html", values)
 
 
-async def _build_row(request: RequestContext, declared: DeclaredSecret) -> dict[str, Any]:
-    state, version = await request.site.get_module_state(service.ClusterStateCache).get_state(
-        build_service(request), declared
-    )
+async def _build_row(
+    request: RequestContext, declared: DeclaredSecret, states: service.ClusterStateCache
+) -> dict[str, Any]:
+    state, version = await states.get_state(build_service(request), declared)
     server = service.read_server(declared)
     document = service.cluster_to_wire(declared, state, version, count_applications_by_server(request)[server])
     return {
@@ -52,6 +53,6 @@ async def _build_row(request: RequestContext, declared: DeclaredSecret) -> dict[
     }
 
 
-ROUTES = (
-    Route("GET", "/settings/clusters", FilteredList("clusters", "get"), render_clusters_page, "Clusters, as a page."),
-)
+def build_routes(states: service.ClusterStateCache) -> tuple[Route, ...]:
+    handler = partial(render_clusters_page, states)
+    return (Route("GET", "/settings/clusters", FilteredList("clusters", "get"), handler, "Clusters, as a page."),)

@@ -5,12 +5,14 @@ In: a request. Out: JSON. Never: findings about the installation, except for cal
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Final
 
 from argosy.features.doctor.service import DoctorOptions
 from argosy.features.doctor.visible_report import examine_visible
+from argosy.gitops.redaction.application_masks import mask_texts
 from argosy.web.api.request_response_schemas import build_array_schema, build_object_schema
-from argosy.web.middleware.per_application_redaction import get_masks, mask_texts
 from argosy.web.objects_of_visible_applications import resolve_installation
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
@@ -19,14 +21,14 @@ from argosy.web.route import QueryParameter, RequiresPermission, Route
 EXAMINATION_TIMEOUT_SECONDS: Final = 20.0
 
 
-async def show_diagnosis(request: RequestContext) -> JsonResponse:
+async def show_diagnosis(lock: asyncio.Lock, request: RequestContext) -> JsonResponse:
     query = request.query
     names = tuple(item for item in query.get_all("app") if item)
     options = DoctorOptions(
         names, query.get_text("match"), is_quick=query.get_bool("quick"), seconds=EXAMINATION_TIMEOUT_SECONDS
     )
-    document = (await examine_visible(request, options)).to_wire(has_checklist=False)
-    masks = get_masks(request)
+    document = (await examine_visible(request, options, lock)).to_wire(has_checklist=False)
+    masks = request.masks
     gates = [
         mask_texts(item, masks.get_mask_for_application(str(item.get("application") or "")))
         for item in document["gates"]
@@ -35,25 +37,27 @@ async def show_diagnosis(request: RequestContext) -> JsonResponse:
     return JsonResponse({**document, "gates": gates, "proofs": proofs})
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/api/argosy/v1/doctor",
-        RequiresPermission("applications", "get", resolve_installation),
-        show_diagnosis,
-        "What is wrong with the installation and its Applications, and what helps.",
-        query=(
-            QueryParameter("app", "Only these.", "array"),
-            QueryParameter("match", "Only those with this in their names; | between several."),
-            QueryParameter("quick", "Compare none: what statuses tell is enough.", "boolean"),
+def build_routes(lock: asyncio.Lock) -> tuple[Route, ...]:
+    """`lock` allows one examination at a time."""
+    return (
+        Route(
+            "GET",
+            "/api/argosy/v1/doctor",
+            RequiresPermission("applications", "get", resolve_installation),
+            partial(show_diagnosis, lock),
+            "What is wrong with the installation and its Applications, and what helps.",
+            query=(
+                QueryParameter("app", "Only these.", "array"),
+                QueryParameter("match", "Only those with this in their names; | between several."),
+                QueryParameter("quick", "Compare none: what statuses tell is enough.", "boolean"),
+            ),
+            response_schema=build_object_schema(
+                "checks",
+                "findings",
+                checks=build_array_schema(build_object_schema()),
+                findings=build_array_schema(build_object_schema()),
+            ),
+            tag="argosy",
+            operation_id="argosy_doctor",
         ),
-        response_schema=build_object_schema(
-            "checks",
-            "findings",
-            checks=build_array_schema(build_object_schema()),
-            findings=build_array_schema(build_object_schema()),
-        ),
-        tag="argosy",
-        operation_id="argosy_doctor",
-    ),
-)
+    )

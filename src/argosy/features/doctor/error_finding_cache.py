@@ -1,7 +1,8 @@
 """Caches the doctor's errors for other pages.
 
-In: a request. Out: errors by Application and of the installation, at most about a minute old while pages are open.
-Never: errors for a caller who may not see the doctor; two examinations at once; a page that waits for a long one.
+In: a request, the lock of examinations. Out: errors by Application and of the installation, at most about a minute old
+while pages are open. Never: errors for a caller who may not see the doctor; two examinations at once; a page that waits
+for a long one.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ from argosy.errors import ArgosyError
 from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck
 from argosy.features.doctor.service import DoctorOptions, examine_installation
-from argosy.features.doctor.visible_report import ExaminationLock
 from argosy.gitops.analysis.diagnosis import INSTALLATION, DiagnosisLine
 from argosy.gitops.analysis.live_view import render_duration
 from argosy.gitops.analysis.rule_violation import Severity
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.redaction.application_masks import mask_texts
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware.per_application_redaction import get_masks, mask_texts
 from argosy.web.objects_of_visible_applications import (
     ALL_APPLICATIONS,
     can_see_all_applications,
     list_visible_applications,
 )
 from argosy.web.request import RequestContext
-from argosy.web.site_services import Site
 
 log = logging.getLogger(__name__)
 PAGE_WAIT_SECONDS: Final = 1.0
@@ -56,20 +56,21 @@ class DoctorErrors:
 class ExaminationCache:
     """The last result for the whole installation, for all callers, and the running examination."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, lock: asyncio.Lock, clock: Callable[[], float] = time.monotonic) -> None:
+        """`lock` is held by the examination that a user asked for."""
+        self._lock, self._clock = lock, clock
         self._errors: DoctorErrors | None = None
         self._errors_at: float | None = None  # when they were found
         self._looked_at = 0.0  # when an examination last ended, or failed
         self._task: asyncio.Task[DoctorErrors] | None = None
 
-    async def find(self, site: Site) -> DoctorErrors:
+    async def find(self, reader: ApplicationReader) -> DoctorErrors:
         """Return the last result if it is fresh, or if the new examination takes long."""
         cached = self._errors
         if cached is not None and self._clock() - self._looked_at < RESULT_LIFETIME_SECONDS:
             return cached
         if self._task is None:
-            self._task = asyncio.create_task(self._examine(site))
+            self._task = asyncio.create_task(self._examine(reader))
         task = self._task
         done, _ = await asyncio.wait([task], timeout=PAGE_WAIT_SECONDS)
         if done:
@@ -79,11 +80,11 @@ class ExaminationCache:
         age = render_duration(self._clock() - self._errors_at)
         return replace(cached, note=f"The doctor is looking again. These errors are from {age} ago.")
 
-    async def _examine(self, site: Site) -> DoctorErrors:
+    async def _examine(self, reader: ApplicationReader) -> DoctorErrors:
         """Keep the known errors if the examination fails."""
         before = self._errors or DoctorErrors()
         try:
-            errors = await examine_errors(site)
+            errors = await examine_errors(reader, self._lock)
             self._errors_at = self._clock()
         except TimeoutError:
             errors = replace(before, note=f"The doctor did not finish within {MAX_EXAMINATION_SECONDS:.0f} s.")
@@ -103,18 +104,16 @@ def can_see_doctor(request: RequestContext) -> bool:
     return request.is_allowed("applications", "get", ALL_APPLICATIONS)
 
 
-async def load_visible_errors(request: RequestContext) -> DoctorErrors:
+async def load_visible_errors(request: RequestContext, examinations: ExaminationCache) -> DoctorErrors:
     """Return the errors that the caller may see: none for a caller who may not see the doctor."""
     if not can_see_doctor(request) or not list_visible_applications(request):
         return DoctorErrors()
-    errors = await request.site.get_module_state(ExaminationCache).find(request.site)
+    errors = await examinations.find(request.cluster_view.reader)
     applications = list_visible_applications(request)
     keys = {key_of(application) for application in applications}
     return DoctorErrors(
         {
-            key: mask_texts(
-                application_errors, get_masks(request).get_mask_for_application(f"{key.namespace}/{key.name}")
-            )
+            key: mask_texts(application_errors, request.masks.get_mask_for_application(f"{key.namespace}/{key.name}"))
             for key, application_errors in errors.by_application.items()
             if key in keys
         },
@@ -123,11 +122,10 @@ async def load_visible_errors(request: RequestContext) -> DoctorErrors:
     )
 
 
-async def examine_errors(site: Site) -> DoctorErrors:
+async def examine_errors(reader: ApplicationReader, lock: asyncio.Lock) -> DoctorErrors:
     """Examine everything by the statuses in the cluster view's cache; compare nothing, and probe no model."""
-    async with site.get_module_state(ExaminationLock):
+    async with lock:
         pass  # a user's examination goes first, and never waits for this one
-    reader = site.cluster_view.reader
     async with asyncio.timeout(MAX_EXAMINATION_SECONDS):
         report = DoctorReport(await examine_installation(reader.service, reader, DoctorOptions(is_quick=True)))
     keys = {app.name: app.app.key for app in report.examination.chosen}

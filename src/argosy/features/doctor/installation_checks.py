@@ -139,9 +139,8 @@ def _check_controllers(
         if silent_seconds > MAX_LEASE_AGE_SECONDS:
             text = f"argosy's controller gave its last sign {render_duration(silent_seconds)} ago: {START_ADVICE}"
             return InstallationCheck("controllers", CheckState.BAD, text)
-        if silent_seconds > (
-            view.lease_seconds or MAX_LEASE_AGE_SECONDS
-        ):  # it renews its Lease several times in that time
+        # It renews its Lease several times in that time.
+        if silent_seconds > (view.lease_seconds or MAX_LEASE_AGE_SECONDS):
             text = (
                 f"no sign of life from argosy's controller for {render_duration(silent_seconds)}: does it run? "
                 f"Else {START_ADVICE}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from argosy.annotations import LAST_APPLIED
 from argosy.errors import ArgosyError
 from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.features.doctor.reverted_settings_edits import list_hand_edits
@@ -59,7 +60,6 @@ SECRETS: Final = GroupKind("", "Secret")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
 OPERATOR: Final = "gitops-operator"
 CONTROLLER: Final = "application-controller"
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 OPERATOR_FIELD_MANAGERS: Final = ("gitops-operator", "argocd-operator", "manager")
 MAX_LOG_LINES: Final = 200
 LOG_TIMEOUT_SECONDS: Final = 3.0

@@ -5,7 +5,9 @@ In: a request. Out: findings. Never: fixes anything; shows findings to a caller 
 
 from __future__ import annotations
 
+import asyncio
 import re
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -22,14 +24,14 @@ SECONDS: Final = 6.0
 PROGRAMS: Final = ("argosy ", "argocd ", "kubectl ", "oc ", "git ")
 
 
-async def page(request: RequestContext) -> PageResponse:
-    return PageResponse("doctor/doctor.html", await build_page_values(request))
+async def page(lock: asyncio.Lock, request: RequestContext) -> PageResponse:
+    return PageResponse("doctor/doctor.html", await build_page_values(request, lock))
 
 
-async def build_page_values(request: RequestContext) -> dict[str, Any]:
+async def build_page_values(request: RequestContext, lock: asyncio.Lock) -> dict[str, Any]:
     """Use statuses only; with `deep`, also compare unhealthy Applications and prove fixes."""
     is_deep = request.query.get_bool("deep")
-    report = await examine_visible(request, DoctorOptions(is_quick=not is_deep, seconds=SECONDS))
+    report = await examine_visible(request, DoctorOptions(is_quick=not is_deep, seconds=SECONDS), lock)
     lines = sorted(report.lines, key=lambda item: (-item.severity.weight, item.cause, item.app))
     groups = [
         _build_group(request, cause, list(group_lines))
@@ -55,7 +57,7 @@ async def build_page_values(request: RequestContext) -> dict[str, Any]:
 def _build_group(request: RequestContext, cause: str, lines: list[DiagnosisLine]) -> dict[str, Any]:
     first = lines[0]
     return {
-        "cause": explain_health_message(request.site.cluster_view.cache.get, cause),
+        "cause": explain_health_message(request.cluster_view.cache.get, cause),
         "severity": first.severity.value,
         "rule": first.finding.rule.id if first.finding else "",
         "sure": first.finding.rule.certainty if first.finding else "",
@@ -90,17 +92,19 @@ def _split_advice(text: str) -> list[str]:
 
 def get_application_path(request: RequestContext, app: str) -> str:
     namespace, _, name = app.rpartition("/")
-    row = request.site.cluster_view.find_row(namespace or request.site.service.control_namespace, name)
+    row = request.cluster_view.find_row(namespace or request.service.control_namespace, name)
     return f"/apps/{row.namespace}/{row.name}" if row else ""
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/doctor",
-        RequiresPermission("applications", "get", resolve_installation),
-        page,
-        "Show findings and their fixes.",
-        query=(QueryParameter("deep", "Also compare unhealthy Applications, and prove fixes.", "boolean"),),
-    ),
-)
+def build_routes(lock: asyncio.Lock) -> tuple[Route, ...]:
+    """`lock` allows one examination at a time."""
+    return (
+        Route(
+            "GET",
+            "/doctor",
+            RequiresPermission("applications", "get", resolve_installation),
+            partial(page, lock),
+            "Show findings and their fixes.",
+            query=(QueryParameter("deep", "Also compare unhealthy Applications, and prove fixes.", "boolean"),),
+        ),
+    )

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from argosy.annotations import SECRET_TYPE
 from argosy.errors import ArgosyError
 from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.features.models.lineage import trace_model
@@ -26,7 +27,6 @@ PROBE_SECONDS: Final = 2.0
 SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")
 OWNER_KINDS: Final = tuple(GroupKind("apps", kind) for kind in ("ReplicaSet", "Deployment", "StatefulSet"))
 READ_KINDS: Final = (POD, CLAIM, EVENT, QUOTA, BUILD, NOTEBOOK, MODEL, GroupKind("batch", "Job"), *OWNER_KINDS)
-REPOSITORY_SECRET_LABEL: Final = "argocd.argoproj.io/secret-type"
 
 
 async def list_objects(
@@ -50,7 +50,7 @@ def add_missing_objects(objects: dict[GroupKind, list[Manifest]], more: Iterable
 
 
 async def list_repository_secrets(reads: OptionalReads, control: str) -> tuple[RepositorySecret, ...] | None:
-    secrets = await reads.list_kind(SECRET, control, REPOSITORY_SECRET_LABEL)
+    secrets = await reads.list_kind(SECRET, control, SECRET_TYPE)
     if SECRET in reads.unread:
         return None
     return tuple(

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.errors import TransientError, UserError
 from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.service import DoctorOptions, examine_installation
+from argosy.gitops.redaction.application_masks import ApplicationMasks
 from argosy.web.caller_application_service import build_reader, build_service
-from argosy.web.middleware.per_application_redaction import ApplicationMasks, get_masks
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 
@@ -22,14 +22,9 @@ MAX_PATTERN_CHARACTERS: Final = 64  # of the `match` parameter
 TURN_TIMEOUT_SECONDS: Final = 8.0  # to wait for the previous examination
 
 
-class ExaminationLock(asyncio.Lock):
-    """Serializes examinations."""
-
-
-async def examine_visible(request: RequestContext, options: DoctorOptions) -> DoctorReport:
-    """Examine what the caller may see; one examination at a time, because it is expensive."""
+async def examine_visible(request: RequestContext, options: DoctorOptions, lock: asyncio.Lock) -> DoctorReport:
+    """Examine what the caller may see; `lock` allows one examination at a time, because it is expensive."""
     options = limit_to_visible(request, options)
-    lock = request.site.get_module_state(ExaminationLock)
     try:
         async with asyncio.timeout(TURN_TIMEOUT_SECONDS):
             await lock.acquire()
@@ -38,7 +33,7 @@ async def examine_visible(request: RequestContext, options: DoctorOptions) -> Do
     try:
         return mask_report(
             DoctorReport(await examine_installation(build_service(request), build_reader(request), options)),
-            get_masks(request),
+            request.masks,
         )
     finally:
         lock.release()

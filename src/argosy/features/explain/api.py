@@ -47,7 +47,7 @@ MAX_REASON_LENGTH: Final = 1_000  # characters of a reason
 
 async def why(request: RequestContext) -> JsonResponse:
     app: Application = request.subject
-    cluster_view = request.site.cluster_view
+    cluster_view = request.cluster_view
     delay = describe_delay(app, cluster_view.rules, cluster_view.cache.get, cluster_view.engines, utc_now())
     statuses = {"sync": status_summary.read_sync_status(app), "health": status_summary.read_health_status(app)}
     response = {"application": app.name, "namespace": app.namespace, **statuses}

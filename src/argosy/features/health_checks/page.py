@@ -62,7 +62,7 @@ async def render_trial(request: RequestContext) -> PageResponse:
     try:
         parsed_manifest = page_data.read_first_manifest(manifest)
         verdict = await page_data.assess_pasted_manifest(
-            request.site.cluster_view.reader.pool, parsed_manifest, settings, script
+            request.cluster_view.reader.pool, parsed_manifest, settings, script
         )
     except ArgosyError as error:
         fault = str(error)
@@ -71,15 +71,12 @@ async def render_trial(request: RequestContext) -> PageResponse:
         "manifest": manifest[: page_data.MAX_TEXT_CHARACTERS],
         "script": script[: page_data.MAX_TEXT_CHARACTERS],
     }
-    return PageResponse(
-        "health_checks/health_checks.html", page_values, is_from_request_only=True
-    )  # a script may print any text
+    # from the request only, because a script may print any text
+    return PageResponse("health_checks/health_checks.html", page_values, is_from_request_only=True)
 
 
 def _read_config_map(request: RequestContext, name: str) -> dict[str, str]:
-    config_map = request.site.cluster_view.cache.get(
-        ResourceKey(*CONFIG_MAP, request.site.service.control_namespace, name)
-    )
+    config_map = request.cluster_view.cache.get(ResourceKey(*CONFIG_MAP, request.service.control_namespace, name))
     return {str(key): str(value) for key, value in as_mapping(as_mapping(config_map).get("data")).items()}
 
 

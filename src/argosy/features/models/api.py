@@ -59,7 +59,7 @@ MODEL_SCHEMA: Final = schema.build_object_schema(
 
 
 def model_to_wire(request: RequestContext, service: Manifest) -> dict[str, Any]:
-    row: ModelRow = model_views.build_model_row(service, request.site.cluster_view.cache)
+    row: ModelRow = model_views.build_model_row(service, request.cluster_view.cache)
     model_info, app = row.model, find_owning_application(request, service)
     training_run = row.trained
     return {
@@ -100,7 +100,7 @@ async def list_models(request: RequestContext) -> JsonResponse:
 
 
 async def get_model(request: RequestContext) -> JsonResponse:
-    view = model_views.build_model_view(request.subject, request.site.cluster_view.cache)
+    view = model_views.build_model_view(request.subject, request.cluster_view.cache)
     details = {
         "example": view.example,
         "curl": view.curl,
@@ -120,8 +120,8 @@ async def try_model(request: RequestContext) -> JsonResponse:
         raise UserError(message, where="question")
     if not model_info.url:
         raise UserError(f"{model_info.name} has no URL: {model_info.why or 'it is not ready yet'}; see its steps")
-    send_request = partial(send_guarded_request, is_local=request.site.options.is_loopback)
-    model_service = ModelService(request.site.service.cluster, request.site.service.cluster_name, send_request)
+    send_request = partial(send_guarded_request, is_local=request.options.is_loopback)
+    model_service = ModelService(request.service.cluster, request.service.cluster_name, send_request)
     result = await model_service.query_model(
         model_info, question_text, seconds=MODEL_REQUEST_TIMEOUT_SECONDS, insecure=False
     )

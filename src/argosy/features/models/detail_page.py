@@ -58,7 +58,7 @@ async def render_model_page(request: RequestContext) -> PageResponse:
 
 
 def build_page_values(request: RequestContext, try_result: TryResult | None = None) -> dict[str, Any]:
-    view = model_views.build_model_view(request.subject, request.site.cluster_view.cache)
+    view = model_views.build_model_view(request.subject, request.cluster_view.cache)
     row = view.row
     model_info = row.model
     return {
@@ -96,8 +96,8 @@ async def _send_question(request: RequestContext, model_info: ServedModel, quest
         return TryResult(question, problem="the question is empty; enter a text, instances, or a complete request")
     if not model_info.url:
         return TryResult(question, problem=f"{model_info.name} has no URL: {model_info.why or 'it is not ready yet'}")
-    send_request = partial(send_guarded_request, is_local=request.site.options.is_loopback)
-    model_service = ModelService(request.site.service.cluster, request.site.service.cluster_name, send_request)
+    send_request = partial(send_guarded_request, is_local=request.options.is_loopback)
+    model_service = ModelService(request.service.cluster, request.service.cluster_name, send_request)
     try:
         result = await model_service.query_model(
             model_info, question, seconds=MODEL_REQUEST_TIMEOUT_SECONDS, insecure=False
@@ -123,8 +123,8 @@ async def _send_question(request: RequestContext, model_info: ServedModel, quest
 async def probe_model(request: RequestContext) -> PageResponse:
     """Request the health paths of the model and show the results."""
     model_info = read_served_model(request.subject)
-    send_request = partial(send_guarded_request, is_local=request.site.options.is_loopback)
-    model_service = ModelService(request.site.service.cluster, request.site.service.cluster_name, send_request)
+    send_request = partial(send_guarded_request, is_local=request.options.is_loopback)
+    model_service = ModelService(request.service.cluster, request.service.cluster_name, send_request)
     probes = await model_service.probe_health(model_info, insecure=False) if model_info.url else []
     return PageResponse(
         "models/model.html", {**build_page_values(request), "is_live": False, "probes": probes, "is_probed": True}

@@ -37,7 +37,7 @@ async def render_models_page(request: RequestContext) -> PageResponse:
 
 
 def build_page_values(request: RequestContext) -> dict[str, Any]:
-    cache = request.site.cluster_view.cache
+    cache = request.cluster_view.cache
     rows = [
         ModelListRow(model_views.build_model_row(entry, cache), get_owner_page_path(request, entry))
         for entry in list_visible_objects(request, INFERENCE_SERVICE)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.annotations import SIMULATED
 from argosy.features.models.inference_payloads import InferenceRequest, build_inference_request, render_curl_command
 from argosy.features.models.lineage import Lineage, LineageRun, trace_model
 from argosy.features.models.readiness import ReadinessStep, build_readiness_steps
@@ -22,7 +23,6 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 SERVICE_LABEL: Final = "serving.kserve.io/inferenceservice"
 NOTEBOOK_JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 POD, DEPLOYMENT = GroupKind("", "Pod"), GroupKind("apps", "Deployment")
-SIMULATED_ANNOTATION: Final = "sandbox.argosy.dev/simulated"
 PROTOCOL_LABELS: Final = {"v1": "V1 (instances)", "v2": "V2 (tensors)", "chat": "OpenAI chat"}
 
 
@@ -109,7 +109,7 @@ def _build_row(service: Manifest, cache: InformerCache, pods: Sequence[Manifest]
         lineage.runs[-1] if lineage.runs else None,
         lineage.is_current,
         _read_ready_since(service),
-        SIMULATED_ANNOTATION in annotations,
+        SIMULATED in annotations,
     )
 
 

@@ -15,12 +15,8 @@ from argosy.kube.objects import Manifest
 
 OK, BAD, BUSY, WAITING = "ok", "bad", "busy", "waits"
 SERVER_CONTAINER: Final = "kserve-container"
-STORAGE_FAILURE_WORDS: Final = (
-    "persistentvolumeclaim",
-    "storage",
-    "download",
-    "bucket",
-)  # words in failure messages that mean storage
+# Words in failure messages that mean storage.
+STORAGE_FAILURE_WORDS: Final = ("persistentvolumeclaim", "storage", "download", "bucket")
 DOWNLOAD_CONTAINERS: Final = ("storage-initializer", "modelcar-init")
 ROUTE_CONDITIONS: Final = ("IngressReady", "RoutesReady", "PredictorRouteReady")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
+from argosy.annotations import RESTARTED_AT
 from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.features.models.inference_payloads import (
@@ -27,7 +28,6 @@ from argosy.kube.client.object_search import KindNoun, build_not_found_error, fi
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 
-RESTARTED_ANNOTATION: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MODEL_NOUN: Final = KindNoun(
@@ -133,7 +133,7 @@ class ModelService:
         if await self.cluster.get(key) is None:
             raise UserError(f"{model.name} has no Deployment {key.name}; see: argosy model get {model.name}")
         timestamp = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        template = {"metadata": {"annotations": {RESTARTED_ANNOTATION: timestamp}}}
+        template = {"metadata": {"annotations": {RESTARTED_AT: timestamp}}}
         await self.cluster.patch(key, {"spec": {"template": template}})
         return f"deployment {key.name} in {key.namespace} restarted"
 

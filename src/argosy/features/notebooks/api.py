@@ -120,10 +120,9 @@ async def get_job(request: RequestContext) -> JsonResponse:
 
 
 async def list_runs(request: RequestContext) -> JsonResponse:
+    """List the runs, newest first."""
     view = _load_run_view(request, None)
-    return build_page(
-        request, view.attempts, lambda attempt: f"{10**9 - attempt.number:012}", to_wire=_run_to_wire
-    )  # newest first
+    return build_page(request, view.attempts, lambda attempt: f"{10**9 - attempt.number:012}", to_wire=_run_to_wire)
 
 
 async def get_run(request: RequestContext) -> JsonResponse:
@@ -154,7 +153,7 @@ def _details_to_wire(view: RunView) -> dict[str, Any]:
 
 
 async def run_again(request: RequestContext) -> JsonResponse:
-    client = NotebookJobClient(build_impersonating_cluster(request, request.subject), request.site.service.cluster_name)
+    client = NotebookJobClient(build_impersonating_cluster(request, request.subject), request.service.cluster_name)
     return JsonResponse({"run": await client.run_again(request.subject)})
 
 

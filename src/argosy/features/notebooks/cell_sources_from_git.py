@@ -1,6 +1,6 @@
 """Reads the sources of notebook cells from Git at the commit of a run.
 
-In: a request for a job and one of its runs. Out: cells without outputs, and a note that says where they come from or
+In: a request for a job, and one of its runs. Out: cells without outputs, and a note that says where they come from or
 why they are missing. Never: reads a repository that the project of the job's Application does not permit, because its
 author could read other repositories with the installation's credentials; returns outputs saved with the notebook;
 delays a page.
@@ -99,7 +99,7 @@ def _read_cells(tree: FileTree, address: NotebookAddress) -> SourceCells:
     return SourceCells(list_source_cells(notebook), f"Sources from Git at {address.commit[:7]}. {OUTPUTS_NOTE}")
 
 
-async def load_run_sources(request: RequestContext, view: RunView) -> SourceCells:
+async def load_run_sources(request: RequestContext, view: RunView, sources: NotebookSources) -> SourceCells:
     """The sources of the run that a page shows; `request.subject` is its job."""
     if view.attempt is None:
         return SourceCells()
@@ -109,9 +109,9 @@ async def load_run_sources(request: RequestContext, view: RunView) -> SourceCell
     app = find_owning_application(request, request.subject)
     if app is None:
         return SourceCells(note="This job belongs to no Application, so no project permits reading its repository.")
-    settings, name = request.site.cluster_view.rules, read_project_name(app)
+    settings, name = request.cluster_view.rules, read_project_name(app)
     project = settings.projects.get(name)
     if project is None or not permits_source(project, row.url):
         return SourceCells(note=f"Sources are hidden: repository {row.url} is not permitted in project {name}.")
     address = NotebookAddress(row.url, name, commit, row.notebook)
-    return await request.site.get_module_state(NotebookSources).find(settings.repositories, address)
+    return await sources.find(settings.repositories, address)

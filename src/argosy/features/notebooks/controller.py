@@ -26,9 +26,8 @@ from argosy.kube.resource_key import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
-EVENT_CATCH_UP_SECONDS: Final = (
-    600.0  # seconds after the end in which missing Events of a stored result are still written
-)
+# Seconds after the end in which missing Events of a stored result are still written.
+EVENT_CATCH_UP_SECONDS: Final = 600.0
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 MAX_REMEMBERED_EVENTS: Final = 10_000

@@ -7,10 +7,11 @@ itself: its HTML is served alone, under a policy that forbids scripts and reques
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from argosy.features.notebooks import job_views
-from argosy.features.notebooks.cell_sources_from_git import SourceCells, load_run_sources
+from argosy.features.notebooks.cell_sources_from_git import NotebookSources, SourceCells, load_run_sources
 from argosy.features.notebooks.executed_notebook import load_executed_notebook
 from argosy.features.notebooks.job_views import RunView, StoredCellResult, StoredFinding
 from argosy.features.notebooks.list_page import TOUCHES_JOBS
@@ -18,7 +19,6 @@ from argosy.features.notebooks.sanitized_cells import DisplayCell, DisplayOutput
 from argosy.features.notebooks.validation_job_client import NotebookJobClient
 from argosy.gitops.application_client.client import utc_now
 from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
-from argosy.web.middleware.response_headers import FRAME_SECURITY_POLICY
 from argosy.web.objects_of_visible_applications import (
     RUN_ACTION,
     build_impersonating_cluster,
@@ -27,7 +27,7 @@ from argosy.web.objects_of_visible_applications import (
 )
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import NotFoundOrForbidden, RequestContext
-from argosy.web.responses import PageResponse, RedirectResponse, TextResponse
+from argosy.web.responses import FRAME_SECURITY_POLICY, PageResponse, RedirectResponse, TextResponse
 from argosy.web.route import RequiresPermission, Route
 
 MAX_OPEN_CELLS: Final = 40
@@ -62,14 +62,14 @@ class CellView:
         return next((line.strip() for line in text.splitlines() if line.strip()), "")[:120]
 
 
-async def page(request: RequestContext) -> PageResponse:
-    return PageResponse("notebooks/notebook.html", await build_values(request))
+async def page(sources: NotebookSources, request: RequestContext) -> PageResponse:
+    return PageResponse("notebooks/notebook.html", await build_values(request, sources))
 
 
-async def build_values(request: RequestContext) -> dict[str, Any]:
+async def build_values(request: RequestContext, sources: NotebookSources) -> dict[str, Any]:
     view = _load_run_view(request)
     row = view.row
-    cells, source_note = await build_cells(request, view)
+    cells, source_note = await build_cells(request, view, sources)
     running = view.is_last and row.is_running
     phase = row.phase if view.is_last else (view.attempt.phase if view.attempt else "Pending")
     return {
@@ -112,22 +112,22 @@ def find_executed_notebook(request: RequestContext, view: RunView) -> dict[str, 
     """The executed notebook, if this machine has it."""
     run = view.attempt
     return (
-        load_executed_notebook(request.site.options.notebook_runs_folder, request.subject, run.generation, run.number)
+        load_executed_notebook(request.options.notebook_runs_folder, request.subject, run.generation, run.number)
         if run
         else None
     )
 
 
-async def build_cells(request: RequestContext, view: RunView) -> tuple[list[CellView], str]:
+async def build_cells(request: RequestContext, view: RunView, sources: NotebookSources) -> tuple[list[CellView], str]:
     """The cells, and a note about their sources, which come from Git if the notebook did not run on this machine."""
     results = {entry.index: entry for entry in view.cells}
     executed_notebook = find_executed_notebook(request, view)
-    sources = (
+    source_cells = (
         SourceCells(list_display_cells(executed_notebook))
         if executed_notebook
-        else await load_run_sources(request, view)
+        else await load_run_sources(request, view, sources)
     )
-    display_cells = {entry.index: entry for entry in sources.cells}
+    display_cells = {entry.index: entry for entry in source_cells.cells}
     states = {
         index: _infer_state(entry) if executed_notebook else _find_recorded_state(entry, view)
         for index, entry in display_cells.items()
@@ -137,7 +137,7 @@ async def build_cells(request: RequestContext, view: RunView) -> tuple[list[Cell
         _build_cell(index, results.get(index), display_cells.get(index), states.get(index, "waiting"), view, html_base)
         for index in sorted({*results, *display_cells})
     ]
-    return _open_cells(cells), sources.note
+    return _open_cells(cells), source_cells.note
 
 
 def _open_cells(cells: list[CellView]) -> list[CellView]:
@@ -243,7 +243,7 @@ async def serve_html_frame(request: RequestContext) -> TextResponse:
 
 
 async def run_again(request: RequestContext) -> RedirectResponse:
-    client = NotebookJobClient(build_impersonating_cluster(request, request.subject), request.site.service.cluster_name)
+    client = NotebookJobClient(build_impersonating_cluster(request, request.subject), request.service.cluster_name)
     await client.run_again(request.subject)
     return RedirectResponse(
         f"/notebooks/{request.path_parameters['ns']}/{request.path_parameters['name']}?said=run-again"
@@ -252,22 +252,37 @@ async def run_again(request: RequestContext) -> RedirectResponse:
 
 READ_PERMISSION = RequiresPermission("applications", "get", resolve_notebook_job)
 HTML_PATH = "/notebooks/{ns}/{name}/runs/{id}/html/{cell}/{output}"
-ROUTES = (
-    Route("GET", "/notebooks/{ns}/{name}", READ_PERMISSION, page, "A notebook job and its last run, as a page."),
-    Route("GET", "/notebooks/{ns}/{name}/runs/{id}", READ_PERMISSION, page, "One run of a notebook job, as a page."),
-    Route("GET", HTML_PATH, READ_PERMISSION, serve_html_frame, "The HTML of an output, confined to a frame."),
-    Route(
-        "POST",
-        "/notebooks/{ns}/{name}/run",
-        RequiresPermission("applications", RUN_ACTION, resolve_notebook_job),
-        run_again,
-        "Run a notebook again.",
-    ),
-)
 
 
-async def build_updates(request: RequestContext) -> dict[str, str]:
-    page_values = await build_values(request)
+def build_routes(sources: NotebookSources) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/notebooks/{ns}/{name}",
+            READ_PERMISSION,
+            partial(page, sources),
+            "A notebook job and its last run, as a page.",
+        ),
+        Route(
+            "GET",
+            "/notebooks/{ns}/{name}/runs/{id}",
+            READ_PERMISSION,
+            partial(page, sources),
+            "One run of a notebook job, as a page.",
+        ),
+        Route("GET", HTML_PATH, READ_PERMISSION, serve_html_frame, "The HTML of an output, confined to a frame."),
+        Route(
+            "POST",
+            "/notebooks/{ns}/{name}/run",
+            RequiresPermission("applications", RUN_ACTION, resolve_notebook_job),
+            run_again,
+            "Run a notebook again.",
+        ),
+    )
+
+
+async def build_updates(sources: NotebookSources, request: RequestContext) -> dict[str, str]:
+    page_values = await build_values(request, sources)
     cells = render_macro(
         "notebooks/parts.html",
         "cell_list",
@@ -284,7 +299,16 @@ async def build_updates(request: RequestContext) -> dict[str, str]:
     }
 
 
-LIVE = (
-    LivePage("/notebooks/{ns}/{name}", READ_PERMISSION, build_updates, TOUCHES_JOBS, is_in_namespace),
-    LivePage("/notebooks/{ns}/{name}/runs/{id}", READ_PERMISSION, build_updates, TOUCHES_JOBS, is_in_namespace),
-)
+def build_live_pages(sources: NotebookSources) -> tuple[LivePage, ...]:
+    return (
+        LivePage(
+            "/notebooks/{ns}/{name}", READ_PERMISSION, partial(build_updates, sources), TOUCHES_JOBS, is_in_namespace
+        ),
+        LivePage(
+            "/notebooks/{ns}/{name}/runs/{id}",
+            READ_PERMISSION,
+            partial(build_updates, sources),
+            TOUCHES_JOBS,
+            is_in_namespace,
+        ),
+    )

@@ -21,10 +21,8 @@ TERMINAL: Final = (SUCCEEDED, FAILED)
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS, SHORT_OUTPUT_CHARACTERS = 200, 2000, 100
 MAX_RESULTS, MAX_TOTAL_OUTPUT_CHARACTERS = 2000, 256 << 10  # cells; characters of all their outputs
 MAX_DIFFS, MAX_FEEDBACK_ENTRIES, MAX_ATTEMPTS = 100, 100, 20
-MAX_ATTEMPTS_WITH_ARTEFACTS, MAX_PATH_CHARACTERS = (
-    3,
-    512,
-)  # attempts whose artefacts are kept; characters of an artefact path
+# Attempts whose artefacts are kept; characters of an artefact path.
+MAX_ATTEMPTS_WITH_ARTEFACTS, MAX_PATH_CHARACTERS = 3, 512
 MAX_ERROR_TYPE_CHARACTERS = 100  # characters
 
 NO_REASON: Final = "no reason was given"
@@ -108,9 +106,8 @@ def _describe_exception(outcome: RunOutcome, cells: Sequence[Mapping[str, Any]])
         return ""
     failed_cell = next((cell for cell in cells if cell.get("status") == "Failure"), {})
     name = get_first_line(str(failed_cell.get("errorName") or ""), 100)
-    if (
-        name in MISSING_PACKAGE_ERRORS
-    ):  # argo: the documented message is the name alone; the condition says which package
+    # argo: the documented message is the name alone; the condition says which package
+    if name in MISSING_PACKAGE_ERRORS:
         return name
     text = str(failed_cell.get("errorMessage") or "")
     error_text = get_first_line(text.removeprefix(f"{name}:")) if name and text.startswith(f"{name}:") else ""
@@ -172,10 +169,11 @@ def _build_result(cell: Mapping[str, Any], max_characters: int) -> Fields:
 def build_validation_fields(outcome: RunOutcome) -> Fields:
     """Validation results within the limits of one object; None removes fields of an earlier run."""
     comparison = outcome.results.get("comparison")
+    # Remarks, for example about a parameter that no cell declares, block nothing.
     remarks = (
         {"cell": -1, "severity": "info", "category": "remark", "message": entry}
         for entry in outcome.results.get("remarks") or ()
-    )  # of a parameter that no cell declares, say: they block nothing
+    )
     feedback = (*(outcome.results.get("findings") or ()), *remarks)
     limited_comparison = (
         {**comparison, "diffs": list(comparison.get("diffs") or ())[:MAX_DIFFS]} if comparison else None

@@ -22,8 +22,8 @@ SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"
 
 async def list_names(request: RequestContext, prefix: str) -> JsonResponse:
     """List the names below a key prefix. argo: a service may have its own name after its type."""
-    config_map = request.site.cluster_view.cache.get(
-        ResourceKey("", "ConfigMap", request.site.service.control_namespace, SETTINGS_CONFIG_MAP)
+    config_map = request.cluster_view.cache.get(
+        ResourceKey("", "ConfigMap", request.service.control_namespace, SETTINGS_CONFIG_MAP)
     )
     keys = [str(key) for key in as_mapping((config_map or {}).get("data")) if str(key).startswith(f"{prefix}.")]
     names = [key.removeprefix(f"{prefix}.") for key in keys]

@@ -75,7 +75,7 @@ def _read_project_body(body: BodyReader, request: RequestContext) -> dict[str, A
         raise UserError("is required; send the AppProject in it", where="project")
     metadata = project_body.get_body("metadata") or BodyReader({}, "project.metadata")
     name, namespace = metadata.get_text("name"), metadata.get_text("namespace")
-    control = request.site.service.control_namespace
+    control = request.service.control_namespace
     if not name:
         raise UserError("is required; send the name of the project", where="project.metadata.name")
     if namespace not in ("", control):
@@ -132,7 +132,7 @@ async def update_project(request: RequestContext) -> JsonResponse:
     check_roles(name, manifest["spec"])
     existing = request.subject
     await _check_update(request, existing, manifest)
-    cluster = request.site.service.cluster
+    cluster = request.service.cluster
     if "resourceVersion" not in existing["metadata"]:  # the built-in default project, which is not stored yet
         await cluster.create(manifest)
     else:
@@ -220,8 +220,8 @@ async def global_projects(request: RequestContext) -> JsonResponse:
 
 
 async def list_events(request: RequestContext) -> JsonResponse:
-    control = request.site.service.control_namespace
-    all_events = (await request.site.service.cluster.list(EVENT, namespace=control)).items
+    control = request.service.control_namespace
+    all_events = (await request.service.cluster.list(EVENT, namespace=control)).items
     project_events = [
         event
         for event in all_events

@@ -53,16 +53,14 @@ async def render_project_page(request: RequestContext) -> PageResponse:
 
 
 def _list_projects(request: RequestContext) -> list[Manifest]:
-    projects: list[Manifest] = request.site.cluster_view.cache.list(
-        PROJECT, namespace=request.site.service.control_namespace
-    )
+    projects: list[Manifest] = request.cluster_view.cache.list(PROJECT, namespace=request.service.control_namespace)
     if not any(_read_name(manifest) == DEFAULT_PROJECT for manifest in projects):
         projects = [*projects, {**TYPE_META, **DEFAULT_PROJECT_MANIFEST}]
     return sorted(projects, key=_read_name)
 
 
 def _list_applications(request: RequestContext) -> list[Manifest]:
-    applications: list[Manifest] = request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+    applications: list[Manifest] = request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
     return applications
 
 

@@ -16,7 +16,7 @@ from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.languages.cron import CronError, parse_schedule
+from argosy.languages.cron import CronError, parse_calendar_schedule
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _build_window_view(window: SyncWindow, now: datetime) -> WindowView:
     zone = window.time_zone or "UTC"
     try:
         is_now_active = is_active(window, now)
-        next_opening = parse_schedule(window.schedule).next_time(now.astimezone(ZoneInfo(zone)))
+        next_opening = parse_calendar_schedule(window.schedule).next_time(now.astimezone(ZoneInfo(zone)))
     except (WindowError, CronError, KeyError, ValueError) as error:
         return WindowView(window.kind, window.schedule, window.duration, zone, selection, False, "", False, str(error))
     opens = format_timestamp(next_opening) if next_opening else ""

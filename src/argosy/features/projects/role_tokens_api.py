@@ -35,7 +35,7 @@ async def create_token(request: RequestContext) -> JsonResponse:
         raise UserError(f"is not a valid id; use at most {MAX_ID_CHARACTERS} printable ASCII characters", where="id")
     app_service, role = api.project_service(request), request.path_parameters["role"]
     subjects = RbacRequester(format_role_subject(request.rbac_object, role), is_project_role=True)
-    limits = request.site.authenticator.get_token_limits(request.caller, subjects)
+    limits = request.authenticator.get_token_limits(request.caller, subjects)
     token = await add_role_token(
         app_service, request.rbac_object, role, lifetime_seconds=seconds, token_id=token_id, limits=limits
     )

@@ -6,11 +6,12 @@ In: a request. Out: JSON. Never: shows an environment whose Application the call
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.promote.board import EnvironmentStage
-from argosy.features.promote.visible_board import load_visible_board
+from argosy.features.promote.visible_board import EnvironmentBoards
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import PAGING, build_page
 from argosy.web.request import RequestContext
@@ -60,8 +61,8 @@ def stage_to_wire(stage: EnvironmentStage) -> dict[str, Any]:
     }
 
 
-async def list_environments(request: RequestContext) -> JsonResponse:
-    board, problem = await load_visible_board(request)
+async def list_environments(boards: EnvironmentBoards, request: RequestContext) -> JsonResponse:
+    board, problem = await boards.load_visible(request)
     items = [(index, stage_to_wire(item)) for index, item in enumerate(board.stages)] if board else []
     if not items and problem:
         raise UserError(problem)
@@ -69,18 +70,21 @@ async def list_environments(request: RequestContext) -> JsonResponse:
 
 
 VISIBILITY_NOTE: Final = "Only environments whose Applications the caller may see."
-ROUTES = (
-    Route(
-        "GET",
-        "/api/argosy/v1/environments",
-        FilteredList("applications", "get"),
-        list_environments,
-        f"List environments with their releases and pending promotions. {VISIBILITY_NOTE}",
-        query=PAGING,
-        response_schema=schema.build_object_schema(
-            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(STAGE)
+
+
+def build_routes(boards: EnvironmentBoards) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/api/argosy/v1/environments",
+            FilteredList("applications", "get"),
+            partial(list_environments, boards),
+            f"List environments with their releases and pending promotions. {VISIBILITY_NOTE}",
+            query=PAGING,
+            response_schema=schema.build_object_schema(
+                metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(STAGE)
+            ),
+            tag=TAG,
+            operation_id="ListEnvironments",
         ),
-        tag=TAG,
-        operation_id="ListEnvironments",
-    ),
-)
+    )

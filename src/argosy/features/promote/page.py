@@ -6,6 +6,7 @@ not see; promotes without planning again; commits in the name of the server's us
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
@@ -15,12 +16,10 @@ from argosy.features.promote.plan import PromotionRequest as Planned
 from argosy.features.promote.promotion_log import PromotionActor
 from argosy.features.promote.service import PromotionSession
 from argosy.features.promote.visible_board import (
-    affects_environments,
+    EnvironmentBoards,
     build_rbac_object,
     can_write,
     is_permitted_on_application,
-    load_visible_board,
-    run_with_session,
 )
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.kube.resource_key import GroupKind, ResourceKey
@@ -51,12 +50,12 @@ DEMO_OWNER_GROUP: Final = "system:masters"  # k8s: the group of the user who sta
 MAX_REASON_CHARACTERS: Final = 500
 
 
-async def show_environments(request: RequestContext) -> PageResponse:
-    return PageResponse("promote/environments.html", await build_page_values(request))
+async def show_environments(boards: EnvironmentBoards, request: RequestContext) -> PageResponse:
+    return PageResponse("promote/environments.html", await build_page_values(request, boards))
 
 
-async def build_page_values(request: RequestContext) -> dict[str, Any]:
-    board, problem = await load_visible_board(request)
+async def build_page_values(request: RequestContext, boards: EnvironmentBoards) -> dict[str, Any]:
+    board, problem = await boards.load_visible(request)
     return {
         "title": "Environments",
         "is_live": True,
@@ -88,7 +87,7 @@ def _summarize_health(board: EnvironmentBoard | None) -> str:
     )
 
 
-async def find_environment(request: RequestContext) -> ResolvedObject | None:
+async def find_environment(boards: EnvironmentBoards, request: RequestContext) -> ResolvedObject | None:
     """Find the environment `{env}`, with the RBAC object of its Application and the permission for action `{deed}`."""
     action_name = request.path_parameters.get("deed", "")
     if action_name and (action_name not in ACTIONS or not can_write(request)):
@@ -102,16 +101,18 @@ async def find_environment(request: RequestContext) -> ResolvedObject | None:
         )
 
     try:
-        application = await run_with_session(request, find_application)
+        application = await boards.run_with_session(request, find_application)
     except (UserError, NotFoundOrForbidden):
         return None
     action = f"{ACTION}/{PERMISSION_BY_ACTION[action_name]}" if action_name else ""
     return None if application is None else ResolvedObject(name, build_rbac_object(request, application), action=action)
 
 
-async def show_plan(request: RequestContext) -> PageResponse:
+async def show_plan(boards: EnvironmentBoards, request: RequestContext) -> PageResponse:
     """Show the plan of a promotion, for confirmation."""
-    plan = await run_with_session(request, lambda session: build_plan_view(session.plan(Planned(request.subject))))
+    plan = await boards.run_with_session(
+        request, lambda session: build_plan_view(session.plan(Planned(request.subject)))
+    )
     return PageResponse(
         "promote/promotion.html",
         {
@@ -126,13 +127,13 @@ async def show_plan(request: RequestContext) -> PageResponse:
     )
 
 
-async def run_requested_action(request: RequestContext) -> RedirectResponse:
+async def run_requested_action(boards: EnvironmentBoards, request: RequestContext) -> RedirectResponse:
     if not can_write(request):
         raise NotFoundOrForbidden
     form, action, actor = await request.read_form(), request.path_parameters["deed"], _build_actor(request)
     reason = " ".join(form.get_text("reason").split())[:MAX_REASON_CHARACTERS]
     commit = form.get_text("commit")
-    await run_with_session(
+    await boards.run_with_session(
         request, lambda session: run_action(session, action, request.subject, actor, commit=commit, reason=reason)
     )
     return RedirectResponse(f"/environments?said={FLASH_BY_ACTION[action]}")
@@ -141,9 +142,7 @@ async def run_requested_action(request: RequestContext) -> RedirectResponse:
 def _build_actor(request: RequestContext) -> PromotionActor:
     caller = request.caller
     is_account = caller.kind not in ("person", "project")
-    is_owner = (
-        request.site.options.is_simulated and is_account and caller.name == "admin"
-    )  # holds the demo's kubeconfig
+    is_owner = request.options.is_simulated and is_account and caller.name == "admin"  # holds the demo's kubeconfig
     return PromotionActor(caller.name, "page", (*caller.groups, *((DEMO_OWNER_GROUP,) if is_owner else ())))
 
 
@@ -158,34 +157,39 @@ def _list_permitted_actions(request: RequestContext, application: str) -> list[s
 
 
 def get_application_path(request: RequestContext, application: str) -> str:
-    control = request.site.service.control_namespace
-    application_manifest = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
+    control = request.service.control_namespace
+    application_manifest = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
     return f"/apps/{control}/{application}" if application_manifest else ""
 
 
-ROUTES = (
-    Route(
-        "GET", "/environments", FilteredList("applications", "get"), show_environments, "Show the environments page."
-    ),
-    Route(
-        "GET",
-        "/environments/{env}/promote",
-        RequiresPermission("applications", "get", find_environment),
-        show_plan,
-        "Show a promotion plan.",
-    ),
-    Route(
-        "POST",
-        "/environments/{env}/{deed}",
-        RequiresPermission("applications", ACTION, find_environment),
-        run_requested_action,
-        "Promote, approve, hold.",
-    ),
-)
+def build_routes(boards: EnvironmentBoards) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/environments",
+            FilteredList("applications", "get"),
+            partial(show_environments, boards),
+            "Show the environments page.",
+        ),
+        Route(
+            "GET",
+            "/environments/{env}/promote",
+            RequiresPermission("applications", "get", partial(find_environment, boards)),
+            partial(show_plan, boards),
+            "Show a promotion plan.",
+        ),
+        Route(
+            "POST",
+            "/environments/{env}/{deed}",
+            RequiresPermission("applications", ACTION, partial(find_environment, boards)),
+            partial(run_requested_action, boards),
+            "Promote, approve, hold.",
+        ),
+    )
 
 
-async def build_updates(request: RequestContext) -> dict[str, str]:
-    page_values = await build_page_values(request)
+async def build_updates(boards: EnvironmentBoards, request: RequestContext) -> dict[str, str]:
+    page_values = await build_page_values(request, boards)
     board = page_values["board"]
     if board is None:
         return render_page_state(page_values)
@@ -202,12 +206,15 @@ async def build_updates(request: RequestContext) -> dict[str, str]:
 
 
 LISTS: Final = FilteredList("applications", "get")
-LIVE = (
-    LivePage(
-        "/environments",
-        LISTS,
-        build_updates,
-        build_kind_predicate(GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB),
-        affects_environments,
-    ),
-)
+
+
+def build_live_pages(boards: EnvironmentBoards) -> tuple[LivePage, ...]:
+    return (
+        LivePage(
+            "/environments",
+            LISTS,
+            partial(build_updates, boards),
+            build_kind_predicate(GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB),
+            boards.may_change,
+        ),
+    )

@@ -78,9 +78,8 @@ class PromotionSession:
             if environment.name not in self.build_errors
         ]
         ready = (f"argosy promote plan --to {plan.target.name}" for plan in plans if plan.is_open)
-        up_to_date = (
-            environment for environment in buildable if not self.pending_plans.get(environment.name)
-        )  # promote before syncing
+        # Promote before syncing.
+        up_to_date = (environment for environment in buildable if not self.pending_plans.get(environment.name))
         steps = (step.command for environment in up_to_date if (step := self.planner.get_next_step(environment)))
         blocked = (f"argosy promote plan --to {plan.target.name}" for plan in plans)
         return next(chain(ready, steps, blocked), "")

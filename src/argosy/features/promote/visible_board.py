@@ -20,13 +20,13 @@ from argosy.features.promote.environments_at_commit import NoEnvironments
 from argosy.features.promote.fair_thread_pool import SessionThreads
 from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
 from argosy.features.promote.thread_bridge import bridge_service
-from argosy.features.promote.visible_repositories import EnvironmentRepository, find_repository
+from argosy.features.promote.visible_repositories import EnvironmentRepository, RepositoryFinder
 from argosy.gitops.application import APPLICATION_KIND
+from argosy.gitops.redaction.application_masks import drop_url_passwords, mask_texts
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.application_lookup import get_application_rbac_name, read_project_name
-from argosy.web.middleware.per_application_redaction import drop_url_passwords, get_masks, mask_texts
 from argosy.web.objects_of_visible_applications import ALL_APPLICATIONS
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 
@@ -51,20 +51,85 @@ class EnvironmentApplications:
         self._names[_get_permissions_digest(request)] = frozenset(names)
 
 
+class EnvironmentBoards:
+    """Loads boards, and runs sessions; keeps what the pages and the API have in common between requests."""
+
+    def __init__(self, repositories: RepositoryFinder | None = None) -> None:
+        self._repositories = repositories or RepositoryFinder()
+        self._threads = SessionThreads()
+        self.applications = EnvironmentApplications()
+
+    def may_change(self, request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
+        """True if a changed Application or notebook job may affect an environment."""
+        manifest = after or before or {}
+        names = self.applications.find(request)
+        if names is None:
+            return True
+        is_application = manifest.get("kind") == "Application"
+        if not names:  # only a changed source or revision can add environments
+            return is_application and _source_state(before) != _source_state(after)
+        return not is_application or manifest["metadata"]["name"] in names
+
+    async def load_visible(
+        self, request: RequestContext, *, fetches: bool = True
+    ) -> tuple[EnvironmentBoard | None, str]:
+        """Return the visible board, or None and the problem.
+
+        `fetches`: without a clone, read the repositories of the visible Applications.
+        """
+        if request.options.repository is None and not fetches:
+            return None, ""
+        try:
+            board = await self.run_with_session(request, build_board)
+        except NoEnvironments as error:
+            self.applications.remember(request, ())
+            return None, drop_url_passwords(str(error))
+        except UserError as error:
+            return None, drop_url_passwords(str(error))
+        except NotFoundOrForbidden:
+            self.applications.remember(request, ())
+            return None, ""
+        self.applications.remember(request, (stage.application for stage in board.stages))
+        return _filter_and_mask(request, board), ""
+
+    async def run_with_session(self, request: RequestContext, work: Callable[[PromotionSession], Answer]) -> Answer:
+        """Run `work` in a thread, because Git and renders block. Raises Refused if no repository has environments."""
+        clone = request.options.repository
+        mirrored = None if clone else await self._repositories.find(request)
+        opening = bridge_service(request.service, asyncio.get_running_loop())
+
+        def in_clone(place: Path) -> Answer:
+            with _open_clone_session(place, opening, is_demo=request.options.is_simulated) as opened_session:
+                return work(opened_session)
+
+        def in_mirror(mirror: EnvironmentRepository) -> Answer:
+            note = _build_read_only_note(mirror)
+            with open_repository_session(
+                mirror.repository, opening, is_offline=False, log=lambda _: None, source_note=note
+            ) as opened_session:
+                return work(opened_session)
+
+        rules = request.cluster_view.rules
+        if clone is not None:
+            return await self._threads.run(rules.build_tenant(""), partial(in_clone, clone))
+        if mirrored is None:
+            raise NotFoundOrForbidden
+        return await self._threads.run(rules.build_tenant(mirrored.project), partial(in_mirror, mirrored))
+
+
+def _filter_and_mask(request: RequestContext, board: EnvironmentBoard) -> EnvironmentBoard:
+    """Leave out stages that the caller may not see, and mask the others with the Secrets of their Applications."""
+    applications = [
+        stage.application for stage in board.stages if is_permitted_on_application(request, "get", stage.application)
+    ]
+    board = filter_visible_stages(board, applications)
+    board = replace(board, notes=tuple(map(drop_url_passwords, board.notes)), why=drop_url_passwords(board.why))
+    find_mask = request.masks.get_mask_for_application
+    return replace(board, stages=tuple(mask_texts(stage, find_mask(stage.application)) for stage in board.stages))
+
+
 def _get_permissions_digest(request: RequestContext) -> str:
-    return request.site.authenticator.permissions(request.caller).digest
-
-
-def affects_environments(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
-    """True if a changed Application or notebook job may affect an environment."""
-    manifest = after or before or {}
-    names = request.site.get_module_state(EnvironmentApplications).find(request)
-    if names is None:
-        return True
-    is_application = manifest.get("kind") == "Application"
-    if not names:  # only a changed source or revision can add environments
-        return is_application and _source_state(before) != _source_state(after)
-    return not is_application or manifest["metadata"]["name"] in names
+    return request.authenticator.permissions(request.caller).digest
 
 
 def _source_state(application: Manifest | None) -> tuple[object, object]:
@@ -72,49 +137,13 @@ def _source_state(application: Manifest | None) -> tuple[object, object]:
     return as_mapping(application).get("spec"), as_mapping(status.get("sync")).get("revision")
 
 
-async def load_visible_board(request: RequestContext, *, fetches: bool = True) -> tuple[EnvironmentBoard | None, str]:
-    """Return the visible board, or None and the problem.
-
-    `fetches`: without a clone, read the repositories of the visible Applications.
-    """
-    if request.site.options.repository is None and not fetches:
-        return None, ""
-    try:
-        full_board = await run_with_session(request, build_board)
-    except NoEnvironments as error:
-        request.site.get_module_state(EnvironmentApplications).remember(request, ())
-        return None, drop_url_passwords(str(error))
-    except UserError as error:
-        return None, drop_url_passwords(str(error))
-    except NotFoundOrForbidden:
-        request.site.get_module_state(EnvironmentApplications).remember(request, ())
-        return None, ""
-    request.site.get_module_state(EnvironmentApplications).remember(
-        request, (stage.application for stage in full_board.stages)
-    )
-    full_board = filter_visible_stages(
-        full_board,
-        [
-            stage_seen.application
-            for stage_seen in full_board.stages
-            if is_permitted_on_application(request, "get", stage_seen.application)
-        ],
-    )
-    masks = get_masks(request)
-    full_board = replace(
-        full_board, notes=tuple(map(drop_url_passwords, full_board.notes)), why=drop_url_passwords(full_board.why)
-    )
-    stages = tuple(mask_texts(stage, masks.get_mask_for_application(stage.application)) for stage in full_board.stages)
-    return replace(full_board, stages=stages), ""
-
-
 def is_permitted_on_application(request: RequestContext, action: str, application: str) -> bool:
     return request.is_allowed("applications", action, build_rbac_object(request, application))
 
 
 def build_rbac_object(request: RequestContext, application: str) -> str:
-    control = request.site.service.control_namespace
-    app = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
+    control = request.service.control_namespace
+    app = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
     return (
         ALL_APPLICATIONS
         if app is None
@@ -124,32 +153,7 @@ def build_rbac_object(request: RequestContext, application: str) -> str:
 
 def can_write(request: RequestContext) -> bool:
     """True if this server has a clone to make commits in."""
-    return request.site.options.repository is not None
-
-
-async def run_with_session(request: RequestContext, work: Callable[[PromotionSession], Answer]) -> Answer:
-    """Run `work` in a thread, because Git and renders block. Raises Refused if no repository has environments."""
-    clone = request.site.options.repository
-    mirrored = None if clone else await find_repository(request)
-    opening = bridge_service(request.site.service, asyncio.get_running_loop())
-
-    def in_clone(place: Path) -> Answer:
-        with _open_clone_session(place, opening, is_demo=request.site.options.is_simulated) as opened_session:
-            return work(opened_session)
-
-    def in_mirror(mirror: EnvironmentRepository) -> Answer:
-        note = _build_read_only_note(mirror)
-        with open_repository_session(
-            mirror.repository, opening, is_offline=False, log=lambda _: None, source_note=note
-        ) as opened_session:
-            return work(opened_session)
-
-    threads, rules = request.site.get_module_state(SessionThreads), request.site.cluster_view.rules
-    if clone is not None:
-        return await threads.run(rules.build_tenant(""), partial(in_clone, clone))
-    if mirrored is None:
-        raise NotFoundOrForbidden
-    return await threads.run(rules.build_tenant(mirrored.project), partial(in_mirror, mirrored))
+    return request.options.repository is not None
 
 
 def _build_read_only_note(mirror: EnvironmentRepository) -> str:

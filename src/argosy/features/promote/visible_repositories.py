@@ -121,13 +121,9 @@ async def _fetch_commit(repositories: Repositories, address: RepositoryAddress) 
     return checkout.revision
 
 
-class CommitsWithoutEnvironments(set[tuple[str, str]]):
-    """(Repository, commit) pairs without environments."""
-
-
 def list_candidates(request: RequestContext) -> list[RepositoryCandidate]:
     """List candidates, those with the most environments (dev, staging, production) first."""
-    rules, lookout = request.site.cluster_view.rules, request.site.cluster_view
+    rules, lookout = request.cluster_view.rules, request.cluster_view
     rows: dict[str, list[AppRow]] = {}
     for app in list_visible_applications(request):
         row = lookout.find_row(str(app["metadata"]["namespace"]), str(app["metadata"]["name"]))
@@ -135,7 +131,7 @@ def list_candidates(request: RequestContext) -> list[RepositoryCandidate]:
         if (
             row is None
             or project is None
-            or row.namespace != request.site.service.control_namespace
+            or row.namespace != request.service.control_namespace
             or not _has_git_path(app)
         ):
             continue
@@ -157,53 +153,56 @@ def _has_git_path(app: dict[str, object]) -> bool:
     return bool(source.get("repoURL") and source.get("path") and not source.get("chart"))
 
 
-async def find_repository(request: RequestContext) -> EnvironmentRepository | None:
-    """Return the first candidate with environments, or None. Raises UserError if a candidate cannot be read."""
-    problem: UserError | None = None
-    candidates = list_candidates(request)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PAGE_WAIT_SECONDS
-    for position, candidate in enumerate(candidates[:MAX_REPOSITORIES], 1):
+class RepositoryFinder:
+    """Finds repositories with environments, and keeps what it fetched and read."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._fetches = RepositoryFetches(clock)
+        self._commits_without_environments: set[tuple[str, str]] = set()  # URL of a repository, and commit
+
+    async def find(self, request: RequestContext) -> EnvironmentRepository | None:
+        """Return the first candidate with environments, or None. Raises UserError if a candidate cannot be read."""
+        problem: UserError | None = None
+        candidates = list_candidates(request)
+        repositories = request.cluster_view.rules.repositories
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PAGE_WAIT_SECONDS
+        for position, candidate in enumerate(candidates[:MAX_REPOSITORIES], 1):
+            try:
+                repository = await self._open(repositories, candidate, max(deadline - loop.time(), 0.0))
+                if await self._has_environments(repository):
+                    others = tuple(other.url for other in candidates[position:] if other.environments > 1)
+                    return replace(repository, others=others)
+            except StillFetching:
+                raise  # it has priority over the others and may have environments
+            except UserError as error:
+                problem = problem or error
+            except ArgosyError as error:
+                problem = problem or UserError(str(error), where=candidate.url)
+        if problem is not None:
+            raise problem
+        return None
+
+    async def _open(
+        self, repositories: Repositories, candidate: RepositoryCandidate, wait_seconds: float
+    ) -> EnvironmentRepository:
+        commit = await self._fetches.fetch_commit(repositories, candidate.address, wait_seconds)
+        mirror = repositories.mirror(candidate.url, project=candidate.project)
+        repository = MirrorRepository(mirror.folder, mirror.objects, commit, candidate.url)
+        return EnvironmentRepository(repository, candidate.url, commit, candidate.project)
+
+    async def _has_environments(self, repository: EnvironmentRepository) -> bool:
+        known_commits, key = self._commits_without_environments, (repository.url, repository.commit)
+        if key in known_commits:
+            return False
         try:
-            repository = await _open_repository(request, candidate, max(deadline - loop.time(), 0.0))
-            if await _has_environments(request, repository):
-                others = tuple(other.url for other in candidates[position:] if other.environments > 1)
-                return replace(repository, others=others)
-        except StillFetching:
-            raise  # it has priority over the others and may have environments
-        except UserError as error:
-            problem = problem or error
-        except ArgosyError as error:
-            problem = problem or UserError(str(error), where=candidate.url)
-    if problem is not None:
-        raise problem
-    return None
-
-
-async def _open_repository(
-    request: RequestContext, candidate: RepositoryCandidate, wait_seconds: float
-) -> EnvironmentRepository:
-    repositories = request.site.cluster_view.rules.repositories
-    commit = await request.site.get_module_state(RepositoryFetches).fetch_commit(
-        repositories, candidate.address, wait_seconds
-    )
-    mirror = repositories.mirror(candidate.url, project=candidate.project)
-    repository = MirrorRepository(mirror.folder, mirror.objects, commit, candidate.url)
-    return EnvironmentRepository(repository, candidate.url, commit, candidate.project)
-
-
-async def _has_environments(request: RequestContext, repository: EnvironmentRepository) -> bool:
-    known_without, key = request.site.get_module_state(CommitsWithoutEnvironments), (repository.url, repository.commit)
-    if key in known_without:
-        return False
-    try:
-        await asyncio.to_thread(_read_pipeline, repository.repository)
-    except NoEnvironments:
-        if len(known_without) >= MAX_REMEMBERED:
-            known_without.clear()
-        known_without.add(key)
-        return False
-    return True
+            await asyncio.to_thread(_read_pipeline, repository.repository)
+        except NoEnvironments:
+            if len(known_commits) >= MAX_REMEMBERED:
+                known_commits.clear()
+            known_commits.add(key)
+            return False
+        return True
 
 
 def _read_pipeline(repository: MirrorRepository) -> None:

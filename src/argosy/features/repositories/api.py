@@ -113,7 +113,9 @@ def _build_rbac_name(values: Mapping[str, str]) -> str:
 # -- handlers -----------------------------------------------------------------------------------------------------
 
 
-async def list_repositories(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
+async def list_repositories(
+    request: RequestContext, kind: RepositoryResource, states: RepositoryStateCache
+) -> JsonResponse:
     url, project = request.query.get_text("repo"), request.query.get_text("appProject")
     repositories = [
         repository
@@ -123,24 +125,29 @@ async def list_repositories(request: RequestContext, kind: RepositoryResource) -
         and request.is_allowed(kind.resource, "get", service.rbac_name(repository))
     ]
     items = await asyncio.gather(
-        *(_describe_repository(request, kind, repository, LIST_WAIT_SECONDS) for repository in repositories)
+        *(_describe_repository(request, kind, repository, states, LIST_WAIT_SECONDS) for repository in repositories)
     )
     return build_argo_page(request, items)
 
 
-async def get_repository(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
-    return select_fields(request, await _describe_repository(request, kind, request.subject))
+async def get_repository(
+    request: RequestContext, kind: RepositoryResource, states: RepositoryStateCache
+) -> JsonResponse:
+    return select_fields(request, await _describe_repository(request, kind, request.subject, states))
 
 
 async def _describe_repository(
-    request: RequestContext, kind: RepositoryResource, declared: DeclaredSecret, wait_seconds: float = 15.0
+    request: RequestContext,
+    kind: RepositoryResource,
+    declared: DeclaredSecret,
+    states: RepositoryStateCache,
+    wait_seconds: float = 15.0,
 ) -> dict[str, Any]:
     document = service.repository_to_wire(declared, kind.secret_type)
     if kind is not READ_REPOSITORIES:
         return document
     version = str(declared.manifest["metadata"].get("resourceVersion"))
-    states = request.site.get_module_state(RepositoryStateCache)
-    settings = request.site.cluster_view.rules
+    settings = request.cluster_view.rules
     is_forced = request.query.get_bool("forceRefresh")
     state = await states.get_state(
         declared.values, version, settings.repositories, is_forced=is_forced, wait_seconds=wait_seconds
@@ -204,7 +211,7 @@ async def _check_connection(request: RequestContext, values: Mapping[str, str]) 
     """argo: reject a repository that cannot be reached."""
     data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
-    state: ConnectionState = await test_connection(values, request.site.cluster_view.rules.repositories, [secret])
+    state: ConnectionState = await test_connection(values, request.cluster_view.rules.repositories, [secret])
     if state.status == FAILED:
         raise UserError(f"Unable to connect to repository: {state.message}")
 
@@ -212,7 +219,7 @@ async def _check_connection(request: RequestContext, values: Mapping[str, str]) 
 # -- routes ------------------------------------------------------------------------------------------------------
 
 
-def _build_collection_routes(kind: RepositoryResource) -> tuple[Route, ...]:
+def _build_collection_routes(kind: RepositoryResource, states: RepositoryStateCache) -> tuple[Route, ...]:
     """Build the routes that list and create."""
     secret_type, path, response = kind.secret_type, f"/api/v1/{kind.path}", response_schema(kind.secret_type)
     resolve_new: Resolver = partial(read_new_repository, kind=kind)
@@ -223,7 +230,7 @@ def _build_collection_routes(kind: RepositoryResource) -> tuple[Route, ...]:
             "GET",
             path,
             FilteredList(kind.resource, "get"),
-            partial(list_repositories, kind=kind),
+            partial(list_repositories, kind=kind, states=states),
             f"List {secret_type.noun} entries.",
             query=(
                 QueryParameter("repo", "Only the one with this address."),
@@ -284,7 +291,7 @@ def _build_change_routes(kind: RepositoryResource) -> tuple[Route, ...]:
     )
 
 
-def _build_single_routes(kind: RepositoryResource) -> tuple[Route, ...]:
+def _build_single_routes(kind: RepositoryResource, states: RepositoryStateCache) -> tuple[Route, ...]:
     secret_type, path = kind.secret_type, f"/api/v1/{kind.path}/{{repo}}"
     noun, is_read = f"{'' if kind is READ_REPOSITORIES else 'write '}repository", kind is READ_REPOSITORIES
     credentials = tuple(
@@ -297,7 +304,7 @@ def _build_single_routes(kind: RepositoryResource) -> tuple[Route, ...]:
             "GET",
             path,
             RequiresPermission(kind.resource, "get", partial(find_repository, kind=kind)),
-            partial(get_repository, kind=kind),
+            partial(get_repository, kind=kind, states=states),
             f"Read a {noun}.",
             query=(PROJECT_PARAMETER, *((FORCE_REFRESH_PARAMETER,) if is_read else ()), FIELDS),
             response_schema=response_schema(secret_type),
@@ -319,15 +326,16 @@ def _build_single_routes(kind: RepositoryResource) -> tuple[Route, ...]:
     )
 
 
-ROUTES = (
-    *_build_collection_routes(READ_REPOSITORIES),
-    *_build_change_routes(READ_REPOSITORIES),
-    *_build_single_routes(READ_REPOSITORIES),
-    *_build_collection_routes(WRITE_REPOSITORIES),
-    *_build_change_routes(WRITE_REPOSITORIES),
-    *_build_single_routes(WRITE_REPOSITORIES),
-    *_build_collection_routes(READ_CREDENTIALS),
-    *_build_change_routes(READ_CREDENTIALS),
-    *_build_collection_routes(WRITE_CREDENTIALS),
-    *_build_change_routes(WRITE_CREDENTIALS),
-)
+def build_routes(states: RepositoryStateCache) -> tuple[Route, ...]:
+    return (
+        *_build_collection_routes(READ_REPOSITORIES, states),
+        *_build_change_routes(READ_REPOSITORIES),
+        *_build_single_routes(READ_REPOSITORIES, states),
+        *_build_collection_routes(WRITE_REPOSITORIES, states),
+        *_build_change_routes(WRITE_REPOSITORIES),
+        *_build_single_routes(WRITE_REPOSITORIES, states),
+        *_build_collection_routes(READ_CREDENTIALS, states),
+        *_build_change_routes(READ_CREDENTIALS),
+        *_build_collection_routes(WRITE_CREDENTIALS, states),
+        *_build_change_routes(WRITE_CREDENTIALS),
+    )

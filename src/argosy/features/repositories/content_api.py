@@ -49,7 +49,7 @@ async def find_readable_repository(request: RequestContext) -> ResolvedObject | 
 
 
 def _is_used_by_visible_app(request: RequestContext, url: str) -> bool:
-    for manifest in request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND)):
+    for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND)):
         spec = as_mapping(manifest.get("spec"))
         sources = (as_mapping(spec.get("source")), *as_mappings(spec.get("sources")))
         if any(is_same_repository(str(source.get("repoURL") or ""), url) for source in sources):
@@ -64,7 +64,7 @@ def _is_used_by_visible_app(request: RequestContext, url: str) -> bool:
 
 async def list_refs(request: RequestContext) -> JsonResponse:
     remote_refs = await fetch_refs(
-        request.subject["url"], request.subject["project"], request.site.cluster_view.rules.repositories
+        request.subject["url"], request.subject["project"], request.cluster_view.rules.repositories
     )
     return JsonResponse({"branches": sorted(remote_refs.branches), "tags": sorted(remote_refs.tags)})
 
@@ -86,7 +86,7 @@ async def get_app_details(request: RequestContext) -> JsonResponse:
     _require_deploy_permission(request, _read_text(body, "appProject"), _read_text(body, "appName"))
     checkout = await _check_out(request, source.get("targetRevision") or "")
     return JsonResponse(
-        await asyncio.to_thread(describe_source, checkout.tree, source, request.site.cluster_view.rules.build)
+        await asyncio.to_thread(describe_source, checkout.tree, source, request.cluster_view.rules.build)
     )
 
 
@@ -111,7 +111,7 @@ def _require_deploy_permission(request: RequestContext, project: str, name: str)
 
 
 async def _check_out(request: RequestContext, ref: str) -> Checkout:
-    settings = request.site.cluster_view.rules
+    settings = request.cluster_view.rules
     checkout: Checkout = await settings.repositories.checkout(
         request.subject["url"], ref, project=request.subject["project"], max_age=30.0
     )

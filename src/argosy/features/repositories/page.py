@@ -6,6 +6,7 @@ In: a request. Out: repositories that the caller may see. Never: shows a credent
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE
@@ -24,17 +25,19 @@ FORM_FIELDS: Final = ("username", "password", "sshPrivateKey", "bearerToken", "p
 PAGE_PATH: Final = "/settings/repositories"
 
 
-async def render_repositories_page(request: RequestContext) -> PageResponse:
-    return PageResponse("repositories/repositories.html", await build_page_values(request))
+async def render_repositories_page(states: RepositoryStateCache, request: RequestContext) -> PageResponse:
+    return PageResponse("repositories/repositories.html", await build_page_values(request, states))
 
 
-async def build_page_values(request: RequestContext, fault: str = "", typed_url: str = "") -> dict[str, Any]:
+async def build_page_values(
+    request: RequestContext, states: RepositoryStateCache, fault: str = "", typed_url: str = ""
+) -> dict[str, Any]:
     repositories = [
         item
         for item in await service.list_declared(build_service(request), REPOSITORIES)
         if request.is_allowed("repositories", "get", service.rbac_name(item))
     ]
-    rows = [await _build_row(request, item) for item in repositories]
+    rows = [await _build_row(request, item, states) for item in repositories]
     return {
         "title": "Repositories",
         "section": "settings",
@@ -47,12 +50,10 @@ async def build_page_values(request: RequestContext, fault: str = "", typed_url:
     }
 
 
-async def _build_row(request: RequestContext, declared: DeclaredSecret) -> dict[str, Any]:
+async def _build_row(request: RequestContext, declared: DeclaredSecret, states: RepositoryStateCache) -> dict[str, Any]:
     document, rbac_name = service.repository_to_wire(declared, REPOSITORIES), service.rbac_name(declared)
     version = str(declared.manifest["metadata"].get("resourceVersion"))
-    state = await request.site.get_module_state(RepositoryStateCache).get_state(
-        declared.values, version, request.site.cluster_view.rules.repositories
-    )
+    state = await states.get_state(declared.values, version, request.cluster_view.rules.repositories)
     return {
         "url": document.get("repo", ""),
         "name": document.get("name", ""),
@@ -79,16 +80,16 @@ async def read_new_repository(request: RequestContext) -> ResolvedObject | None:
     )
 
 
-async def add_repository(request: RequestContext) -> PageResponse | RedirectResponse:
+async def add_repository(states: RepositoryStateCache, request: RequestContext) -> PageResponse | RedirectResponse:
     """argo: reject a repository that cannot be reached."""
     repository_values = request.subject
     data = {key: base64.b64encode(text.encode()).decode() for key, text in repository_values.items()}
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
-    state = await test_connection(repository_values, request.site.cluster_view.rules.repositories, [secret])
+    state = await test_connection(repository_values, request.cluster_view.rules.repositories, [secret])
     if state.status == FAILED:
         return PageResponse(
             "repositories/repositories.html",
-            await build_page_values(request, state.message, repository_values["url"]),
+            await build_page_values(request, states, state.message, repository_values["url"]),
             code=400,
         )
     await service.add_declared(build_service(request), REPOSITORIES, repository_values, is_upsert=False)
@@ -108,20 +109,27 @@ async def remove_repository(request: RequestContext) -> RedirectResponse:
     return RedirectResponse(f"{PAGE_PATH}?said=removed")
 
 
-ROUTES = (
-    Route("GET", PAGE_PATH, FilteredList("repositories", "get"), render_repositories_page, "Repositories, as a page."),
-    Route(
-        "POST",
-        PAGE_PATH,
-        RequiresPermission("repositories", "create", read_new_repository),
-        add_repository,
-        "Add a repository.",
-    ),
-    Route(
-        "POST",
-        f"{PAGE_PATH}/remove",
-        RequiresPermission("repositories", "delete", find_repository),
-        remove_repository,
-        "Remove a repository.",
-    ),
-)
+def build_routes(states: RepositoryStateCache) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            PAGE_PATH,
+            FilteredList("repositories", "get"),
+            partial(render_repositories_page, states),
+            "Repositories, as a page.",
+        ),
+        Route(
+            "POST",
+            PAGE_PATH,
+            RequiresPermission("repositories", "create", read_new_repository),
+            partial(add_repository, states),
+            "Add a repository.",
+        ),
+        Route(
+            "POST",
+            f"{PAGE_PATH}/remove",
+            RequiresPermission("repositories", "delete", find_repository),
+            remove_repository,
+            "Remove a repository.",
+        ),
+    )

@@ -49,11 +49,11 @@ async def search_palette(request: RequestContext) -> JsonResponse:
 def _iterate_items(request: RequestContext, words: list[str]) -> Iterator[dict[str, Any]]:
     for text, url, about in PAGE_ITEMS:
         yield _build_item("page", text, url, about)
-    control = request.site.service.control_namespace
-    for row in request.site.cluster_view.list_rows():
+    control = request.service.control_namespace
+    for row in request.cluster_view.list_rows():
         if words and not any(word in row.name.lower() for word in words):
             continue
-        manifest = request.site.cluster_view.cache.get(row.key)
+        manifest = request.cluster_view.cache.get(row.key)
         if manifest is None or not is_in_allowed_namespace(request, manifest):
             continue
         if request.is_allowed("applications", "get", row.rbac_object(control)):

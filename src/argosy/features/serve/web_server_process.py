@@ -36,8 +36,8 @@ from argosy.observability.probe_server import ProbeSources, serve_probes
 if TYPE_CHECKING:
     from argosy.gitops.source.repositories import Repositories
     from argosy.isolation.trusted_process_pool import ProcessPool
-    from argosy.web.middleware.asgi import WebApplication
-    from argosy.web.site_services import ServeOptions, Site
+    from argosy.web.serve_options import ServeOptions
+    from argosy.web.site_services import Site
 
 DEFAULT_PORT: Final = 8484
 AUDIT_FILE: Final = "audit.log"
@@ -165,8 +165,7 @@ async def serve_web(
     crew: ProcessPool | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Serve while the block runs. `repositories` and `crew` are those of an engine in this process, if any."""
-    from argosy.features.serve.cluster_site_services import open_site
-    from argosy.web import build_application
+    from argosy.features.serve.web_application import open_web_application
 
     check_options(options)
     listeners = _open_listeners(options)
@@ -176,19 +175,18 @@ async def serve_web(
         for listener in listeners:
             sockets.callback(listener.close)
         serve_options = _build_serve_options(options, port, certificate)
-        async with open_site(
+        async with open_web_application(
             cluster, cluster_name, serve_options, options.state_folder, namespace, repositories, crew
-        ) as site:
-            entry = build_application(site)
+        ) as application:
             confinement = ConfinementCheck()
             check_task = asyncio.create_task(confinement.run(), name="confinement check")
             sockets.callback(check_task.cancel)
-            with _write_audit_file(options.state_folder), mask_log_output(entry.mask):
+            with _write_audit_file(options.state_folder), mask_log_output(application.mask):
                 async with (
-                    serve_application(entry, listeners, certificate=certificate, on_closing=entry.close),
+                    serve_application(application, listeners, certificate=certificate, on_closing=application.close),
                     serve_probes(
                         options.metrics_port,
-                        _build_probes(site, entry, confinement),
+                        _build_probes(application.site, confinement),
                         address=LOOPBACK_ADDRESSES[0] if serve_options.is_loopback else ALL_ADDRESSES[1],
                         flag="--metrics-port",
                     ),
@@ -201,7 +199,7 @@ async def serve_web(
                         yield running_server
 
 
-def _build_probes(site: Site, entry: WebApplication, confinement: ConfinementCheck) -> ProbeSources:
+def _build_probes(site: Site, confinement: ConfinementCheck) -> ProbeSources:
     """Probes: the server is ready once it listens, after the initial list. An unreachable cluster is no failure."""
     from argosy.web.api.metrics import render_metrics
 
@@ -211,7 +209,9 @@ def _build_probes(site: Site, entry: WebApplication, confinement: ConfinementChe
     def list_troubles() -> Sequence[str]:
         return [*list_ended_watches(), *confinement.list_problems()]
 
-    return ProbeSources([lambda: render_metrics(site, entry)], list_troubles, list_ended_watches, list_ended_watches)
+    return ProbeSources(
+        [lambda: render_metrics(site, site.state)], list_troubles, list_ended_watches, list_ended_watches
+    )
 
 
 def _open_listeners(options: WebServerOptions) -> list[socket.socket]:
@@ -251,7 +251,7 @@ def _load_or_create_certificate(options: WebServerOptions) -> ServerCertificate 
 
 
 def _build_serve_options(options: WebServerOptions, port: int, certificate: ServerCertificate | None) -> ServeOptions:
-    from argosy.web.site_services import LOOPBACK_HOSTS, ServeOptions
+    from argosy.web.serve_options import LOOPBACK_HOSTS, ServeOptions
 
     is_loopback = options.listen in LOOPBACK_ADDRESSES
     own_hosts = () if is_loopback else (socket.gethostname().lower(),)

@@ -18,8 +18,8 @@ from argosy.gitops.application.sync_annotations import get_annotation
 from argosy.gitops.diff.builtin_normalization import normalize_secret
 from argosy.gitops.diff.three_way_diff import read_last_applied
 from argosy.kube.objects import Manifest
+from argosy.observability.redaction import MASK
 
-MASK: Final = "++++++++"
 _MASK_EXTENSION: Final = "++++"
 _VALUE_FIELDS: Final = ("data", "stringData")
 

@@ -22,8 +22,8 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope
-    from argosy.gitops.redaction.redaction import SecretMask
+    from argosy.observability.redaction.secret_mask import SecretMask
+    from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
 
 TEXT_FORMAT, JSON_FORMAT = "text", "json"
 LEVELS: Final = {
@@ -119,8 +119,8 @@ class QuotableSecrets:
         get_manifest: Callable[[ResourceKey], Manifest | None] = lambda key: None,
     ) -> None:
         from argosy.gitops.redaction.public_words import PublicWords
-        from argosy.gitops.redaction.redaction import SecretMask
         from argosy.gitops.redaction.scope_cache import ScopeCache
+        from argosy.observability.redaction.secret_mask import SecretMask
 
         self._scopes = ScopeCache(has_remote_secrets=True)
         self._control_namespace, self._is_tracked, self._get_manifest = control_namespace, is_tracked, get_manifest
@@ -152,7 +152,7 @@ class QuotableSecrets:
         return is_setting or self._is_tracked(secret)
 
     def _add_public_object(self, manifest: Manifest) -> None:
-        from argosy.gitops.redaction.redaction import read_url_passwords
+        from argosy.gitops.redaction.cluster_view_mask import read_url_passwords
 
         self._public.add_object(manifest)
         if url_passwords := read_url_passwords(manifest):
@@ -166,7 +166,7 @@ class QuotableSecrets:
             self._projects.pop(key, None)
 
     def _find_origin(self, key: ResourceKey) -> SecretOrigin:
-        from argosy.gitops.redaction.application_secret_scope import SecretOrigin
+        from argosy.observability.redaction.secret_scope import SecretOrigin
 
         cluster, _, namespace = key.namespace.rpartition("/")
         is_installation = not cluster and namespace == self._control_namespace and key.kind == "Secret"
@@ -185,7 +185,7 @@ class QuotableSecrets:
 @contextlib.contextmanager
 def mask_log_output(mask: SecretMask) -> Iterator[None]:
     """Mask secret values in all log lines of the process."""
-    from argosy.gitops.redaction.redaction import LogMaskFilter
+    from argosy.observability.redaction.secret_mask import LogMaskFilter
 
     loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger(AUDIT_LOGGER))
     handlers = [handler for item in loggers for handler in item.handlers]

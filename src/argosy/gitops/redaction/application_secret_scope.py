@@ -10,26 +10,20 @@ import base64
 import binascii
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.projects import list_violations, permits_destination, permits_kind
-from argosy.gitops.redaction.guessable_values import (
-    NO_FORMS,
-    GuessableForms,
-    find_guessable_forms,
-    is_guessable,
-    unescape,
-)
-from argosy.gitops.redaction.secret_text_extraction import SECRET_TYPE_LABEL
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.languages.globs import matches_glob
+from argosy.observability.redaction.guessable_values import find_guessable_forms
+from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+from argosy.observability.redaction.secret_text_extraction import SECRET_TYPE_LABEL
 
 # Fields without values. Anything not listed stays masked: patches, plug-in parameters, chart values.
 PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
@@ -41,72 +35,6 @@ POD_KINDS: Final = (
     GroupKind("apps", "StatefulSet"), GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"),
     GroupKind("batch", "Job"), GroupKind("batch", "CronJob"),
 )  # fmt: skip
-
-
-class SecretOrigin(NamedTuple):
-    """Where a secret value comes from."""
-
-    namespace: str
-    project: str = ""  # the only project that it is declared for
-    is_installation: bool = False  # in the control namespace: credentials of repositories, clusters, accounts
-    guessable: GuessableForms = NO_FORMS  # for an installation's Secret: all forms of its guessable values
-
-
-@dataclass(frozen=True)
-class SecretScope:
-    """The Secrets that a text may quote. An empty scope: those of the installation.
-
-    Tenants control the text of their Applications. So guessable values of the installation's Secrets are not masked
-    there, even if declared for their project: a Pod that prints guesses would learn which one is right. Values that
-    cannot be guessed are masked everywhere, or in the project that they are declared for. Errors of Git arrive here
-    without the credential, also percent-encoded or as base64; other transformations by a host are not known.
-    """
-
-    project: str = ""
-    namespaces: frozenset[str] = frozenset()
-    words: str = field(default="", repr=False)  # public words of the Application: commits, paths, options, names
-
-    has_guessable: bool = False  # masks guessable values too: for texts that no tenant writes
-    git_words: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
-    readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
-
-    def covers(self, origin: SecretOrigin, form: bytes, *, is_block: bool = False) -> bool:
-        """True if a value of that origin is masked; `form` is its encoded form.
-
-        The origin tells which values can be guessed, because a form may hold only a part of a value. `is_block`: the
-        form is a block of a long value. Blocks are found one by one, so each can be guessed by itself.
-        """
-        if origin.namespace in self.namespaces:
-            return True
-        if origin.project and origin.project != self.project:
-            return not self.project and self.has_guessable
-        if not origin.is_installation:  # a password in a repository URL of the project
-            return bool(origin.project)
-        return self.has_guessable or not (form in origin.guessable or (is_block and is_guessable(form)))
-
-    def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
-        """True if the writers of the Application's Git can read all origin Secrets of a value anyway.
-
-        Only then words in that Git, and names of objects, may unmask it. Otherwise a writer could put guesses there and
-        learn from a missing mask which one is right.
-        """
-        return bool(self.readable) and all(
-            origin is not None
-            and not origin.project
-            and not origin.is_installation
-            and origin.namespace in self.readable
-            for origin in origins
-        )
-
-    def shows_in_git(self, form: bytes) -> bool:
-        """True if the value is in the Application's Git. It counts only if `can_read` is true for its origins."""
-        if self.git_words is None:
-            return False
-        text = form.decode("utf-8", "replace")
-        return any(spelling in self.git_words for spelling in dict.fromkeys((text, unescape(text))))
-
-
-INSTALLATION: Final = SecretScope()
 
 
 def build_scope(

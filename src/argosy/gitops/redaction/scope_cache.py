@@ -14,9 +14,9 @@ from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
 from argosy.gitops.redaction import application_secret_scope
-from argosy.gitops.redaction.application_secret_scope import SecretScope
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.secret_scope import SecretScope
 
 MAX_SCOPES: Final = 20_000
 OBJECTS_TTL_SECONDS: Final = 10.0  # how long a check of live objects is valid

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
-from argosy.web.api.openapi import JSON, get_openapi_bytes
+from argosy.web.api.openapi import JSON, OpenApiDocument
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
@@ -21,15 +22,15 @@ STREAM: Final = "text/event-stream"
 Document = Mapping[str, Any]
 
 
-async def render_api_page(request: RequestContext) -> PageResponse:
-    document: Document = orjson.loads(get_openapi_bytes(request))
+async def render_api_page(openapi: OpenApiDocument, request: RequestContext) -> PageResponse:
+    document: Document = orjson.loads(openapi.load(request.options))
     groups: dict[str, list[dict[str, Any]]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             groups.setdefault(operation["tags"][0], []).append(
                 _build_operation(document, path, method.upper(), operation)
             )
-    options = request.site.options
+    options = request.options
     origin = options.origin or f"{'https' if options.is_tls else 'http'}://{request.headers.get('host', '')}"
     tag_groups = [{"tag": tag, "operations": groups[tag]} for tag in sorted(groups, key=str.lower)]
     return PageResponse("api_docs.html", {"title": "API", "groups": tag_groups, "origin": origin})
@@ -96,15 +97,16 @@ def _get_type_name(schema: Document) -> str:
     return " or ".join(words)
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/api/docs",
-        SignedIn(),
-        render_api_page,
-        "API documentation page.",
-        tag="about",
-        response_media_types=("text/html",),
-        operation_id="about_shown",
-    ),
-)
+def build_routes(openapi: OpenApiDocument) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/api/docs",
+            SignedIn(),
+            partial(render_api_page, openapi),
+            "API documentation page.",
+            tag="about",
+            response_media_types=("text/html",),
+            operation_id="about_shown",
+        ),
+    )

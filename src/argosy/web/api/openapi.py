@@ -6,9 +6,9 @@ In: routes. Out: an OpenAPI 3.1 document. Never: leaves out an API route.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -17,6 +17,7 @@ from argosy.web.api.request_examples import find_example
 from argosy.web.request import RequestContext
 from argosy.web.responses import BytesResponse
 from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn
+from argosy.web.serve_options import ServeOptions
 
 JSON: Final = "application/json"
 ERROR_DESCRIPTIONS: Final = {
@@ -146,39 +147,42 @@ def _build_query_parameter(query_parameter: QueryParameter | str) -> dict[str, A
 
 # -- endpoints -------------------------------------------------------------------------------------------------------
 
-_DOCUMENT_CACHE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # per application: its route table does not change
+
+class OpenApiDocument:
+    """The document of one server, built on first use: its routes and options do not change."""
+
+    def __init__(self, list_routes: Callable[[], Sequence[Route]]) -> None:
+        self._list_routes = list_routes
+        self._data = b""
+
+    def load(self, options: ServeOptions) -> bytes:
+        if not self._data:
+            self._data = orjson.dumps(build_openapi_document(self._list_routes(), options.title, options.version))
+        return self._data
 
 
-def get_openapi_bytes(request: RequestContext) -> bytes:
-    if request.application not in _DOCUMENT_CACHE:
-        options = request.site.options
-        _DOCUMENT_CACHE[request.application] = orjson.dumps(
-            build_openapi_document(request.application.routes, options.title, options.version)
-        )
-    return _DOCUMENT_CACHE[request.application]
+async def get_openapi_document(document: OpenApiDocument, request: RequestContext) -> BytesResponse:
+    return BytesResponse(document.load(request.options), JSON)
 
 
-async def get_openapi_document(request: RequestContext) -> BytesResponse:
-    return BytesResponse(get_openapi_bytes(request), JSON)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/api/openapi.json",
-        SignedIn(),
-        get_openapi_document,
-        "OpenAPI document.",
-        tag="about",
-        operation_id="about_described_get_api_openapi_json",
-    ),
-    Route(
-        "GET",
-        "/swagger.json",
-        SignedIn(),
-        get_openapi_document,
-        "OpenAPI document, at Argo CD's path.",
-        tag="about",
-        operation_id="about_described_get_swagger_json",
-    ),
-)
+def build_routes(document: OpenApiDocument) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/api/openapi.json",
+            SignedIn(),
+            partial(get_openapi_document, document),
+            "OpenAPI document.",
+            tag="about",
+            operation_id="about_described_get_api_openapi_json",
+        ),
+        Route(
+            "GET",
+            "/swagger.json",
+            SignedIn(),
+            partial(get_openapi_document, document),
+            "OpenAPI document, at Argo CD's path.",
+            tag="about",
+            operation_id="about_described_get_swagger_json",
+        ),
+    )

@@ -76,14 +76,14 @@ def read_public_oidc_config(text: str) -> dict[str, Any]:
 
 
 def _build_private_settings(request: RequestContext, data: Mapping[str, str]) -> dict[str, Any]:
-    rules = request.site.cluster_view.rules
+    rules = request.cluster_view.rules
     parameters = _read_config_map(request, "argocd-cmd-params-cm")
     build = rules.build
     return {
         "statusBadgeEnabled": data.get("statusbadge.enabled", "").strip() == "true",
         "appLabelKey": rules.tracking.label,
         "trackingMethod": rules.tracking.method,
-        "controllerNamespace": request.site.service.control_namespace,
+        "controllerNamespace": request.service.control_namespace,
         "appsInAnyNamespaceEnabled": bool(parameters.get("application.namespaces", "").strip()),
         "execEnabled": False,
         "impersonationEnabled": rules.impersonation.is_enabled,
@@ -140,13 +140,11 @@ async def list_plugins(request: RequestContext) -> JsonResponse:
 
 
 def _build_plugin_list(request: RequestContext) -> list[dict[str, str]]:
-    return [{"name": name} for name in sorted(request.site.cluster_view.rules.build.plugins)]
+    return [{"name": name} for name in sorted(request.cluster_view.rules.build.plugins)]
 
 
 def _read_config_map(request: RequestContext, name: str) -> dict[str, str]:
-    config_map = request.site.cluster_view.cache.get(
-        ResourceKey("", "ConfigMap", request.site.service.control_namespace, name)
-    )
+    config_map = request.cluster_view.cache.get(ResourceKey("", "ConfigMap", request.service.control_namespace, name))
     data = as_mapping((config_map or {}).get("data"))
     return {key: text for key, text in data.items() if isinstance(text, str)}
 

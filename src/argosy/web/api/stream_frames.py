@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.redaction.secret_object_redaction import without_secrets
 from argosy.kube.objects import Manifest
-from argosy.web.middleware.secret_object_redaction import without_secrets
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 

@@ -14,7 +14,7 @@ from argosy.web.route import Public, Route
 
 async def get_version(request: RequestContext) -> JsonResponse:
     """argo: unauthenticated callers get the version only."""
-    document = {"Version": request.site.options.version}
+    document = {"Version": request.options.version}
     if not request.caller.is_nobody:
         document |= {"Compiler": "cpython", "Platform": f"{platform.system().lower()}/{platform.machine()}"}
     return JsonResponse(document)
@@ -22,7 +22,7 @@ async def get_version(request: RequestContext) -> JsonResponse:
 
 async def get_health(request: RequestContext) -> TextResponse:
     """Fail only if the watches ended; an unreachable cluster recovers by itself, and pages show it."""
-    if request.site.cluster_view.has_stopped:
+    if request.cluster_view.has_stopped:
         return TextResponse("the watches of the cluster ended", code=503)
     return TextResponse("ok")
 

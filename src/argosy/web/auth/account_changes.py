@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from argosy.annotations import PART_OF
 from argosy.errors import Conflict, TransientError, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
@@ -186,7 +187,7 @@ class AccountStore:
         """Create a Secret if it does not exist."""
         if await self._load_secret(name) is not None:
             return
-        labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}
+        labels = {"app.kubernetes.io/name": name, PART_OF: "argocd"}
         metadata = {"name": name, "namespace": self._namespace, "labels": labels}
         try:
             await self._cluster.create(

@@ -6,7 +6,6 @@ puts a secret into process arguments.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import contextlib
 import hmac
@@ -22,6 +21,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.client.file_permissions import check_private_file, check_private_folder
+from argosy.kube.objects.base64url import encode_base64url
 from argosy.web.auth.accounts import ADMIN
 
 log = logging.getLogger(__name__)
@@ -64,9 +64,8 @@ class LoginCodes:
         folder = self._folder / USED_CODES_FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         used_codes = list(folder.iterdir())
-        for used_code in (
-            used_codes if len(used_codes) >= CLEANUP_THRESHOLD else ()
-        ):  # a clock that is briefly ahead must not free a code
+        # A clock that is briefly ahead must not free a code.
+        for used_code in used_codes if len(used_codes) >= CLEANUP_THRESHOLD else ():
             expired_at = used_code.name.partition(".")[2]
             if expired_at.isdigit() and int(expired_at) < self._now() - CODE_LIFETIME_SECONDS:
                 used_code.unlink(missing_ok=True)
@@ -87,8 +86,7 @@ class LoginCodes:
         return True
 
     def _sign(self, text: str) -> str:
-        signature = hmac.new(self._load_or_create_key(), b"entry\0" + text.encode(), sha256).digest()
-        return base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
+        return encode_base64url(hmac.new(self._load_or_create_key(), b"entry\0" + text.encode(), sha256).digest())
 
     def _load_or_create_key(self) -> bytes:
         path = self._folder / KEY_FILE_NAME

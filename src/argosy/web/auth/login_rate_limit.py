@@ -23,16 +23,11 @@ CONFIG_MAP_NAME: Final = "argosy-login-attempts"
 MAX_FAILURES: Final = 5  # argo: failures
 MAX_FAILURES_PER_ADDRESS: Final = 4  # of them, per address, so that other addresses keep one attempt
 WINDOW_SECONDS: Final = 300.0  # argo: seconds
-KNOWN_ADDRESS_SECONDS: Final = (
-    30 * 86400.0
-)  # seconds for which an address stays known after the account signed in from it
+# Seconds for which an address stays known after the account signed in from it.
+KNOWN_ADDRESS_SECONDS: Final = 30 * 86400.0
 KNOWN_ADDRESS_RENEWAL_SECONDS: Final = 86400.0  # seconds after which that is written again
-ACCOUNT_PREFIX, ADDRESS_PREFIX, KNOWN_ADDRESS_PREFIX, UNKNOWN_ACCOUNTS_KEY = (
-    "account.",
-    "at.",
-    "home.",
-    "strangers",
-)  # key prefixes in the ConfigMap
+# Key prefixes in the ConfigMap.
+ACCOUNT_PREFIX, ADDRESS_PREFIX, KNOWN_ADDRESS_PREFIX, UNKNOWN_ACCOUNTS_KEY = "account.", "at.", "home.", "strangers"
 UNKNOWN_ACCOUNT: Final = ""  # shared by all unknown names
 MAX_WRITE_ATTEMPTS: Final = 12  # on write conflicts with other servers
 RETRY_STEP_SECONDS: Final = 0.005  # seconds

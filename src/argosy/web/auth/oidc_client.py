@@ -23,12 +23,13 @@ from argosy.gitops.policy.rbac_roles import is_reserved
 from argosy.http_client.allowed_host_request import OutboundRequest, send_request
 from argosy.http_client.anonymous_request import PlainResponse
 from argosy.kube.controller.clock import Clock
+from argosy.kube.objects.base64url import encode_base64url
 from argosy.web.auth.oidc_provider_settings import OidcProvider
+from argosy.web.auth.signed_tokens import CLOCK_SKEW_SECONDS
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 METADATA_CACHE_SECONDS: Final = 300.0  # seconds for which provider metadata and keys are cached
 KEY_REFRESH_SECONDS: Final = 10.0  # seconds between two requests for unknown keys
-CLOCK_SKEW_SECONDS: Final = 5
 MAX_CONCURRENT_REQUESTS: Final = 8
 MAX_GROUPS: Final = 1_000
 USER_INFO_LABEL: Final = "userinfo endpoint of enableUserInfoGroups"
@@ -87,7 +88,7 @@ class OidcClient:
     async def build_login_url(self, provider: OidcProvider, secrets: LoginSecrets, callback: str) -> str:
         """Return the login URL for the browser."""
         metadata = await self._load_metadata(provider)
-        challenge = base64.urlsafe_b64encode(sha256(secrets.verifier.encode()).digest()).rstrip(b"=").decode()
+        challenge = encode_base64url(sha256(secrets.verifier.encode()).digest())
         parameters = {
             "response_type": "code",
             "client_id": provider.client_id,

@@ -16,11 +16,12 @@ from typing import Any, Final, Protocol
 
 from argosy.errors import TransientError, UserError
 from argosy.kube.controller.clock import Clock
+from argosy.kube.objects.base64url import decode_base64url, encode_base64url
 from argosy.web.auth.account_changes import generate_token_id
 from argosy.web.auth.account_state import AccountState
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.oidc_client import LoginSecrets, OidcClient, OidcLoginError, OidcUser
-from argosy.web.auth.signed_tokens import BadToken, decode_base64url, encode_base64url
+from argosy.web.auth.signed_tokens import BadToken
 from argosy.web.auth.userinfo_groups import UserInfoGroups
 
 log = logging.getLogger(__name__)
@@ -142,9 +143,8 @@ class SsoLogin:
         token = create_session(session_id, user.subject, user.groups, user.email)
         if len(token) <= MAX_COOKIE_BYTES:
             return token
-        names_in_rules = (
-            self._authenticator.state.enforcer.member_names
-        )  # too large for a cookie: keep groups in RBAC rules
+        # Too large for a cookie: keep groups in RBAC rules.
+        names_in_rules = self._authenticator.state.enforcer.member_names
         groups = tuple(group for group in user.groups if group in names_in_rules)
         token = create_session(session_id, user.subject, groups, user.email)
         if len(token) > MAX_COOKIE_BYTES:

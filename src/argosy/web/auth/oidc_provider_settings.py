@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from argosy.annotations import PART_OF
 from argosy.errors import UserError
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.kube.objects import Manifest, read_yaml
@@ -46,7 +47,7 @@ def find_secret_value(reference: str, find_secret: Callable[[str], Manifest | No
     name, _, key = reference.removeprefix("$").rpartition(":")
     secret = find_secret(name or ACCOUNTS_SECRET) or {}
     labels = (secret.get("metadata") or {}).get("labels") or {}
-    if name and labels.get("app.kubernetes.io/part-of") != "argocd":
+    if name and labels.get(PART_OF) != "argocd":
         return None
     value = decode_secret_data(secret).get(key)
     return value.decode(errors="replace").strip() if value is not None else None

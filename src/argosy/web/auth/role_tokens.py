@@ -36,9 +36,8 @@ async def add_role_token(
     def append_record(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
         role_entry = _find_role(roles, project, role)
         existing = read_token_records(role_entry.get(TOKENS_FIELD))
-        issued = max(
-            [int(utc_now().timestamp()), *(other.issued_at + 1 for other in existing)]
-        )  # argo: deletes by this time
+        # argo: deletes by this time
+        issued = max([int(utc_now().timestamp()), *(other.issued_at + 1 for other in existing)])
         record = TokenRecord(
             token_id or generate_token_id(), issued, issued + lifetime_seconds if lifetime_seconds else 0
         )

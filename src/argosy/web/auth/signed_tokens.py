@@ -17,6 +17,7 @@ import jwt
 
 from argosy.errors import UserError
 from argosy.kube.objects import read_json
+from argosy.kube.objects.base64url import decode_base64url
 
 ISSUER: Final = "argocd"  # argo
 SSO_ISSUER: Final = "argosy"  # issuer of SSO sessions
@@ -84,20 +85,20 @@ def verify_token(token: str, key: bytes, now: int) -> TokenClaims:
         raise BadToken("there is no signing key")
     header_part, payload_part, signature = token.split(".")
     if not hmac.compare_digest(
-        decode_base64url(signature), hmac.new(key, f"{header_part}.{payload_part}".encode(), sha256).digest()
+        _decode_part(signature), hmac.new(key, f"{header_part}.{payload_part}".encode(), sha256).digest()
     ):
         raise BadToken("the signature does not match")
-    header = _parse_json_object(decode_base64url(header_part))
+    header = _parse_json_object(_decode_part(header_part))
     if header.get("alg") != "HS256" or header.get("typ", "JWT") != "JWT" or header.keys() - _HEADER.keys():
         raise BadToken("the header is not one that this server writes")
-    return _read_claims(_parse_json_object(decode_base64url(payload_part)), now)
+    return _read_claims(_parse_json_object(_decode_part(payload_part)), now)
 
 
 def read_algorithm(token: str) -> str:
     """Return the algorithm that a token claims, only to decide who must verify it."""
     header_part = token.partition(".")[0]
     try:
-        return str(_parse_json_object(decode_base64url(header_part)).get("alg") or "")
+        return str(_parse_json_object(_decode_part(header_part)).get("alg") or "")
     except BadToken:
         return ""
 
@@ -162,20 +163,11 @@ def _read_time(payload: Mapping[str, Any], name: str) -> int:
     return seconds
 
 
-def encode_base64url(data: bytes) -> str:
-    text: str = jwt.utils.base64url_encode(data).decode()
-    return text
-
-
-def decode_base64url(text: str) -> bytes:
-    """Raises BadToken."""
+def _decode_part(text: str) -> bytes:
     try:
-        data: bytes = jwt.utils.base64url_decode(text)
+        return decode_base64url(text)
     except ValueError as error:
         raise BadToken("invalid base64") from error
-    if encode_base64url(data) != text:  # leftover bits would allow a second encoding
-        raise BadToken("invalid base64")
-    return data
 
 
 def _parse_json_object(text: bytes) -> dict[str, Any]:

@@ -6,18 +6,20 @@ In: `GET /live?at=PAGE`. Out: server-sent events. Never: for a page that is not 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 
 from argosy.web.live_updates.hub import SIGNED_OUT_EVENT
 from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.request_limits import ConcurrencyLimits
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, Route, SignedIn
 
 
-async def stream_live_updates(request: RequestContext) -> StreamResponse:
-    if request.site.hub is None:
+async def stream_live_updates(limits: ConcurrencyLimits, request: RequestContext) -> StreamResponse:
+    if request.live_updates is None:
         raise NotFoundOrForbidden
-    request.application.concurrency_limits.check_stream(request.caller.name)  # before anything is rendered
-    events = request.site.hub.stream(request)
+    limits.check_stream(request.caller.name)  # before anything is rendered
+    events = request.live_updates.stream(request)
     first = await anext(events)  # raises if forbidden, while an error response is still possible
     if request.method == "HEAD":  # nobody reads the events
         await events.aclose()
@@ -35,16 +37,17 @@ async def _prepend(first: bytes, events: AsyncGenerator[bytes, None]) -> AsyncIt
         await events.aclose()
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/live",
-        SignedIn(),
-        stream_live_updates,
-        "Changed parts of a page, as server-sent events.",
-        query=(
-            QueryParameter("at", "the path and query of the page", is_required=True),
-            QueryParameter("since", "position in the change feed when the page was rendered"),
+def build_routes(limits: ConcurrencyLimits) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/live",
+            SignedIn(),
+            partial(stream_live_updates, limits),
+            "Changed parts of a page, as server-sent events.",
+            query=(
+                QueryParameter("at", "the path and query of the page", is_required=True),
+                QueryParameter("since", "position in the change feed when the page was rendered"),
+            ),
         ),
-    ),
-)
+    )

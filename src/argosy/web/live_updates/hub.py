@@ -22,10 +22,12 @@ from urllib.parse import urlsplit
 from argosy.errors import ArgosyError
 from argosy.kube.controller.clock import Backoff
 from argosy.kube.objects import Manifest
+from argosy.web import authorization
 from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.live_updates.viewer_group import PageViewer, ViewerGroup, encode_event
-from argosy.web.middleware import authorization
-from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, QueryParameters, RequestContext
+from argosy.web.preference_cookies import read_preferences
+from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, QueryParameters, RequestContext, RequestMemory
+from argosy.web.request_redaction import conceal_secrets
 from argosy.web.route import RouteTree
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ UNVIEWED_PAGE_SECONDS: Final = 30.0  # seconds for which a page without readers 
 MAX_UNVIEWED_PAGES: Final = 200  # number of such pages
 MAX_RECENT_CHANGES: Final = 500  # changes
 RECENT_CHANGE_SECONDS: Final = 30.0
-FAVOURITES_COOKIE: Final = "argosy-favourites"  # the only cookie that page content depends on
 SIGNED_OUT_EVENT: Final = encode_event("bye", {"why": "signed-out"})
 GONE_EVENT: Final = encode_event("bye", {"why": "gone"})  # or forbidden by now: the event does not reveal which
 GroupKey = tuple[str, ...]
@@ -125,13 +126,15 @@ class LivePageHub:
             path_parameters=match.values,
             query=QueryParameters.parse(url.query),
             read_body=None,
-            state={"needs": live_page.access},
+            memory=RequestMemory(),
+            live_position="",
             subject=None,
             rbac_object="",
+            rbac_resource=live_page.route.rbac_resource,
         )
         page = await authorization.authorize(live_page.route, page)
-        page = await request.application.conceal_secrets(live_page.route, page)
-        request.state["page"] = page  # its Secrets decide the redaction of events; its URL is echoed
+        page = await conceal_secrets(live_page.route, page)
+        request.memory.page = page  # its Secrets decide the redaction of events; its URL is echoed
         return page, live_page
 
     def _get_or_create_group(self, key: GroupKey, live: LivePage, page: RequestContext) -> ViewerGroup:
@@ -151,7 +154,8 @@ class LivePageHub:
     def _build_group_key(self, page: RequestContext) -> GroupKey:
         """Readers with the same permissions and favourites share one group."""
         words = "&".join(f"{name}={value}" for name in sorted(page.query) for value in page.query.get_all(name))
-        return page.path, words, get_permission_digest(page), read_favourites(page)
+        favourites = read_preferences(page).get("favourites", "")  # the only cookie that live parts depend on
+        return page.path, words, get_permission_digest(page), favourites
 
     def _is_up_to_date(self, group: ViewerGroup, since: str) -> bool:
         """True if no relevant change happened since the page was rendered."""
@@ -255,7 +259,7 @@ class LivePageHub:
         except Exception:  # other pages are still checked
             log.exception("%s: cannot check the permissions of readers", group.live.path)
         for reader in tuple(group.readers):
-            identities, caller = reader.asked.site.authenticator, reader.asked.caller
+            identities, caller = reader.asked.authenticator, reader.asked.caller
             if not identities.is_still_valid(caller):
                 # An expired token: the browser may have a newer one and reconnects with it.
                 reader.disconnect(b"" if identities.is_expired(caller) else SIGNED_OUT_EVENT)
@@ -306,7 +310,7 @@ class LivePageHub:
 
 
 def _reset_page(page: RequestContext) -> RequestContext:
-    return replace(page, subject=None, rbac_object="", state={})
+    return replace(page, subject=None, rbac_object="", rbac_resource="", live_position="", memory=RequestMemory())
 
 
 def _now() -> float:
@@ -315,12 +319,4 @@ def _now() -> float:
 
 def get_permission_digest(request: RequestContext) -> str:
     """Digest of the caller's permissions; equal for callers with the same permissions."""
-    return request.site.authenticator.permissions(request.caller).digest
-
-
-def read_favourites(request: RequestContext) -> str:
-    for cookie in request.headers.get("cookie", "").split(";"):
-        name, _, value = cookie.strip().partition("=")
-        if name == FAVOURITES_COOKIE:
-            return value
-    return ""
+    return request.authenticator.permissions(request.caller).digest

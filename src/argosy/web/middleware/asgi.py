@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import MutableMapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -20,39 +19,34 @@ from starlette.types import Receive, Scope, Send
 
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.application import Application
-from argosy.gitops.redaction.redaction import LogMaskFilter, SecretMask, build_mask
-from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.application_masks import build_masks
+from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations, without_secrets
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
+from argosy.observability.redaction.substring_index import list_words
+from argosy.web import authorization, request_limits
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
+from argosy.web.event_cache import EventCache
+from argosy.web.input_echo import NO_ECHO, InputEcho
 from argosy.web.middleware import (
     audit,
-    authorization,
     client_address,
     compression,
     csrf_check,
     error_responses,
     host_check,
     masked_write_guard,
-    request_limits,
     response_headers,
     stream_guard,
 )
 from argosy.web.middleware.page_context import build_frame_values
-from argosy.web.middleware.per_application_redaction import build_masks
-from argosy.web.middleware.request_metrics import RequestCounter
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
-from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations, without_secrets
-from argosy.web.middleware.unredacted_request_echo import (
-    NO_ECHO,
-    FormFieldTokens,
-    InputEcho,
-    conceal_form_fields,
-    conceal_request,
-    restore_sent_fields,
-)
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
+from argosy.web.request_echo import FormFieldTokens, conceal_form_fields, conceal_request, restore_sent_fields
+from argosy.web.request_redaction import conceal_secrets, find_request_mask
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
 from argosy.web.site_services import Site
@@ -67,33 +61,30 @@ class WebApplication:
     def __init__(self, site: Site, routes: Sequence[Route]) -> None:
         self.site, self.routes = site, tuple(routes)
         self.tree = RouteTree(routes)
-        self.concurrency_limits = request_limits.ConcurrencyLimits()
         self.write_rate = request_limits.WriteRateLimiter()
-        self.request_counter = RequestCounter()
-        self.mask: SecretMask = build_mask(site.cluster_view, site.service.control_namespace)
-        self.masks = build_masks(site, self.mask)
-        self.mask.find_line_scope = self.masks.find_log_scope
-        self._closing = asyncio.Event()
+        control_namespace = site.service.control_namespace
+        self.mask: SecretMask = build_mask(site.cluster_view, control_namespace)
+        masks = build_masks(site.cluster_view, control_namespace, self.mask)
+        self.mask.find_line_scope = masks.find_log_scope
+        self.build_request = partial(
+            RequestContext,
+            service=site.service,
+            cluster_view=site.cluster_view,
+            authenticator=site.authenticator,
+            options=site.options,
+            live_updates=site.live_updates,
+            masks=masks,
+            events=EventCache(site.service.cluster),
+            drift_texts=site.state.drift_texts,
+        )
+        self.closing = asyncio.Event()
 
     @property
     def log_filter(self) -> LogMaskFilter:
         return LogMaskFilter(self.mask)
 
     def close(self) -> None:
-        self._closing.set()
-
-    async def conceal_secrets(self, route: Route, request: RequestContext) -> RequestContext:
-        """Replace Secret values in a request by placeholders; the response restores the text that was sent."""
-        concealed, echo = conceal_request(request, self.masks.for_request(request).find_values)
-        if not echo and not echo.is_decoy:
-            return request
-        request.state["echo"] = echo
-        if echo.is_decoy:  # a correct guess costs this check, so a wrong one must, too
-            await authorization.authorize(
-                route, replace(request, subject=None, rbac_object="", state=dict(request.state))
-            )
-            return request
-        return await authorization.authorize(route, replace(concealed, subject=None, rbac_object=""))
+        self.closing.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -109,6 +100,7 @@ class _RequestHandler:
 
     def __init__(self, entry: WebApplication, scope: MutableMapping[str, Any], receive: Receive) -> None:
         self.application, self.site, self.scope = entry, entry.site, scope
+        self.limits = entry.site.state.concurrency_limits
         self.request = Request(scope, receive)
         self.method: str = scope["method"]
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -130,9 +122,11 @@ class _RequestHandler:
         except Exception as error:
             self.quotes_request = error_responses.quotes_request(error)
             response = await self._build_response(self._build_error_response(error))
-        if self.route and (self.route.is_mutating or (self.context and "noted" in self.context.state)):
-            audit.write_audit_lines(self.context or self._build_anonymous_context(), response.status_code)
-        self.application.request_counter.count_request(self.route, self.method, response.status_code)
+        state = self.site.state
+        if self.route and (self.route.is_mutating or (self.context and self.context.memory.audit_entries)):
+            request = self.context or self._build_anonymous_context()
+            audit.write_audit_lines(request, response.status_code, state.audit_trail)
+        state.request_counter.count_request(self.route.path if self.route else "", self.method, response.status_code)
         return response
 
     def _renew_session_cookie(self, response: Response) -> None:
@@ -174,8 +168,8 @@ class _RequestHandler:
 
     def _limit_concurrency(self, route: Route) -> AbstractContextManager[None]:
         if isinstance(route.access, Public) and route.is_mutating:
-            return self.application.concurrency_limits.limit_anonymous(self._client_address)
-        return self.application.concurrency_limits.limit_request(is_change=route.is_mutating)
+            return self.limits.limit_anonymous(self._client_address)
+        return self.limits.limit_request(is_change=route.is_mutating)
 
     @property
     def _client_address(self) -> str:
@@ -201,7 +195,7 @@ class _RequestHandler:
         request = self.context = self._build_context(caller, match.values)
         if caller.is_nobody and not isinstance(route.access, Public):
             raise authorization.NotAuthenticated
-        csrf_check.check_origin(self.site, route, self.headers, caller)
+        csrf_check.check_origin(self.site.options, route, self.headers, caller)
         await csrf_check.check_csrf_token(route, request)
         request = self.context = await authorization.authorize(route, request)
         if masked_write_guard.writes_object(route):
@@ -211,16 +205,16 @@ class _RequestHandler:
         self.is_authorized = True
         with charge_work_to(_get_tenant(request)):
             if not route.is_mutating:
-                request = self.context = await self.application.conceal_secrets(route, request)
+                request = self.context = await conceal_secrets(route, request)
             return await route.handler(request)
 
     @property
     def _echo(self) -> InputEcho:
         """Placeholders in the request, and for live updates those in the address of the page."""
-        state = self.context.state if self.context else {}
-        inner = state["page"].state if "page" in state else {}
-        echo: InputEcho = inner.get("echo", NO_ECHO) + state.get("echo", NO_ECHO)
-        return echo
+        if self.context is None:
+            return NO_ECHO
+        memory = self.context.memory
+        return (memory.page.memory.echo if memory.page else NO_ECHO) + memory.echo
 
     def _read_credentials(self) -> RequestCredentials:
         header = self.headers.get("authorization", "")
@@ -242,23 +236,19 @@ class _RequestHandler:
         return self._build_context(NOBODY, {}, QueryParameters([]))
 
     def _build_context(self, caller: Caller, values: Any, query: QueryParameters | None = None) -> RequestContext:
-        return RequestContext(
+        live_updates = self.site.live_updates
+        return self.application.build_request(
             method=self.method,
             path=self.path,
             path_parameters=values,
             query=QueryParameters.parse(self.scope["query_string"].decode("latin-1")) if query is None else query,
             headers=self.headers,
             caller=caller,
-            site=self.site,
+            rbac_resource=self.route.rbac_resource if self.route else "",
             peer=self._client_address,
+            live_position=live_updates.position if live_updates else "",  # before anything is read
             read_body=partial(request_limits.read_body, self.request.stream(), *self._get_body_limits()),
-            application=self.application,
-            state=self._build_initial_state(),
         )
-
-    def _build_initial_state(self) -> dict[str, Any]:
-        needs = {"needs": self.route.access} if self.route else {}
-        return needs if self.site.hub is None else {**needs, "mark": self.site.hub.position}  # before anything is read
 
     def _get_body_limits(self) -> tuple[int, float]:
         route = self.route
@@ -300,7 +290,7 @@ class _RequestHandler:
             headers += self._mask_headers(
                 (("location", response_headers.get_safe_location(answer)),), is_outside=answer.is_external
             )
-        data, media = await serialize_response(answer, self.site, self._render_page)
+        data, media = await serialize_response(answer, self._list_sensitive_annotations, self._render_page)
         finish = partial(self._mask_and_compress, data, media, is_fixed=is_fixed or answer.is_from_request_only)
         data, is_compressed = await asyncio.to_thread(finish) if len(data) > THREAD_THRESHOLD_BYTES else finish()
         if is_compressed:
@@ -331,44 +321,43 @@ class _RequestHandler:
 
     def _build_mask(self, *, quotes_request: bool) -> SecretMask:
         assert self.context and self.route
-        return self.application.masks.for_request(
-            self.context, quotes_request=self.route.is_mutating and quotes_request
-        )
+        return find_request_mask(self.context, quotes_request=self.route.is_mutating and quotes_request)
+
+    def _list_sensitive_annotations(self) -> tuple[str, ...]:
+        return list_sensitive_annotations(self.site.cluster_view.cache, self.site.service.control_namespace)
 
     def _mask_and_compress(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
         if self.is_authorized and not is_fixed:  # static files contain no secrets
             fields = FormFieldTokens()
-            if media == HTML and self.context and "form" in self.context.state:
-                data, fields = conceal_form_fields(data, self.context.state["form"])
+            if media == HTML and self.context and self.context.memory.form is not None:
+                data, fields = conceal_form_fields(data, self.context.memory.form)
             words = list_words(data)
             masked = self._response_mask.mask_media(data, media, words)
             if self.route and self.context and masked_write_guard.stores_document(self.route) and media == JSON:
-                masked = restore_sent_fields(masked, data, self.context.state.get("document"))
+                masked = restore_sent_fields(masked, data, self.context.memory.document)
             data = fields.restore(self._echo.restore(masked, words if masked is data else None))
         return compression.compress(data, media, self.headers.get("accept-encoding", ""))
 
     def _render_page(self, page: PageResponse) -> str:
         request = self.context or self._build_anonymous_context()
-        values = without_secrets(dict(page.values), list_sensitive_annotations(self.site))
+        values = without_secrets(dict(page.values), self._list_sensitive_annotations())
         if self.route and self.route.is_mutating and self.is_authorized and not page.is_from_request_only:
             # the layout quotes the URL, which the caller sent; the rest of the page was read
-            request, request.state["echo"] = conceal_request(
-                request, self.application.masks.for_request(request).find_values
-            )
+            request, request.memory.echo = conceal_request(request, find_request_mask(request).find_values)
         return render_page(page.template, {**build_frame_values(request), **values})
 
     def _build_stream_response(self, answer: StreamResponse, headers: list[tuple[str, str]]) -> Response:
         request, route = self.context, self.route
         assert request and route
-        self.application.concurrency_limits.check_stream(request.caller.name)
+        self.limits.check_stream(request.caller.name)
         is_permitted = partial(authorization.is_still_authorized, route, request)
         is_past = partial(self.site.authenticator.is_expired, request.caller)
-        entry, echo = self.application, self._echo
+        limits, closing, echo = self.limits, self.application.closing, self._echo
         find_mask = partial(self._build_mask, quotes_request=self.quotes_request)
 
         async def chunks() -> Any:
-            with entry.concurrency_limits.limit_stream(request.caller.name):
-                async for chunk in stream_guard.guard_stream(answer, is_permitted, is_past, find_mask, entry._closing):
+            with limits.limit_stream(request.caller.name):
+                async for chunk in stream_guard.guard_stream(answer, is_permitted, is_past, find_mask, closing):
                     yield echo.restore(chunk)
 
         if self.method == "HEAD":
@@ -386,7 +375,7 @@ class _RouteNotFound(Exception):
 def _get_tenant(request: RequestContext) -> Tenant:
     """Return the tenant: renders and scripts of a request count towards the project of its Application."""
     app = request.subject
-    return request.site.cluster_view.rules.build_tenant(app.project) if isinstance(app, Application) else Tenant()
+    return request.cluster_view.rules.build_tenant(app.project) if isinstance(app, Application) else Tenant()
 
 
 def _set_headers(response: Response, headers: Sequence[tuple[str, str]]) -> None:

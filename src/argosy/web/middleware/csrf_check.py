@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy.web.auth.caller import Caller
 from argosy.web.middleware.host_check import parse_hostname
-from argosy.web.request import RequestContext, build_csrf_token
+from argosy.web.request import RequestContext
 from argosy.web.route import Public, Route
-from argosy.web.site_services import LOOPBACK_HOSTS, Site
+from argosy.web.serve_options import LOOPBACK_HOSTS, ServeOptions
 
 JSON_MEDIA: Final = "application/json"
 FORM_MEDIA: Final = "application/x-www-form-urlencoded"
@@ -27,10 +27,10 @@ class RequestRejected(Exception):
         self.message, self.code = message, code
 
 
-def check_origin(site: Site, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
+def check_origin(options: ServeOptions, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
     """Check Origin, Sec-Fetch-Site and Content-Type, before the body is read."""
     origin, fetch_site = headers.get("origin", ""), headers.get("sec-fetch-site", "")
-    if origin and not _is_own_origin(site, origin, headers):
+    if origin and not _is_own_origin(options, origin, headers):
         raise RequestRejected("cross-site request refused")
     if not route.is_mutating:
         if (
@@ -52,9 +52,9 @@ def check_origin(site: Site, route: Route, headers: Mapping[str, str], caller: C
         raise RequestRejected("request refused: the Origin header is missing")
 
 
-def _is_own_origin(site: Site, origin: str, headers: Mapping[str, str]) -> bool:
-    host, scheme = headers.get("host", ""), "https" if site.options.is_tls else "http"
-    if origin in (f"{scheme}://{host}", site.options.origin or None):
+def _is_own_origin(options: ServeOptions, origin: str, headers: Mapping[str, str]) -> bool:
+    host, scheme = headers.get("host", ""), "https" if options.is_tls else "http"
+    if origin in (f"{scheme}://{host}", options.origin or None):
         return True
     # A TLS proxy passes on the requested host name; on loopback, another server may own that name.
     return origin == f"https://{host}" and parse_hostname(host) not in LOOPBACK_HOSTS
@@ -82,5 +82,5 @@ async def check_csrf_token(route: Route, request: RequestContext) -> None:
     ):
         return
     token = (await request.read_form()).get_text("csrf")
-    if not hmac.compare_digest(token.encode(), build_csrf_token(request.site, request.caller).encode()):
+    if not hmac.compare_digest(token.encode(), request.csrf_token.encode()):
         raise RequestRejected("invalid CSRF token; reload the page and submit the form again")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from argosy.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
 from argosy.web.auth.caller import BadCredential
-from argosy.web.middleware.authorization import NotAuthenticated
+from argosy.web.authorization import NotAuthenticated
 from argosy.web.middleware.csrf_check import RequestRejected
-from argosy.web.middleware.request_limits import RequestLimitExceeded
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound
+from argosy.web.request_limits import RequestLimitExceeded
 from argosy.web.responses import Headers, JsonResponse, PageResponse, RedirectResponse, WebResponse
 
 log = logging.getLogger(__name__)

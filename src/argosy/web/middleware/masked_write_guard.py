@@ -13,8 +13,8 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.diff.secret_masks import MASK
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.observability.redaction import MASK
 from argosy.web.request import RequestContext
 from argosy.web.route import FilteredList, RequiresPermission, Route
 

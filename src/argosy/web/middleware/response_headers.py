@@ -8,17 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from argosy.web.responses import RedirectResponse
+from argosy.web.responses import FRAME_SECURITY_POLICY, RedirectResponse
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-FRAME_SECURITY_POLICY: Final = (
-    "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'"
-)
-"""For user content in a frame: no origin, no scripts, no requests."""
-
 COMMON_HEADERS: Final = (
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "same-origin"),  # without a referrer, browsers send `Origin: null` for forms

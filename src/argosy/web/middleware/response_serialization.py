@@ -10,9 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations, serialize_masked
+from argosy.gitops.redaction.secret_object_redaction import serialize_masked
 from argosy.web.responses import BytesResponse, JsonResponse, PageResponse, RedirectResponse, TextResponse, WebResponse
-from argosy.web.site_services import Site
 
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
@@ -20,12 +19,15 @@ THREAD_THRESHOLD_ITEMS: Final = 50  # list items; longer lists are serialized in
 
 
 async def serialize_response(
-    answer: WebResponse, site: Site, render_page: Callable[[PageResponse], str]
+    answer: WebResponse, list_annotations: Callable[[], tuple[str, ...]], render_page: Callable[[PageResponse], str]
 ) -> tuple[bytes, str]:
-    """Serialize a response; long lists in a thread, so that other requests are served meanwhile."""
+    """Serialize a response; long lists in a thread, so that other requests are served meanwhile.
+
+    `list_annotations` returns the annotations that are masked like values of a Secret.
+    """
     match answer:
         case JsonResponse():
-            write = partial(serialize_masked, answer.document, list_sensitive_annotations(site))
+            write = partial(serialize_masked, answer.document, list_annotations())
             return (await asyncio.to_thread(write) if _is_long(answer.document) else write()), JSON
         case PageResponse():
             return render_page(answer).encode(), HTML

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.redaction.redaction import SecretMask
+from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.responses import StreamResponse
 
 log = logging.getLogger(__name__)

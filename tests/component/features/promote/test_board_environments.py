@@ -16,10 +16,12 @@ from argosy.features.promote.promotion_log import PromotionActor
 from argosy.features.promote.service import PromotionSession, open_session
 from argosy.features.promote.thread_bridge import bridge_service
 from argosy.gitops.application_client.client import ApplicationService
+from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from support.promotion_repository import OVERLAY, Shelf, begin, copy_of
 
 ANN = PromotionActor("ann@example.com", "page")
+KEY = ResourceKey("", "ConfigMap", "argocd", "settings")
 
 
 @asynccontextmanager
@@ -157,7 +159,7 @@ async def test_thread_calls_the_cluster_client_on_its_own_loop() -> None:
 
     async def asked() -> object:
         async with opening() as desk:
-            return await desk.cluster.get("k")  # type: ignore[arg-type]
+            return await desk.cluster.get(KEY)
 
     answer = await asyncio.to_thread(lambda: asyncio.run(asked()))
-    assert answer == {"loop": loop, "key": "k"}
+    assert answer == {"loop": loop, "key": KEY}

@@ -15,8 +15,8 @@ import pytest
 from argosy.features.promote import api as environments_api
 from argosy.features.promote import page as environments
 from argosy.features.promote import visible_repositories
-from argosy.features.promote.visible_board import EnvironmentApplications
-from argosy.features.promote.visible_repositories import RepositoryFetches
+from argosy.features.promote.visible_board import EnvironmentBoards
+from argosy.features.promote.visible_repositories import RepositoryFinder
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.git.mirror import Mirror
 from argosy.kube.objects import Manifest
@@ -39,6 +39,11 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise the page and fetch timeouts, because a busy machine may need longer."""
     monkeypatch.setattr(visible_repositories, "PAGE_WAIT_SECONDS", HANG_SECONDS)
     monkeypatch.setattr(visible_repositories, "FETCH_SECONDS", HANG_SECONDS)
+
+
+@pytest.fixture
+def boards() -> EnvironmentBoards:
+    return EnvironmentBoards()
 
 
 @pytest.fixture
@@ -89,21 +94,21 @@ def page_of(values: dict[str, Any]) -> str:
     return "\n".join([*stages_html, *board.notes])
 
 
-async def plan(site: Site, name: str, deed: str = "") -> RequestContext | None:
+async def plan(site: Site, boards: EnvironmentBoards, name: str, deed: str = "") -> RequestContext | None:
     values = {"env": name, **({"deed": deed} if deed else {})}
     page_request = request(site, f"/environments/{name}/promote", **values)
-    environment = await environments.find_environment(page_request)
+    environment = await environments.find_environment(boards, page_request)
     return (
         replace(page_request, subject=environment.subject, rbac_object=environment.rbac_object) if environment else None
     )
 
 
 async def test_environments_are_read_from_the_repository_of_their_applications(
-    tmp_path: Path, shelf: promotion_repository.Shelf
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
 ) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        values = await environments.build_page_values(request(site, "/environments"))
-        answer = await environments_api.list_environments(request(site, "/api/argosy/v1/environments"))
+        values = await environments.build_page_values(request(site, "/environments"), boards)
+        answer = await environments_api.list_environments(boards, request(site, "/api/argosy/v1/environments"))
     assert [stage.name for stage in values["board"].stages] == list(NAMES)
     text = page_of(values)
     assert "web:1.0" in text and "web:1.1" in text
@@ -115,32 +120,34 @@ async def test_environments_are_read_from_the_repository_of_their_applications(
 
 @pytest.mark.tier("all")
 async def test_later_commit_is_shown(
-    tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch, boards: EnvironmentBoards
 ) -> None:
     monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        await environments.build_page_values(request(site, "/environments"))
+        await environments.build_page_values(request(site, "/environments"), boards)
         shelf.pin("dev", "3.0")
-        values = await environments.build_page_values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"), boards)
     assert values["board"].stages[0].images == ("web:3.0",)
 
 
-async def test_plan_is_read_only_without_a_clone(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
+async def test_plan_is_read_only_without_a_clone(
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
+) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        page_request = await plan(site, "staging")
+        page_request = await plan(site, boards, "staging")
         assert page_request is not None
-        page = await environments.show_plan(page_request)
-        assert await plan(site, "staging", "promote") is None
+        page = await environments.show_plan(boards, page_request)
+        assert await plan(site, boards, "staging", "promote") is None
         with pytest.raises(NotFoundOrForbidden):
             await environments.run_requested_action(
-                replace(page_request, path_parameters={"env": "staging", "deed": "promote"})
+                boards, replace(page_request, path_parameters={"env": "staging", "deed": "promote"})
             )
     assert isinstance(page, PageResponse) and page.values["may"] == []
     assert [(move.before, move.after) for move in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
 
 
 async def test_repositories_of_invisible_applications_are_not_read(
-    tmp_path: Path, shelf: promotion_repository.Shelf
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
 ) -> None:
     def of_others(resource: str, action: str, thing: str) -> bool:
         return thing.startswith("other/")
@@ -148,51 +155,57 @@ async def test_repositories_of_invisible_applications_are_not_read(
     people = KnownPeople({"ann": anything, "bob": of_others})
     other = application("other", f"{HOST}/missing", "other")
     async with watched_site(tmp_path, [project(), project("other"), other, *APPS], people) as site:
-        values = await environments.build_page_values(request(site, "/environments", "bob"))
+        values = await environments.build_page_values(request(site, "/environments", "bob"), boards)
     assert values["board"] is None
 
 
 async def test_repository_not_permitted_by_the_project_is_not_read(
-    tmp_path: Path, shelf: promotion_repository.Shelf
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
 ) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
-        values = await environments.build_page_values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"), boards)
     assert values["board"] is None and values["problem"] == ""
 
 
-async def test_unreadable_repository_is_reported(tmp_path: Path) -> None:
+async def test_unreadable_repository_is_reported(tmp_path: Path, boards: EnvironmentBoards) -> None:
     apps = [application(name, f"{HOST}/missing") for name in NAMES]
     async with watched_site(tmp_path, [project(), *apps]) as site:
-        values = await environments.build_page_values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"), boards)
     assert values["board"] is None and f"{HOST}/missing" in values["problem"]
 
 
 @pytest.mark.tier("all")
-async def test_repository_without_environments_is_skipped(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
+async def test_repository_without_environments_is_skipped(
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
+) -> None:
     make_plain_repository(tmp_path)
     others = [application(f"{name}-a", f"{HOST}/plain") for name in (*NAMES, "test")]
     others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
     async with watched_site(tmp_path, [project(), *others, *APPS]) as site:
-        values = await environments.build_page_values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"), boards)
     assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
     assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
 
 
 @pytest.mark.tier("all")
-async def test_absence_of_environments_is_cached(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
+async def test_absence_of_environments_is_cached(
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
+) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
         page_request = request(site, "/environments")
-        await environments.build_page_values(page_request)
-        applications = site.get_module_state(EnvironmentApplications).find(page_request)
+        await environments.build_page_values(page_request, boards)
+        applications = boards.applications.find(page_request)
     assert applications == frozenset()
 
 
 @pytest.mark.tier("all")
-async def test_absence_of_environments_in_a_clone_is_cached(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
+async def test_absence_of_environments_in_a_clone_is_cached(
+    tmp_path: Path, shelf: promotion_repository.Shelf, boards: EnvironmentBoards
+) -> None:
     async with watched_site(tmp_path, [project()], repository=make_plain_repository(tmp_path)) as site:
         page_request = request(site, "/environments")
-        values = await environments.build_page_values(page_request)
-        applications = site.get_module_state(EnvironmentApplications).find(page_request)
+        values = await environments.build_page_values(page_request, boards)
+        applications = boards.applications.find(page_request)
     assert "no environments found" in values["problem"] and applications == frozenset()
 
 
@@ -223,8 +236,9 @@ class Host:
         self.held = frozenset()
         self.may_go_on.set()
 
-    def watch(self, site: Site) -> None:
-        site.module_state[RepositoryFetches] = RepositoryFetches(lambda: self.now)
+    def build_boards(self) -> EnvironmentBoards:
+        """Boards that fetch by the time of this host."""
+        return EnvironmentBoards(RepositoryFinder(lambda: self.now))
 
 
 @pytest.fixture
@@ -233,14 +247,18 @@ async def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 async def test_page_does_not_wait_for_an_unresponsive_git_host(
-    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    shelf: promotion_repository.Shelf,
+    host: Host,
+    monkeypatch: pytest.MonkeyPatch,
+    boards: EnvironmentBoards,
 ) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         with host.holding(monkeypatch, "web"):
-            during = await environments.build_page_values(request(site, "/environments"))
-            await environments.build_page_values(request(site, "/environments"))
+            during = await environments.build_page_values(request(site, "/environments"), boards)
+            await environments.build_page_values(request(site, "/environments"), boards)
             assert host.fetches == ["web"]  # the second page load waits for the same fetch
-        after = await environments.build_page_values(request(site, "/environments"))
+        after = await environments.build_page_values(request(site, "/environments"), boards)
     assert during["board"] is None
     assert during["problem"] == f"{HOST}/web: fetch in progress; try again in a moment"
     assert [stage.name for stage in after["board"].stages] == list(NAMES)
@@ -252,13 +270,13 @@ async def test_unreadable_repository_is_fetched_again_after_a_minute(
 ) -> None:
     broken = applications_without_commits(tmp_path)
     async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
-        host.watch(site)
+        boards = host.build_boards()
         for _ in range(2):
-            values = await environments.build_page_values(request(site, "/environments"))
+            values = await environments.build_page_values(request(site, "/environments"), boards)
             assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
         assert host.fetches.count("broken") == 1
         host.now = visible_repositories.RETRY_SECONDS
-        await environments.build_page_values(request(site, "/environments"))
+        await environments.build_page_values(request(site, "/environments"), boards)
     assert host.fetches.count("broken") == 2 and visible_repositories.RETRY_SECONDS == 60.0
 
 
@@ -268,23 +286,27 @@ async def test_known_failure_is_used_while_the_repository_is_fetched_again(
 ) -> None:
     broken = applications_without_commits(tmp_path)
     async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
-        host.watch(site)
-        await environments.build_page_values(request(site, "/environments"))
+        boards = host.build_boards()
+        await environments.build_page_values(request(site, "/environments"), boards)
         host.now = visible_repositories.RETRY_SECONDS
         with host.holding(monkeypatch, "broken"):
-            values = await environments.build_page_values(request(site, "/environments"))
+            values = await environments.build_page_values(request(site, "/environments"), boards)
     assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
 
 
 async def test_known_commit_is_shown_while_a_newer_one_is_fetched(
-    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    shelf: promotion_repository.Shelf,
+    host: Host,
+    monkeypatch: pytest.MonkeyPatch,
+    boards: EnvironmentBoards,
 ) -> None:
     monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        before = await environments.build_page_values(request(site, "/environments"))
+        before = await environments.build_page_values(request(site, "/environments"), boards)
         shelf.pin("dev", "3.0")
         with host.holding(monkeypatch, "web"):
-            during = await environments.build_page_values(request(site, "/environments"))
-        after = await environments.build_page_values(request(site, "/environments"))
+            during = await environments.build_page_values(request(site, "/environments"), boards)
+        after = await environments.build_page_values(request(site, "/environments"), boards)
     assert page_of(during) == page_of(before)
     assert after["board"].stages[0].images == ("web:3.0",)

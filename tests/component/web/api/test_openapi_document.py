@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.web.api.metrics import SyncCounter
 from argosy.web.api.openapi import build_openapi_document
 from argosy.web.api.request_examples import EXAMPLES
-from argosy.web.route_table import ROUTE_TABLE
+from argosy.web.server_state import SyncCounter
+from support import prometheus_text
 from support.page_site import CONTROL, KnownPeople, a_site, anything, on_a_socket
+from support.route_table import ROUTE_TABLE
 
 # The two responses that exist to return a token, and fields that are only sent.
 HANDED_OUT = {("SessionResponse", "token"), ("TokenResponse", "token"), ("SessionRequest", "password"),
@@ -88,7 +89,7 @@ def application(name: str, project: str) -> dict[str, Any]:
 async def test_metrics_contain_only_applications_that_the_caller_may_see() -> None:
     people = KnownPeople({"ann": anything, "cid": lambda resource, action, thing: thing.startswith("mine")})
     site = a_site([application("a", "default"), application("m", "mine")], people)
-    async with on_a_socket(site, ROUTE_TABLE) as (client, _):
+    async with on_a_socket(site) as (client, _):
         alone = (await asyncio.to_thread(client.bearer, "cid", "GET", "/metrics")).body.decode()
         whole = (await asyncio.to_thread(client.bearer, "ann", "GET", "/metrics")).body.decode()
         strange = await asyncio.to_thread(client.ask, "GET", "/metrics")
@@ -98,6 +99,7 @@ async def test_metrics_contain_only_applications_that_the_caller_may_see() -> No
     assert "argocd_cluster_connection_status" in whole and "argocd_cluster_connection_status" not in alone
     assert 'argosy_http_requests_total{method="GET",route="/metrics",code="200"} 1' in whole
     assert strange.code == 401
+    assert prometheus_text.read(whole)
 
 
 def test_sync_counter_counts_a_finished_operation_once() -> None:
@@ -114,7 +116,7 @@ def test_sync_counter_counts_a_finished_operation_once() -> None:
 
 @pytest.mark.anyio
 async def test_document_is_served_at_the_paths_of_argo_cd_and_as_a_page() -> None:
-    async with on_a_socket(a_site(), ROUTE_TABLE) as (client, _):
+    async with on_a_socket(a_site()) as (client, _):
         for path in ("/swagger.json", "/api/openapi.json"):
             assert (await asyncio.to_thread(client.bearer, "ann", "GET", path)).json()["openapi"] == "3.1.0"
         page = await asyncio.to_thread(client.bearer, "ann", "GET", "/api/docs")

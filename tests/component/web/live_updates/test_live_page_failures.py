@@ -11,9 +11,9 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.kube.controller.clock import Backoff
+from argosy.web import request_limits
 from argosy.web.live_updates import hub as hubs
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.middleware import request_limits
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.event_streams import Opened
 from support.live_pages import RENDERED, World, app, drop, live_world, patch

@@ -12,9 +12,9 @@ from urllib.parse import quote
 import pytest
 
 from argosy.features.serve import http_server
+from argosy.web import request_limits
 from argosy.web.live_updates import hub as hubs
 from argosy.web.live_updates import viewer_group as groups
-from argosy.web.middleware import request_limits
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.live_pages import RENDERED, World, app, drop, live_world, patch, permissions
 from support.page_site import CONTROL, KnownPeople, anything

@@ -9,16 +9,16 @@ from urllib.parse import urlencode
 
 import pytest
 
+from argosy.web import request_limits
 from argosy.web.auth.caller import Caller
-from argosy.web.middleware import request_limits
 from argosy.web.middleware.csrf_check import RequestRejected, check_origin
 from argosy.web.middleware.host_check import is_known_host, parse_hostname
-from argosy.web.middleware.request_limits import ConcurrencyLimits, RequestLimitExceeded
 from argosy.web.middleware.response_headers import CONTENT_SECURITY_POLICY, get_safe_location
-from argosy.web.request import RequestContext, build_csrf_token
+from argosy.web.request import RequestContext
+from argosy.web.request_limits import ConcurrencyLimits, RequestLimitExceeded
 from argosy.web.responses import JsonResponse, RedirectResponse, TextResponse
 from argosy.web.route import Public, Route, RouteTree, SignedIn
-from support.page_site import Client, KnownPeople, a_site, anything, on_a_socket
+from support.page_site import Client, KnownPeople, a_request, a_site, anything, on_a_socket
 
 pytestmark = pytest.mark.anyio
 HOSTS = ("localhost", "127.0.0.1", "[::1]", "argosy.example.com")
@@ -91,7 +91,7 @@ ROUTES = (
 )
 PEOPLE = KnownPeople({"ann": anything})
 SITE = a_site([], PEOPLE)
-TOKEN = build_csrf_token(SITE, Caller("ann", (), "cookie", "id-of-ann"))
+TOKEN = a_request(SITE, "GET", "/", caller=Caller("ann", (), "cookie", "id-of-ann")).csrf_token
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MEDIA = [JSON, FORM, "text/plain", "multipart/form-data; boundary=x", ""]
 ORIGINS = ["own", "", "https://evil.example.com", "null", "http://sub.localhost", "https://localhost"]
@@ -142,10 +142,10 @@ def test_https_origin_behind_a_tls_proxy_must_match_the_host() -> None:
     ):
         headers = {"host": host, "origin": origin, "content-type": JSON}
         if is_own:
-            check_origin(site, route, headers, caller)
+            check_origin(site.options, route, headers, caller)
         else:
             with pytest.raises(RequestRejected):
-                check_origin(site, route, headers, caller)
+                check_origin(site.options, route, headers, caller)
 
 
 async def test_bearer_token_needs_no_origin_but_a_foreign_one_is_refused(client: Client) -> None:
@@ -159,7 +159,7 @@ async def test_bearer_token_needs_no_origin_but_a_foreign_one_is_refused(client:
 
 
 async def test_form_needs_the_csrf_token_of_its_session_and_our_origin(client: Client) -> None:
-    other = build_csrf_token(SITE, Caller("ann", (), "cookie", "another session"))
+    other = a_request(SITE, "GET", "/", caller=Caller("ann", (), "cookie", "another session")).csrf_token
     for token in (TOKEN, other, "", "x", TOKEN[:-1]):
         for origin in ORIGINS:
             body = urlencode({"csrf": token})

@@ -14,8 +14,8 @@ from argosy.features.applications.live_part_change_filters import (
     is_own_change,
 )
 from argosy.gitops.application import read_application
-from argosy.web.auth.caller import NOBODY
-from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request import RequestContext
+from support.page_site import a_request, a_site
 
 
 def build_request() -> RequestContext:
@@ -29,7 +29,7 @@ def build_request() -> RequestContext:
     ]
     metadata = {"name": "web", "namespace": "argocd", "resourceVersion": "7"}
     app = read_application({"metadata": metadata, "spec": spec, "status": {"resources": resources}})
-    return RequestContext("GET", "/apps/argocd/web", {}, QueryParameters([]), {}, NOBODY, None, subject=app)  # type: ignore[arg-type]
+    return a_request(a_site(), "GET", "/apps/argocd/web", subject=app)
 
 
 def changed(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:

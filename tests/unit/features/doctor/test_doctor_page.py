@@ -10,8 +10,8 @@ from argosy.features.doctor.service import DoctorOptions
 from argosy.features.doctor.visible_report import limit_to_visible
 from argosy.kube.objects import Manifest
 from argosy.web.auth.caller import Caller
-from argosy.web.request import QueryParameters, RequestContext
-from support.page_site import CONTROL, KnownPeople, a_site, anything
+from argosy.web.request import RequestContext
+from support.page_site import CONTROL, KnownPeople, a_request, a_site, anything
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_commands_are_separated_from_text_in_advice(text: str, commands: list[st
 def asking() -> RequestContext:
     names = ("fraud-training", "fraud-serving", "iris", "a" * 60)
     site = a_site([app(name) for name in names], KnownPeople({"ann": anything}))
-    return RequestContext("GET", "/doctor", {}, QueryParameters([]), {}, Caller("ann", credential_kind="bearer"), site)
+    return a_request(site, "GET", "/doctor", caller=Caller("ann", credential_kind="bearer"))
 
 
 def app(name: str) -> Manifest:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import RESTARTED_AT
 from argosy.errors import UserError
-from argosy.features.models.service import RESTARTED_ANNOTATION, ModelService
+from argosy.features.models.service import ModelService
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
@@ -30,7 +31,7 @@ async def test_restart_annotates_the_deployment(cluster: EmbeddedCluster) -> Non
     message = await ModelService(cluster, "here").restart_model(service("RawDeployment"))
     assert message == "deployment churn-predictor in default restarted"
     deployment = await cluster.get(ResourceKey("apps", "Deployment", "default", "churn-predictor"))
-    assert deployment is not None and RESTARTED_ANNOTATION in deployment["spec"]["template"]["metadata"]["annotations"]
+    assert deployment is not None and RESTARTED_AT in deployment["spec"]["template"]["metadata"]["annotations"]
 
 
 async def test_restart_without_a_deployment_points_to_model_get(cluster: EmbeddedCluster) -> None:

@@ -9,17 +9,20 @@ import pytest
 
 from argosy.features.promote import visible_board
 from argosy.features.promote.page import _build_actor
-from argosy.features.promote.visible_board import EnvironmentApplications, affects_environments
+from argosy.features.promote.visible_board import EnvironmentBoards
 from argosy.kube.objects import Manifest
 from argosy.web.auth.caller import Caller
-from argosy.web.request import QueryParameters, RequestContext
-from support.page_site import a_site
+from argosy.web.request import RequestContext
+from support.page_site import a_request, a_site
+
+
+@pytest.fixture
+def boards() -> EnvironmentBoards:
+    return EnvironmentBoards()
 
 
 def build_request(caller: Caller, **options: Any) -> RequestContext:
-    return RequestContext(
-        "POST", "/environments/production/approve", {}, QueryParameters([]), {}, caller, a_site(**options)
-    )
+    return a_request(a_site(**options), "POST", "/environments/production/approve", caller=caller)
 
 
 def test_actor_is_the_signed_in_user_and_not_the_server_user() -> None:
@@ -45,45 +48,45 @@ def application(name: str, path: str = ".", **status: Any) -> Manifest:
     return {"kind": "Application", "metadata": {"name": name}, "spec": {"source": {"path": path}}, "status": status}
 
 
-def test_only_applications_of_environments_affect_the_page() -> None:
+def test_only_applications_of_environments_affect_the_page(boards: EnvironmentBoards) -> None:
     page = build_request(Caller("ann", credential_kind="cookie"))
     app, other = application("web-dev"), application("other")
-    assert affects_environments(page, None, other)  # nothing is remembered before the first page view
-    page.site.get_module_state(EnvironmentApplications).remember(page, {"web-dev"})
-    assert affects_environments(page, app, None) and not affects_environments(page, None, other)
+    assert boards.may_change(page, None, other)  # nothing is remembered before the first page view
+    boards.applications.remember(page, {"web-dev"})
+    assert boards.may_change(page, app, None) and not boards.may_change(page, None, other)
 
 
-def test_remembered_applications_are_kept_per_caller() -> None:
+def test_remembered_applications_are_kept_per_caller(boards: EnvironmentBoards) -> None:
     ann = build_request(Caller("ann", credential_kind="cookie"))
     bob = replace(ann, caller=Caller("bob", credential_kind="cookie"))
-    remembered_apps = ann.site.get_module_state(EnvironmentApplications)
+    remembered_apps = boards.applications
     remembered_apps.remember(ann, {"web-dev"})
-    assert affects_environments(bob, None, application("api-dev"))  # bob has not viewed the page yet
+    assert boards.may_change(bob, None, application("api-dev"))  # bob has not viewed the page yet
     remembered_apps.remember(bob, {"api-dev"})
-    assert affects_environments(ann, None, application("web-dev")) and not affects_environments(
+    assert boards.may_change(ann, None, application("web-dev")) and not boards.may_change(
         ann, None, application("api-dev")
     )
-    assert affects_environments(bob, None, application("api-dev")) and not affects_environments(
+    assert boards.may_change(bob, None, application("api-dev")) and not boards.may_change(
         bob, None, application("web-dev")
     )
 
 
-def test_without_environments_only_a_new_source_or_revision_affects_the_page() -> None:
+def test_without_environments_only_a_new_source_or_revision_affects_the_page(boards: EnvironmentBoards) -> None:
     page = build_request(Caller("ann", credential_kind="cookie"))
-    page.site.get_module_state(EnvironmentApplications).remember(page, set())
+    boards.applications.remember(page, set())
     before, job = application("web-dev"), {"kind": "NotebookValidationJob", "metadata": {"name": "train"}}
-    assert not affects_environments(page, before, application("web-dev", sync={"status": "OutOfSync"}))
-    assert not affects_environments(page, None, job)
-    assert affects_environments(page, before, application("web-dev", path="dev"))
-    assert affects_environments(page, before, application("web-dev", sync={"revision": "a" * 40}))
-    assert affects_environments(page, None, before) and affects_environments(page, before, None)
+    assert not boards.may_change(page, before, application("web-dev", sync={"status": "OutOfSync"}))
+    assert not boards.may_change(page, None, job)
+    assert boards.may_change(page, before, application("web-dev", path="dev"))
+    assert boards.may_change(page, before, application("web-dev", sync={"revision": "a" * 40}))
+    assert boards.may_change(page, None, before) and boards.may_change(page, before, None)
 
 
-def test_number_of_remembered_callers_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_remembered_callers_is_limited(monkeypatch: pytest.MonkeyPatch, boards: EnvironmentBoards) -> None:
     monkeypatch.setattr(visible_board, "MAX_REMEMBERED", 1)
     ann = build_request(Caller("ann", credential_kind="cookie"))
     bob = replace(ann, caller=Caller("bob", credential_kind="cookie"))
-    remembered_apps = ann.site.get_module_state(EnvironmentApplications)
+    remembered_apps = boards.applications
     remembered_apps.remember(ann, {"web-dev"})
     remembered_apps.remember(bob, {"web-dev"})
     assert remembered_apps.find(ann) is None and remembered_apps.find(bob) == {"web-dev"}

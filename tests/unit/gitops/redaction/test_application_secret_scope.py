@@ -14,15 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope, build_scope
-from argosy.gitops.redaction.guessable_values import GuessableForms, is_guessable
-from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.secret_encodings import iter_forms
+from argosy.gitops.redaction.application_secret_scope import build_scope
+from argosy.gitops.redaction.public_words import PublicWords
+from argosy.observability.redaction.guessable_values import GuessableForms, is_guessable
+from argosy.observability.redaction.secret_encodings import iter_forms
+from argosy.observability.redaction.secret_mask import SecretMask
+from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.unredacted_request_echo import conceal_request
-from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request import QueryParameters
+from argosy.web.request_echo import conceal_request
 from support.examples import examples
-from support.page_site import a_site
+from support.page_site import a_request, a_site
 
 HERE = "https://kubernetes.default.svc"
 COMMIT = "4c2e27100f5d4c0fb1c6a4f3b3f0f2a7b9d0c1e2"
@@ -145,11 +147,11 @@ VALUE = st.text(alphabet=string.ascii_letters + string.digits + "-_./&<>\"'%+Ã¤Ã
 def test_secret_in_a_request_gets_a_stand_in_and_is_echoed_as_sent(
     value: str, before: str, after: str, encodings: int
 ) -> None:
-    mask = SecretMask(lambda: [{"stringData": {"v": value}}])
+    mask = SecretMask(lambda: [{"stringData": {"v": value}}], PublicWords())
     for _ in range(encodings):
         value = quote(value, safe="")
     sent = f"{before}{value}{after}"
-    request = RequestContext("GET", "/apps", {"name": sent}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
+    request = a_request(a_site(), "GET", "/apps", {"name": sent}, QueryParameters([("q", sent)]), {}, NOBODY)
     concealed, echo = conceal_request(request, mask.find_values)
     stand_in = concealed.query["q"]
     assert (
@@ -162,6 +164,8 @@ def test_secret_in_a_request_gets_a_stand_in_and_is_echoed_as_sent(
 
 
 def test_request_without_a_secret_is_unchanged() -> None:
-    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", "an ordinary word")]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": "hunter22x"}}]).find_values)
+    request = a_request(a_site(), "GET", "/apps", {}, QueryParameters([("q", "an ordinary word")]), {}, NOBODY)
+    concealed, echo = conceal_request(
+        request, SecretMask(lambda: [{"stringData": {"v": "hunter22x"}}], PublicWords()).find_values
+    )
     assert concealed is request and not echo

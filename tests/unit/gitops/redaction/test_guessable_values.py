@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.guessable_values import find_guessable_forms
-from argosy.gitops.redaction.redaction import build_mask
-from argosy.gitops.redaction.secret_encodings import iter_forms
-from argosy.web.middleware.per_application_redaction import ApplicationMasks
+from argosy.gitops.redaction.application_masks import ApplicationMasks
+from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.observability.redaction.guessable_values import find_guessable_forms
+from argosy.observability.redaction.secret_encodings import iter_forms
 from support.page_site import CONTROL, StillLookout
 
 TOKEN = "Zx81kQpLm03vBn7RtYw9Ec"

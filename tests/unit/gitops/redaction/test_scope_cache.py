@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from argosy.gitops.engine.logging_setup import QuotableSecrets
-from argosy.gitops.redaction import application_secret_scope, scope_cache
-from argosy.gitops.redaction.redaction import LogMaskFilter, build_mask
+from argosy.gitops.redaction import application_masks, application_secret_scope, scope_cache
+from argosy.gitops.redaction.application_masks import ApplicationMasks
+from argosy.gitops.redaction.cluster_view_mask import build_mask
 from argosy.gitops.redaction.scope_cache import ScopeCache
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware import per_application_redaction
-from argosy.web.middleware.per_application_redaction import ApplicationMasks
+from argosy.observability.redaction.secret_mask import LogMaskFilter
 from support.page_site import CONTROL, StillLookout
 from support.scope_manifests import application, project, secret
 
@@ -190,7 +190,7 @@ def test_changed_installation_secret_is_masked_in_every_application() -> None:
 
 
 def test_cache_of_masked_objects_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(per_application_redaction, "MAX_CACHED_OBJECTS", 3)
+    monkeypatch.setattr(application_masks, "MAX_CACHED_OBJECTS", 3)
     masks = masks_of(StillLookout())
     for number in range(10):
         masks.mask_object(run("told", f"n{number}"), None)

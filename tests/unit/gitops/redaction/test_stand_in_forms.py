@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.constant_time_replacement import Substitutions, TextReplacement
-from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.secret_encodings import iter_forms, iter_named_forms
-from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.public_words import PublicWords
+from argosy.observability.redaction.constant_time_replacement import Substitutions, TextReplacement
+from argosy.observability.redaction.secret_encodings import iter_forms, iter_named_forms
+from argosy.observability.redaction.secret_mask import SecretMask
+from argosy.observability.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.unredacted_request_echo import conceal_request
-from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request import QueryParameters
+from argosy.web.request_echo import conceal_request
 from support.examples import examples
-from support.page_site import a_site
+from support.page_site import a_request, a_site
 
 ENCODERS: dict[str, Callable[[str], str]] = {
     "as it is": str,
@@ -49,8 +50,10 @@ def test_form_is_replaced_by_the_same_form_of_the_sent_text(encoder: str, text: 
 
 def restore(sent: str, encode: Callable[[str], str]) -> tuple[str, str]:
     """Return the stand-in for a sent secret, and the restored response that quotes it in a form."""
-    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": sent}}]).find_values)
+    request = a_request(a_site(), "GET", "/apps", {}, QueryParameters([("q", sent)]), {}, NOBODY)
+    concealed, echo = conceal_request(
+        request, SecretMask(lambda: [{"stringData": {"v": sent}}], PublicWords()).find_values
+    )
     assert echo, "it is a secret"
     return concealed.query["q"], echo.restore(encode(concealed.query["q"]).encode()).decode()
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import PolicyError, TransientError
+from argosy.web import request_limits
 from argosy.web.application_lookup import resolve_application
-from argosy.web.middleware import request_limits
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse, StreamResponse

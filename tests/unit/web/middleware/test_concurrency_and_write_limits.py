@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import read_application
-from argosy.web.middleware import request_limits
+from argosy.web import request_limits
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.middleware.error_responses import describe_error
 from argosy.web.request import RequestContext

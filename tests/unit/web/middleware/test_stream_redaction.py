@@ -9,12 +9,12 @@ import pytest
 
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request_redaction import build_text_mask, find_request_mask
 from argosy.web.responses import StreamResponse
 from argosy.web.route import RequiresPermission, ResolvedObject, Route
 from support import scope_manifests
-from support.page_site import KnownPeople, StillLookout, a_site, anything
+from support.page_site import KnownPeople, StillLookout, a_request, a_site, anything
 from support.scope_manifests import project
 from support.tenants import ask
 
@@ -85,8 +85,8 @@ def test_followed_log_lines_are_masked_with_the_current_secrets(change: str) -> 
     manifests, changed, expected = CHANGES[change]
     site = a_site(manifests)
     lookout: Any = site.cluster_view
-    request = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
-    hide = get_masks(request).build_text_mask(request)
+    request = a_request(site, "GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, rbac_object="ml/shop")
+    hide = build_text_mask(request)
     before = VALUE in hide(f"first {VALUE}")
     lookout.put(changed)
     assert (before, VALUE in hide(f"then {VALUE}")) == expected
@@ -96,10 +96,8 @@ def test_followed_log_lines_are_masked_with_the_current_secrets(change: str) -> 
 
 
 def mask_for(path: str, query: list[tuple[str, str]], manifests: list[dict[str, Any]]) -> Callable[[str], str]:
-    request = RequestContext(
-        "GET", path, {}, QueryParameters(query), {}, NOBODY, a_site(manifests), rbac_object="ml/shop"
-    )
-    return get_masks(request).for_request(request).mask_text
+    request = a_request(a_site(manifests), "GET", path, {}, QueryParameters(query), rbac_object="ml/shop")
+    return find_request_mask(request).mask_text
 
 
 @pytest.mark.parametrize("path", ["/api/v1/applications/shop/logs", "/api/v1/applications/shop/resource"])
@@ -123,13 +121,13 @@ def test_narrowed_project_unmasks_nothing_where_live_objects_remain(mark: str) -
     lookout = StillLookout([project("web"), app("jobs"), secret(), live])
     site = a_site()
     object.__setattr__(site, "cluster_view", lookout)
-    request = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
-    assert (VALUE in get_masks(request).get_mask_for_application("shop").mask_text(VALUE)) is (mark == "none")
+    request = a_request(site, "GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, rbac_object="ml/shop")
+    assert (VALUE in request.masks.get_mask_for_application("shop").mask_text(VALUE)) is (mark == "none")
 
 
 def test_object_without_an_application_is_masked_with_its_namespace_secrets() -> None:
-    request = RequestContext("GET", "/activity", {}, QueryParameters([]), {}, NOBODY, a_site([secret()]))
-    masks = get_masks(request)
+    request = a_request(a_site([secret()]), "GET", "/activity", {}, QueryParameters([]), {}, NOBODY)
+    masks = request.masks
     assert VALUE not in masks.get_mask_for_namespace("jobs").mask_text(VALUE)
     assert VALUE in masks.get_mask_for_namespace("web").mask_text(VALUE)
     assert VALUE in masks.get_mask_for_namespace("").mask_text(VALUE)

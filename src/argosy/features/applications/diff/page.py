@@ -34,7 +34,6 @@ from argosy.gitops.application_client.difference_causes import (
     explain_differences,
     explain_render_error,
 )
-from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.web.application_lookup import resolve_application
@@ -116,7 +115,7 @@ async def render_diff_page(request: RequestContext) -> WebResponse:
         build_reader(request), app, (ref,) if ref else (), show, has_lines=form == "yaml"
     )
     if comparison.brief and not comparison.hidden:
-        request.site.get_module_state(DriftTextCache).store(app, request.site.cluster_view.cache.get, comparison.brief)
+        request.drift_texts.store(app, request.cluster_view.cache.get, comparison.brief)
     values = await build_page_values(request, "diff", made=comparison, show=show, ref=ref, format=form)
     return PageResponse("applications/diff.html", values)
 

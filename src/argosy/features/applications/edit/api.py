@@ -43,7 +43,7 @@ async def find_application_to_create(request: RequestContext) -> ResolvedObject:
     metadata = body.get_body("metadata") or BodyReader({})
     name, namespace = (
         metadata.get_text("name"),
-        metadata.get_text("namespace") or request.site.service.control_namespace,
+        metadata.get_text("namespace") or request.service.control_namespace,
     )
     if not name:
         raise UserError("missing name of the Application; send it", where="metadata.name")

@@ -16,7 +16,7 @@ from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application
-from argosy.web.event_cache import EventListing, list_namespace_events
+from argosy.web.event_cache import EventListing
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
@@ -31,7 +31,7 @@ async def list_application_events(request: RequestContext, *, is_fresh: bool = F
     if app.destination.is_in_cluster:  # Events of its objects are in the destination cluster
         objects |= {(node.key.kind, node.key.namespace, node.key.name) for node in await list_permitted_nodes(request)}
         objects |= {(row.key.kind, row.key.namespace, row.key.name) for row in await list_permitted_rows(request)}
-    event_listing = await list_namespace_events(request, {item[1] for item in objects}, is_fresh=is_fresh)
+    event_listing = await request.events.list_namespaces({item[1] for item in objects}, is_fresh=is_fresh)
     return EventListing(
         [item for item in event_listing.events if _read_involved_object(item) in objects], event_listing.error
     )

@@ -24,7 +24,6 @@ from argosy.web.application_lookup import (
     get_application_rbac_name,
 )
 from argosy.web.caller_application_service import build_reader, build_service
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import FilteredList, Route
@@ -112,14 +111,14 @@ def _first_clause(error: Exception) -> str:
 
 
 def _build_planned_application(request: RequestContext, app: Application, refusal: str) -> PlannedApplication:
-    row = request.site.cluster_view.find_row(app.namespace, app.name)
+    row = request.cluster_view.find_row(app.namespace, app.name)
     url = application_path(app.namespace, app.name)
     if row is None:
         return PlannedApplication(f"{app.namespace}/{app.name}", url, "Unknown", "Unknown", "", 0, refusal)
-    row = add_delay(request.site.cluster_view, row)
-    mask = get_masks(request).get_mask_for_application(f"{app.namespace}/{app.name}")
+    row = add_delay(request.cluster_view, row)
+    mask = request.masks.get_mask_for_application(f"{app.namespace}/{app.name}")
     reason, refusal = (
-        mask.mask_text(explain_health_message(request.site.cluster_view.cache.get, row.why)),
+        mask.mask_text(explain_health_message(request.cluster_view.cache.get, row.why)),
         mask.mask_text(refusal),
     )
     return PlannedApplication(f"{app.namespace}/{app.name}", url, row.sync, row.health, reason, row.differing, refusal)

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.applications.list.sync_delay_reasons import add_delay
 from argosy.features.applications.page_parts.header import find_window_notice
 from argosy.features.applications.page_parts.url_paths import application_element_id, application_path, resource_path
-from argosy.features.doctor.error_finding_cache import DoctorError, can_see_doctor, load_visible_errors
+from argosy.features.doctor.error_finding_cache import (
+    DoctorError,
+    ExaminationCache,
+    can_see_doctor,
+    load_visible_errors,
+)
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.app_list import (
@@ -27,15 +32,13 @@ from argosy.gitops.application_client.app_list import (
     read_query,
 )
 from argosy.gitops.application_client.client import APPLICATION, utc_now
-from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
 from argosy.gitops.cluster_view.cluster_view import ClusterView
 from argosy.gitops.cluster_view.health_message_details import explain_health_message
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import is_in_allowed_namespace
-from argosy.web.middleware.page_context import MAX_FAVOURITES, read_preferences
-from argosy.web.middleware.per_application_redaction import get_masks
+from argosy.web.preference_cookies import MAX_FAVOURITES, read_preferences
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import FilteredList, Route
@@ -122,8 +125,8 @@ def read_favourites(request: RequestContext) -> frozenset[ResourceKey]:
 
 def select_applications(request: RequestContext, query: AppListQuery) -> AppListPage:
     cluster_view, control_namespace, decide = (
-        request.site.cluster_view,
-        request.site.service.control_namespace,
+        request.cluster_view,
+        request.service.control_namespace,
         request.permission_check,
     )
 
@@ -134,7 +137,7 @@ def select_applications(request: RequestContext, query: AppListQuery) -> AppList
             request, cluster_view.cache.get(row.key) or _minimal_manifest(row)
         )
 
-    rows = get_masks(request).mask_rows(cluster_view.list_rows())
+    rows = request.masks.mask_rows(cluster_view.list_rows())
     return build_app_list_page(
         rows, query, is_visible, read_favourites(request), page_size=PAGE_SIZE_BY_VIEW[query.view]
     )
@@ -148,26 +151,28 @@ def read_list_query(request: RequestContext) -> AppListQuery:
     return read_query([(name, value) for name in request.query for value in request.query.get_all(name)])
 
 
-def build_list_row(request: RequestContext, row: AppRow, favourites: frozenset[ResourceKey]) -> ApplicationListRow:
-    cluster_view = request.site.cluster_view
+def build_list_row(
+    request: RequestContext, row: AppRow, favourites: frozenset[ResourceKey], caches: ListCaches
+) -> ApplicationListRow:
+    cluster_view = request.cluster_view
     problems: tuple[ObjectProblem, ...] = ()
     more, done, total, window = 0, 0, 0, ""
     if row.sync != "Synced" or row.health != "Healthy" or row.is_busy:
-        problems, more, done, total = request.site.get_module_state(ObjectProblemCache).find(cluster_view, row)
+        problems, more, done, total = caches.problems.find(cluster_view, row)
     project = cluster_view.rules.projects.get(row.project)
     if project is not None and project.windows and (app := _find_application(cluster_view, row)) is not None:
         notice = find_window_notice(cluster_view.rules.clusters.resolve_destination(app), project, utc_now())
         window = notice.text if notice else ""
     if row.sync == "OutOfSync":
         cached_row = row
-        row = request.site.get_module_state(DriftTextCache).add_drift_text(
+        row = request.drift_texts.add_drift_text(
             cached_row, lambda: _find_application(cluster_view, cached_row), cluster_view.cache.get
         )
     if (reason := explain_health_message(cluster_view.cache.get, row.why)) != row.why:
         row = replace(row, why=reason)
     row = add_delay(cluster_view, row)
     return ApplicationListRow(
-        get_masks(request).mask_row(row),
+        request.masks.mask_row(row),
         application_element_id(row.namespace, row.name),
         application_path(row.namespace, row.name),
         f"held{f' by {row.hold.by}' if row.hold.by else ''}{f': {row.hold.reason}' if row.hold.reason else ''}"
@@ -175,7 +180,7 @@ def build_list_row(request: RequestContext, row: AppRow, favourites: frozenset[R
         else "",
         window,
         row.key in favourites,
-        request.is_allowed("applications", "sync", row.rbac_object(request.site.service.control_namespace)),
+        request.is_allowed("applications", "sync", row.rbac_object(request.service.control_namespace)),
         problems,
         more,
         done,
@@ -195,6 +200,14 @@ class ObjectProblemCache:
 
     def __init__(self) -> None:
         self.find = lru_cache(maxsize=2048)(_find_problems)
+
+
+@dataclass(frozen=True)
+class ListCaches:
+    """What the list keeps between requests."""
+
+    examinations: ExaminationCache  # of the doctor
+    problems: ObjectProblemCache = field(default_factory=ObjectProblemCache)
 
 
 def _find_problems(cluster_view: ClusterView, row: AppRow) -> tuple[tuple[ObjectProblem, ...], int, int, int]:
@@ -250,12 +263,14 @@ def build_health_bar(selection: AppListPage) -> list[dict[str, Any]]:
     return segments
 
 
-async def render_list_page(request: RequestContext) -> WebResponse:
+async def render_list_page(caches: ListCaches, request: RequestContext) -> WebResponse:
     query = read_list_query(request)
     selection = select_applications(request, query)
     favourites = read_favourites(request)
-    rows = [build_list_row(request, row, favourites) for row in selection.rows]
-    needs = await build_attention_list(request, query, favourites) if query.view == "summary" else AttentionList()
+    rows = [build_list_row(request, row, favourites, caches) for row in selection.rows]
+    needs = (
+        await build_attention_list(request, query, favourites, caches) if query.view == "summary" else AttentionList()
+    )
     values: dict[str, Any] = {
         "title": TITLE,
         "is_live": True,
@@ -274,7 +289,7 @@ async def render_list_page(request: RequestContext) -> WebResponse:
         "needs": needs,
         "matrix": build_status_matrix(selection),
         "bars": build_health_bar(selection),
-        "trouble": request.site.cluster_view.as_of.reason,
+        "trouble": request.cluster_view.as_of.reason,
         "last": selection.first + len(selection.rows) - 1 if selection.rows else 0,
     }
     return PageResponse("applications/list.html", values)
@@ -285,11 +300,11 @@ def list_facet_counts(facets: Mapping[str, tuple[Facet, ...]], name: str) -> lis
 
 
 async def build_attention_list(
-    request: RequestContext, query: AppListQuery, favourites: frozenset[ResourceKey]
+    request: RequestContext, query: AppListQuery, favourites: frozenset[ResourceKey], caches: ListCaches
 ) -> AttentionList:
     """List Applications with errors first, then unhealthy ones, then OutOfSync ones without automated sync."""
     selection = select_applications(request, read_query(query.text(view="tiles", sort="health", page=1)))
-    errors = await load_visible_errors(request)
+    errors = await load_visible_errors(request, caches.examinations)
 
     def is_error(row: AppRow) -> bool:
         return row.has_error or row.key in errors.by_application
@@ -302,7 +317,7 @@ async def build_attention_list(
     needing_rows.sort(key=lambda row: not is_error(row))
     rows = tuple(
         replace(
-            build_list_row(request, row, favourites),
+            build_list_row(request, row, favourites, caches),
             errors=_with_health_causes(request, errors.by_application.get(row.key, ())),
         )
         for row in needing_rows[:MAX_ATTENTION_ROWS]
@@ -313,8 +328,7 @@ async def build_attention_list(
 
 def _with_health_causes(request: RequestContext, errors: Iterable[DoctorError]) -> tuple[DoctorError, ...]:
     return tuple(
-        replace(error, cause=explain_health_message(request.site.cluster_view.cache.get, error.cause))
-        for error in errors
+        replace(error, cause=explain_health_message(request.cluster_view.cache.get, error.cause)) for error in errors
     )
 
 
@@ -322,17 +336,17 @@ def _needs_manual_sync(row: AppRow) -> bool:
     return row.sync == "OutOfSync" and not row.is_busy and (not row.is_auto or row.hold is not None)
 
 
-async def render_list_parts(request: RequestContext) -> dict[str, str]:
+async def render_list_parts(caches: ListCaches, request: RequestContext) -> dict[str, str]:
     """Render the rows of this page in their current order, so that rows do not move while they are used."""
     query = read_list_query(request)
     selection = select_applications(request, query)
     macro = {"tiles": "tile", "summary": "needs_row"}.get(query.view, "row")
     favourites = read_favourites(request)
     if query.view == "summary":
-        needs = await build_attention_list(request, query, favourites)
+        needs = await build_attention_list(request, query, favourites, caches)
         list_rows, ids = list(needs.rows), needs.ids
     else:
-        list_rows = [build_list_row(request, app_row, favourites) for app_row in selection.rows]
+        list_rows = [build_list_row(request, app_row, favourites, caches) for app_row in selection.rows]
         ids = [list_row.id for list_row in list_rows]
     parts = {list_row.id: _render_row(macro, list_row) for list_row in list_rows}
     parts["shape"] = page_templates.render_macro("applications/parts_list.html", "shape", digest_ids(ids))
@@ -370,4 +384,6 @@ def _render_row(macro: str, list_row: ApplicationListRow) -> str:
     return page_templates.render_macro("applications/parts_list.html", macro, list_row)
 
 
-ROUTES = (Route("GET", "/apps", FilteredList("applications", "get"), render_list_page, "All applications"),)
+def build_routes(caches: ListCaches) -> tuple[Route, ...]:
+    handler = partial(render_list_page, caches)
+    return (Route("GET", "/apps", FilteredList("applications", "get"), handler, "All applications"),)

@@ -36,8 +36,8 @@ from argosy.web.api.stream_frames import (
 )
 from argosy.web.application_lookup import resolve_application_for_logs
 from argosy.web.caller_application_service import build_reader
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
+from argosy.web.request_redaction import build_text_mask
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
 
@@ -61,7 +61,7 @@ async def stream_logs(request: RequestContext) -> StreamResponse:
             f"{len(selected_logs)} logs match, but at most {MAX_LOGS} are read at once; choose a Pod or a container"
         )
     await _check_readable(reader, selected_logs, log_request)
-    hide_secrets = get_masks(request).build_text_mask(request)
+    hide_secrets = build_text_mask(request)
     return build_stream(
         request, _stream_frames(reader, selected_logs, log_request, hide_secrets, events=accepts_events(request))
     )

@@ -38,8 +38,8 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application_for_logs
 from argosy.web.caller_application_service import build_reader
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
+from argosy.web.request_redaction import build_text_mask
 from argosy.web.responses import PageResponse, StreamResponse, TextResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 
@@ -86,7 +86,7 @@ def read_log_request(request: RequestContext) -> LogPageRequest:
     query = request.query
     parts = (query.get_text(name) for name in ("group", "kind", "namespace", "res"))
     return LogPageRequest(
-        get_masks(request).build_text_mask(request),
+        build_text_mask(request),
         query.get_text("pod"),
         query.get_text("container"),
         query.get_int("tail", TAIL_CHOICES[1], minimum=1, maximum=TAIL_CHOICES[-1]),

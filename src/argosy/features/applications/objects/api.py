@@ -68,7 +68,7 @@ async def patch_resource(request: RequestContext) -> JsonResponse:
     manifest, patch = await _get_object(request, reader), document if isinstance(document, str) else _to_json(document)
     with name_body_fields():
         await patch_object(build_impersonating_reader(request, request.subject), request.subject, manifest, patch, kind)
-    updated = await (request.site.service if reader.is_here else reader).cluster.get(key_of(manifest))
+    updated = await (request.service if reader.is_here else reader).cluster.get(key_of(manifest))
     return _manifest_response(reader, updated or manifest)
 
 

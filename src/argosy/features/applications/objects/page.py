@@ -33,8 +33,8 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_application_service import build_reader
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.request_redaction import build_text_mask, find_request_mask
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 
@@ -147,7 +147,7 @@ async def _build_content(
             "has_syncs": False,
         }
     if tab == "logs":
-        hide_secrets = get_masks(request).build_text_mask(request)
+        hide_secrets = build_text_mask(request)
         reader, wish = build_reader(request), LogPageRequest(hide_secrets, tail=500, choice=ObjectSelector(*key))
         _, selected_logs = await find_logs(reader, request, wish)
         log_text = await read_logs(reader, selected_logs, wish)
@@ -174,9 +174,7 @@ def _render_lines(request: RequestContext, manifest: Manifest | None) -> list[st
     masked_manifest = _mask(request, manifest)
     if masked_manifest is None:
         return []
-    return dump_yaml(
-        get_masks(request).for_request(request).mask_manifest(drop_managed_fields(masked_manifest))
-    ).splitlines()
+    return dump_yaml(find_request_mask(request).mask_manifest(drop_managed_fields(masked_manifest))).splitlines()
 
 
 async def _build_comparison(request: RequestContext, tab: str, key: ResourceKey) -> dict[str, Any]:

@@ -47,9 +47,8 @@ async def fetch_commits(
             missing.append((url, revision))
     if missing:
         tasks = {revision: _share_fetch(reader, app, url, revision) for url, revision in missing}
-        done, _ = await asyncio.wait(
-            tasks.values(), timeout=timeout_seconds
-        )  # slower ones are cached for the next request
+        # Slower ones are cached for the next request.
+        done, _ = await asyncio.wait(tasks.values(), timeout=timeout_seconds)
         for revision, task in tasks.items():
             if task in done and (summary := task.result()):
                 summaries[revision] = summary

@@ -5,12 +5,9 @@ In: manifests. Out: manifests without managedFields; the last applied configurat
 
 from __future__ import annotations
 
-from typing import Final
-
+from argosy.annotations import LAST_APPLIED
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest, read_json
-
-LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def drop_managed_fields(manifest: Manifest) -> Manifest:
@@ -21,7 +18,7 @@ def drop_managed_fields(manifest: Manifest) -> Manifest:
 
 def find_last_applied(live: Manifest) -> Manifest | None:
     """k8s: Read the annotation of client-side apply; None if it is missing or invalid."""
-    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED_ANNOTATION)
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     if not isinstance(text, str):
         return None
     try:

@@ -16,11 +16,10 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
-from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.cluster_view import health_message_details
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
-from argosy.web.middleware.page_context import read_preferences
+from argosy.web.preference_cookies import read_preferences
 from argosy.web.request import RequestContext
 from argosy.web.responses import RedirectResponse
 from argosy.web.status_styles import get_page_state
@@ -45,8 +44,8 @@ async def build_head(request: RequestContext, timeout_seconds: float = commits.P
         reader, app, status_summary.read_synced_revisions(app), timeout_seconds
     )
     project = reader.reconciler_settings.projects.get(app.project)
-    drift_text = request.site.get_module_state(DriftTextCache).describe_drift(app, reader.cache.get)
-    resolved_app, cluster_view = reader.reconciler_settings.clusters.resolve_destination(app), request.site.cluster_view
+    drift_text = request.drift_texts.describe_drift(app, reader.cache.get)
+    resolved_app, cluster_view = reader.reconciler_settings.clusters.resolve_destination(app), request.cluster_view
     delay = describe_delay(app, cluster_view.rules, cluster_view.cache.get, cluster_view.engines, utc_now())
     head = build_header(
         app, project, utc_now(), list_permissions(request), commit_summaries, drift_text, resolved_app, delay

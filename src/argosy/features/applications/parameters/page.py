@@ -15,8 +15,8 @@ from argosy.gitops.diff import mask_secrets
 from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
 from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_application_service import build_reader
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
+from argosy.web.request_redaction import find_request_mask
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 
@@ -51,7 +51,7 @@ async def render_manifest_page(request: RequestContext) -> WebResponse:
         for manifest in mask_secrets(manifests, reader.reconciler_settings.diff.masked_annotations)
         if manifest is not None
     ]
-    mask = get_masks(request).for_request(request)
+    mask = find_request_mask(request)
     masked_manifests = [mask.mask_manifest(manifest) for manifest in masked_manifests]
     texts = [
         (

@@ -6,6 +6,7 @@ In: a request. Out: Application and ApplicationList in Argo CD's format. Never: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from argosy.errors import TransientError
@@ -27,8 +28,8 @@ from argosy.web.application_lookup import (
     resolve_application,
 )
 from argosy.web.caller_application_service import build_reader, build_service
-from argosy.web.middleware.per_application_redaction import get_masks
 from argosy.web.request import RequestContext
+from argosy.web.request_limits import ConcurrencyLimits
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route
 
@@ -72,11 +73,9 @@ def _list_matching(request: RequestContext) -> Iterator[Manifest]:
 
 
 def _list_all(request: RequestContext, namespace: str = "") -> Iterable[Manifest]:
-    manifests: list[Manifest] = request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND), namespace=namespace)
+    manifests: list[Manifest] = request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND), namespace=namespace)
     return [
-        get_masks(request).mask_application(manifest)
-        for manifest in manifests
-        if is_in_allowed_namespace(request, manifest)
+        request.masks.mask_application(manifest) for manifest in manifests if is_in_allowed_namespace(request, manifest)
     ]
 
 
@@ -94,13 +93,13 @@ def _newest_resource_version(manifests: Iterable[Manifest]) -> str:
     return str(max((int(item) for item in versions if item.isdecimal()), default=0))
 
 
-async def get_application(request: RequestContext) -> JsonResponse:
+async def get_application(limits: ConcurrencyLimits, request: RequestContext) -> JsonResponse:
     refresh_type = request.query.get_text("refresh")
     app = request.subject
     if refresh_type:  # argo: any value except hard means a normal refresh
         try:
             request.add_audit_entry(request.rbac_object)  # a refresh writes an annotation
-            with request.application.concurrency_limits.limit_waiting(request.caller.name):
+            with limits.limit_waiting(request.caller.name):
                 app = await refresh_and_wait(
                     build_service(request), app, is_hard=refresh_type == "hard", timeout_seconds=REFRESH_TIMEOUT_SECONDS
                 )
@@ -109,42 +108,43 @@ async def get_application(request: RequestContext) -> JsonResponse:
     return select_fields(request, await add_health(build_reader(request), app))
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/api/v1/applications",
-        FilteredList("applications", "get"),
-        list_applications,
-        "List Applications.",
-        query=(
-            QueryParameter("name", "Only the Application with this name."),
-            QueryParameter("refresh", "Accepted and ignored."),
-            QueryParameter("projects", "Only Applications of these projects.", "array"),
-            QueryParameter("project", "Only Applications of these projects.", "array"),
-            QueryParameter("resourceVersion", "Accepted and ignored."),
-            QueryParameter("selector", "Only Applications that match this label selector."),
-            QueryParameter("repo", "Only Applications with this repository."),
-            QueryParameter("appNamespace", "Only Applications in this namespace."),
-            *ARGO_PAGING,
+def build_routes(limits: ConcurrencyLimits) -> tuple[Route, ...]:
+    return (
+        Route(
+            "GET",
+            "/api/v1/applications",
+            FilteredList("applications", "get"),
+            list_applications,
+            "List Applications.",
+            query=(
+                QueryParameter("name", "Only the Application with this name."),
+                QueryParameter("refresh", "Accepted and ignored."),
+                QueryParameter("projects", "Only Applications of these projects.", "array"),
+                QueryParameter("project", "Only Applications of these projects.", "array"),
+                QueryParameter("resourceVersion", "Accepted and ignored."),
+                QueryParameter("selector", "Only Applications that match this label selector."),
+                QueryParameter("repo", "Only Applications with this repository."),
+                QueryParameter("appNamespace", "Only Applications in this namespace."),
+                *ARGO_PAGING,
+            ),
+            response_schema=schema.APPLICATIONS,
+            tag="applications",
+            operation_id="ApplicationService_List",
         ),
-        response_schema=schema.APPLICATIONS,
-        tag="applications",
-        operation_id="ApplicationService_List",
-    ),
-    Route(
-        "GET",
-        "/api/v1/applications/{name}",
-        RequiresPermission("applications", "get", resolve_application),
-        get_application,
-        "Get an Application.",
-        query=(
-            QueryParameter("refresh", "Refresh the Application first; hard: also render its manifests again."),
-            QueryParameter("resourceVersion", "Accepted and ignored."),
-            *APPLICATION_PARAMETERS,
-            FIELDS,
+        Route(
+            "GET",
+            "/api/v1/applications/{name}",
+            RequiresPermission("applications", "get", resolve_application),
+            partial(get_application, limits),
+            "Get an Application.",
+            query=(
+                QueryParameter("refresh", "Refresh the Application first; hard: also render its manifests again."),
+                QueryParameter("resourceVersion", "Accepted and ignored."),
+                *APPLICATION_PARAMETERS,
+                FIELDS,
+            ),
+            response_schema=schema.APPLICATION,
+            tag="applications",
+            operation_id="ApplicationService_Get",
         ),
-        response_schema=schema.APPLICATION,
-        tag="applications",
-        operation_id="ApplicationService_Get",
-    ),
-)
+    )

@@ -15,6 +15,7 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.features.applications.read.health_in_status import add_health, lacks_health
 from argosy.gitops.application import APPLICATION_KIND, read_application
+from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
@@ -31,8 +32,6 @@ from argosy.web.api.stream_frames import (
 from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.caller_application_service import build_reader
 from argosy.web.live_updates.change_feed import ChangeFeed
-from argosy.web.middleware.per_application_redaction import get_masks
-from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import FilteredList, QueryParameter, Route
@@ -101,7 +100,7 @@ async def stream_changes(kind: StreamedKind, request: RequestContext) -> StreamR
 async def _stream_frames(
     kind: StreamedKind, request: RequestContext, matches: Callable[[Manifest], bool], since: int | None
 ) -> AsyncIterator[bytes]:
-    cluster_view, events = request.site.cluster_view, accepts_events(request)
+    cluster_view, events = request.cluster_view, accepts_events(request)
     with ChangeFeed(cluster_view, lambda change: matches(change.manifest)) as changes:
         for manifest in cluster_view.cache.list(kind.kind):
             event_type = _initial_event_type(manifest, since, is_single=bool(request.query.get_text("name")))
@@ -120,7 +119,8 @@ async def _stream_frames(
 async def _build_frame(request: RequestContext, kind: StreamedKind, manifest: Manifest, event_type: str) -> bytes:
     """argo: Adds the health of each object; only for a watch of one Application, to save work for lists."""
     events, fields = accepts_events(request), parse_field_selection(request.query.get_text("fields"))
-    names, mask_application = list_sensitive_annotations(request.site), get_masks(request).mask_application
+    names = list_sensitive_annotations(request.cluster_view.cache, request.service.control_namespace)
+    mask_application = request.masks.mask_application
     manifest = mask_application(manifest) if kind is APPLICATION_STREAM else manifest
     adds_health = kind is APPLICATION_STREAM and bool(request.query.get_text("name")) and lacks_health(manifest)
     if not adds_health and not fields:

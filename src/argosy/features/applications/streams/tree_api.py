@@ -17,6 +17,8 @@ from argosy.features.applications.read.manifests_tree_api import (
     read_object_selector,
 )
 from argosy.gitops.application_client.status_summary import list_rows
+from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations
+from argosy.web import authorization
 from argosy.web.api.stream_frames import (
     HEARTBEAT_FRAME,
     HEARTBEAT_SECONDS,
@@ -29,8 +31,6 @@ from argosy.web.api.stream_frames import (
 from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.live_updates.change_feed import CacheChange, ChangeFeed
-from argosy.web.middleware import authorization
-from argosy.web.middleware.secret_object_redaction import list_sensitive_annotations
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
@@ -54,7 +54,7 @@ async def _build_tree(request: RequestContext) -> dict[str, Any]:
 
 async def _stream_trees(request: RequestContext) -> AsyncIterator[bytes]:
     events, part, last_frame = accepts_events(request), TreeScope(), b""
-    with ChangeFeed(request.site.cluster_view, part.affects_tree, is_merged=True) as changes:
+    with ChangeFeed(request.cluster_view, part.affects_tree, is_merged=True) as changes:
         while True:
             try:
                 tree_wire = await _load_tree(request, part)
@@ -63,13 +63,11 @@ async def _stream_trees(request: RequestContext) -> AsyncIterator[bytes]:
                 return
             if tree_wire is None:
                 return
-            if (
-                new_frame := encode_frame(
-                    tree_wire, events=events, annotations=list_sensitive_annotations(request.site)
-                )
-            ) != last_frame:
-                last_frame = new_frame
-                yield new_frame
+            names = list_sensitive_annotations(request.cluster_view.cache, request.service.control_namespace)
+            frame = encode_frame(tree_wire, events=events, annotations=names)
+            if frame != last_frame:
+                last_frame = frame
+                yield frame
             await asyncio.sleep(MIN_INTERVAL_SECONDS)
             while (await changes.next(HEARTBEAT_SECONDS)) is None:
                 if events:

@@ -31,7 +31,6 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from argosy.web.application_lookup import resolve_application
 from argosy.web.caller_application_service import build_reader
-from argosy.web.event_cache import list_namespace_events
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
@@ -78,7 +77,7 @@ async def _find_last_event(request: RequestContext, keys: set[ResourceKey]) -> T
         return None  # Events of its objects are in the destination cluster
     kinds_and_names = {(key.kind, key.name) for key in keys}
     timeline_events = []
-    for event in (await list_namespace_events(request, {key.namespace for key in keys})).events:
+    for event in (await request.events.list_namespaces({key.namespace for key in keys})).events:
         involved_object = as_mapping(event.get("involvedObject"))
         if (involved_object.get("kind"), involved_object.get("name")) in kinds_and_names:
             timeline_events.append(build_timeline_event(get_application(request), event))

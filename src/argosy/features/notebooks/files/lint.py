@@ -49,9 +49,8 @@ RULES: Final = {
     RANDOM_OUTPUT: "AGY305",
 }
 SILENT_RULE: Final = "AGY306"  # everything that can fail silently
-VISIBLE_FAILURES: Final = frozenset(
-    {SILENT_FAILURE, MAGIC, NAN}
-)  # of that rule: failures that are visible, not only possible
+# What that rule finds that is a visible failure, not only a possible one.
+VISIBLE_FAILURES: Final = frozenset({SILENT_FAILURE, MAGIC, NAN})
 _SECRET_PATTERNS: Final = (
     ("a private key", re.compile(r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----")),
     ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),

@@ -136,9 +136,8 @@ def list_failing_lines(cell: Mapping[str, Any], traceback: str) -> list[str]:
     """Source lines around the failing line, which is marked; the first lines if it is unknown."""
     lines = get_source(cell).splitlines()
     count = str(cell.get("execution_count"))
-    line_numbers = [
-        line for number, line in _TRACEBACK_LINE.findall(traceback) if number == count
-    ]  # ignore functions of other cells
+    # Ignore functions of other cells.
+    line_numbers = [line for number, line in _TRACEBACK_LINE.findall(traceback) if number == count]
     failing_line = int(line_numbers[-1]) if line_numbers else 0
     first, last = (
         (max(failing_line - 1 - CONTEXT_LINES, 0), failing_line + CONTEXT_LINES)

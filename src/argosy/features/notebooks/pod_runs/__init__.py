@@ -22,9 +22,8 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 
 MANAGER: Final = "notebooks"
-POLL_INTERVAL_SECONDS: Final = (
-    2.0  # seconds between two reads of a Pod: a hundred of them must not keep an API server busy
-)
+# Seconds between two reads of a Pod: a hundred of them must not keep an API server busy.
+POLL_INTERVAL_SECONDS: Final = 2.0
 TERMINAL_PHASES: Final = ("Succeeded", "Failed")
 KNOWN_HOSTS, TLS_CERTIFICATES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 

@@ -33,9 +33,8 @@ def build_labels(job: NotebookJob, component: str = "validation-pod") -> dict[st
         "app.kubernetes.io/component": component,
         "app.kubernetes.io/managed-by": OPERATOR,
     }
-    return (
-        {**common_labels, JOB_LABEL: job.name} if len(job.name) <= 63 else common_labels
-    )  # k8s: maximum length of a label value
+    # k8s: maximum length of a label value
+    return {**common_labels, JOB_LABEL: job.name} if len(job.name) <= 63 else common_labels
 
 
 def build_owner_reference(job: NotebookJob) -> dict[str, Any]:

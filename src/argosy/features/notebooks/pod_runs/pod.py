@@ -31,9 +31,8 @@ RUNNER_VOLUME, INPUT_VOLUME, GIT_VOLUME, GOLDEN_GIT_VOLUME = (
     "argosy-golden-git",
 )
 CLONE_CONTAINER, GOLDEN_CLONE_CONTAINER, VALIDATOR_CONTAINER = "git-clone", "golden-git-clone", "validator"
-DEADLINE_GRACE_SECONDS: Final = (
-    900.0  # seconds beyond the job's timeout, which excludes image pulls and clones: a last resort
-)
+# Seconds beyond the job's timeout, which excludes image pulls and clones: a last resort.
+DEADLINE_GRACE_SECONDS: Final = 900.0
 TERMINATION_GRACE_SECONDS: Final = 10  # seconds that a cancelled run gets to stop
 SANDBOX_PREFIX: Final = "sandbox.argosy.dev/"
 RESTRICTED_SECURITY_CONTEXT: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

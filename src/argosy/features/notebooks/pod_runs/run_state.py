@@ -36,9 +36,8 @@ def read_run_state(job: NotebookJob, pod: Manifest, config_map: Manifest | None,
     phase = status.get("phase") or "Pending"
     if phase in ("Succeeded", "Failed"):
         outcome, result_cells = _validate_results(pod, phase, _read_results(status, data))
-        cells = (
-            tuple(run_progress.cell_events) if len(run_progress.cell_events) >= len(result_cells) else result_cells
-        )  # the last report may be missing
+        # The last report may be missing.
+        cells = tuple(run_progress.cell_events) if len(run_progress.cell_events) >= len(result_cells) else result_cells
         return NotebookRunState(
             "ended", cells, run_progress.cell_count or len(cells), name, revision, outcome, outcome.message
         )

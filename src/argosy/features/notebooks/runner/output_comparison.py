@@ -28,12 +28,10 @@ _RANDOM_IDS_PATTERN: Final = re.compile(
     r"""\b(?:id|for|href|clip-path|aria-labelledby|xlink:href)\s{0,9}=\s{0,9}(?:"[^"]{0,500}"|'[^']{0,500}')"""
     r"""|url\(#[^)]{0,200}\)|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|<dc:date>[^<]*</dc:date>""",
 )
-MAX_MARKUP_CHARACTERS: Final = (
-    200_000  # characters; longer markup is compared as text, because parsing it takes too long
-)
-_IGNORED_JSON_KEYS: Final = frozenset(
-    {"uid", "uuid", "model_id", "display_id", "element_id"}
-)  # JSON keys that are not compared
+# Characters; longer markup is compared as text, because parsing it takes too long.
+MAX_MARKUP_CHARACTERS: Final = 200_000
+# JSON keys that are not compared.
+_IGNORED_JSON_KEYS: Final = frozenset({"uid", "uuid", "model_id", "display_id", "element_id"})
 
 
 @dataclass(frozen=True)

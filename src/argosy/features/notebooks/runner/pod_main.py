@@ -149,9 +149,8 @@ def _fit_into_report(lines: str, max_bytes: int = MAX_REPORT_BYTES) -> str:
 
 
 def _truncate(value: Any, max_characters: int) -> Any:
-    return (
-        value[:max_characters] if isinstance(value, str) and len(value) > 20 else value
-    )  # names and states are shorter
+    # Names and states have at most 20 characters.
+    return value[:max_characters] if isinstance(value, str) and len(value) > 20 else value
 
 
 def _log_events(lines: str, log: IO[str]) -> None:

@@ -48,9 +48,8 @@ def execute_request(request: RunRequest) -> int:
             run_results, executed = asyncio.run(_execute_and_validate(request, events, notebook, golden))
         except RunRequestError as error:
             run_results, executed = results.build_refused_results(_get_notebook_name(request), str(error)), None
-        _write_result(
-            request.results, events, "results", run_results
-        )  # before the notebook, which may exceed the limit of the reader
+        # Written before the notebook, which may exceed the limit of the reader.
+        _write_result(request.results, events, "results", run_results)
         _write_result(request.output, events, "notebook", "" if executed is None else dump_notebook(executed))
         events.write_finished(run_results["status"], run_results["error"], run_results["error_category"])
     return int(run_results["exit_code"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
+from argosy.annotations import PART_OF
 from argosy.errors import Conflict, UserError
 from argosy.features.health_checks.argocd_install.health_settings_object import MAX_WRITE_ATTEMPTS, load_health_settings
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks
@@ -108,7 +109,7 @@ async def change_policy(
 
 
 def _build_policy_config_map(installation: ArgoCDInstallation, patch: Manifest) -> Manifest:
-    labels = {"app.kubernetes.io/name": rbac_policy.RBAC_CONFIG_MAP, "app.kubernetes.io/part-of": "argocd"}
+    labels = {"app.kubernetes.io/name": rbac_policy.RBAC_CONFIG_MAP, PART_OF: "argocd"}
     metadata = {
         "name": rbac_policy.RBAC_CONFIG_MAP,
         "namespace": installation.namespace,

@@ -9,6 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from argosy.annotations import SECRET_TYPE
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.coexistence.argocd_settings_location import APPLICATION, ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
@@ -24,7 +25,7 @@ MANAGED_BY_SETUP: Final = "argosy-setup"  # label value of objects that setup cr
 DASHBOARD_LABELS: Final = {"opendatahub.io/dashboard": "true"}
 DISPLAY_NAME_ANNOTATION: Final = "openshift.io/display-name"
 BINDING_NAME: Final = "argocd-admin"
-REPOSITORY_SECRET_LABELS: Final = {"argocd.argoproj.io/secret-type": "repository"}
+REPOSITORY_SECRET_LABELS: Final = {SECRET_TYPE: "repository"}
 IN_CLUSTER_SERVER: Final = "https://kubernetes.default.svc"
 
 

@@ -13,10 +13,10 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.caller import Caller
-from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from support.engine import furnish
-from support.page_site import CONTROL, KnownPeople, StillLookout, a_site, anything
+from support.page_site import CONTROL, KnownPeople, StillLookout, a_request, a_site, anything
 
 pytestmark = pytest.mark.anyio
 
@@ -44,9 +44,7 @@ def post(cluster: EmbeddedCluster, apps: list[Manifest]) -> RequestContext:
     async def read() -> bytes:
         return urlencode([("do", "refresh"), *names]).encode()
 
-    return RequestContext(
-        "POST", "/apps/plan", {}, QueryParameters([]), {}, Caller("ann", credential_kind="cookie"), site, read_body=read
-    )
+    return a_request(site, "POST", "/apps/plan", caller=Caller("ann", credential_kind="cookie"), read_body=read)
 
 
 async def test_bulk_refresh_counts_refreshed_applications_and_lists_failed_ones() -> None:

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
-from argosy.gitops.redaction.secret_encodings import iter_forms
-from argosy.gitops.redaction.secret_text_extraction import extract_secret_texts
 from argosy.kube.objects import Manifest
+from argosy.observability.redaction.secret_encodings import iter_forms
+from argosy.observability.redaction.secret_text_extraction import extract_secret_texts
 
 UNGUESSABLE_LENGTH: Final = 20  # at least 64 bits if the characters are random
 MAX_ESCAPES: Final = 3  # same depth as the search forms

@@ -49,7 +49,7 @@ async def is_still_authorized(route: Route, request: RequestContext) -> bool:
     """Check an open stream again, against the current state of its subject."""
     if isinstance(route.access, Public):
         return True
-    if not request.site.authenticator.is_still_valid(request.caller):
+    if not request.authenticator.is_still_valid(request.caller):
         return False
     try:
         return (await authorize(route, request)).rbac_object == request.rbac_object

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.constant_time_replacement import Substitutions, TextReplacement
-from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.public_words import PublicWords
+from argosy.observability.redaction.constant_time_replacement import Substitutions, TextReplacement
+from argosy.observability.redaction.secret_mask import SecretMask
+from argosy.observability.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.unredacted_request_echo import conceal_request
-from argosy.web.request import QueryParameters, RequestContext
-from support.page_site import a_site
+from argosy.web.request import QueryParameters
+from argosy.web.request_echo import conceal_request
+from support.page_site import a_request, a_site
 
 SECRET = "pin-314159-abcdef"
 
@@ -52,8 +53,10 @@ def spell(text: str, number: int) -> str:
 @pytest.mark.parametrize("secret", [SECRET, "quite-another-value"], ids=["a right guess", "a wrong guess"])
 def test_many_spellings_of_a_text_cost_few_steps_per_position(secret: str) -> None:
     spellings = [spell(SECRET, number) for number in range(150)]
-    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", "&".join(spellings))]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": secret}}]).find_values)
+    request = a_request(a_site(), "GET", "/apps", {}, QueryParameters([("q", "&".join(spellings))]), {}, NOBODY)
+    concealed, echo = conceal_request(
+        request, SecretMask(lambda: [{"stringData": {"v": secret}}], PublicWords()).find_values
+    )
     copies = 40
     answer, expected = (Counted("\n".join([q] * copies).encode()) for q in (concealed.query["q"], request.query["q"]))
     Counted.clear()

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction import constant_time_replacement
-from argosy.gitops.redaction.redaction import SecretMask
-from argosy.gitops.redaction.substring_index import list_first_words, list_words, may_contain
+from argosy.gitops.redaction.public_words import PublicWords
+from argosy.observability.redaction import constant_time_replacement
+from argosy.observability.redaction.secret_mask import SecretMask
+from argosy.observability.redaction.substring_index import list_first_words, list_words, may_contain
+from argosy.web import authorization, request_echo
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware import authorization, unredacted_request_echo
 from argosy.web.middleware.asgi import WebApplication
-from argosy.web.middleware.unredacted_request_echo import conceal_request
 from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.request_echo import conceal_request
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
-from support.page_site import CONTROL, a_site
+from support.page_site import CONTROL, a_request, a_site
 from support.tenants import ask
 
 RIGHT, WRONG = "pin-314159", "pin-271828"
@@ -34,11 +35,11 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "twice": lambda guess: {"query": QueryParameters([("q", guess), ("tab", guess)])},
 }
 STEPS = (
-    (unredacted_request_echo, "_build_stand_in"),
-    (unredacted_request_echo, "_pick_character"),
-    (unredacted_request_echo, "_compile_spellings"),
-    (unredacted_request_echo, "_encode_like"),
-    (unredacted_request_echo, "_replace_secrets"),
+    (request_echo, "_build_stand_in"),
+    (request_echo, "_pick_character"),
+    (request_echo, "_compile_spellings"),
+    (request_echo, "_encode_like"),
+    (request_echo, "_replace_secrets"),
     (constant_time_replacement, "iter_named_forms"),
 )
 
@@ -47,8 +48,8 @@ STEPS = (
 def same_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random stand-ins: one in many thousands contains a word of the response by chance and costs one more pass."""
     rng = random.Random(7)
-    monkeypatch.setattr(unredacted_request_echo.secrets, "token_bytes", rng.randbytes)
-    monkeypatch.setattr(unredacted_request_echo.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
+    monkeypatch.setattr(request_echo.secrets, "token_bytes", rng.randbytes)
+    monkeypatch.setattr(request_echo.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
 
 
 @pytest.fixture
@@ -72,12 +73,12 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_right_and_wrong_guess_take_the_same_steps(place: str, steps: Counter[str]) -> None:
-    mask, taken = SecretMask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
+    mask, taken = SecretMask(lambda: [{"stringData": {"v": RIGHT}}], PublicWords()), list[Counter[str]]()
     for guess in (RIGHT, WRONG):
         parts: dict[str, Any] = {"path": "/apps", "path_parameters": {}, "query": QueryParameters([])} | PLACES[place](
             guess
         )
-        request = RequestContext("GET", headers={}, caller=NOBODY, site=a_site(), **parts)
+        request = a_request(a_site(), "GET", **parts)
         steps.clear()
         concealed, echo = conceal_request(request, mask.find_values)
         assert (concealed is request, echo.is_decoy) == (guess == WRONG, guess == WRONG)
@@ -88,8 +89,8 @@ def test_right_and_wrong_guess_take_the_same_steps(place: str, steps: Counter[st
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 7])
 def test_text_too_short_for_a_secret_takes_no_further_step(text: str, steps: Counter[str]) -> None:
-    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", text)]), {}, NOBODY, a_site())
-    conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
+    request = a_request(a_site(), "GET", "/apps", {}, QueryParameters([("q", text)]), {}, NOBODY)
+    conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}], PublicWords()).find_values)
     assert steps == {"find": 1}
 
 
@@ -113,8 +114,8 @@ class Scanned(bytes):
 
 def count_scans(text: str, secret: str, lead: str = "") -> int:
     """Return how often a large response that echoes a query is searched."""
-    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
-    mask = SecretMask(lambda: [{"stringData": {"v": secret}}])
+    request = a_request(a_site(), "GET", "/apps", {}, QueryParameters([("q", f"{lead}{text}")]), {}, NOBODY)
+    mask = SecretMask(lambda: [{"stringData": {"v": secret}}], PublicWords())
     concealed, echo = conceal_request(request, mask.find_values)
     answer, expected = (
         Scanned(f"{'an answer of many words ' * 1_000}{q}, cut {q[:-3]}, again {q}".encode())
@@ -161,8 +162,10 @@ def test_guess_with_three_wrong_end_bytes_costs_at_most_one_more_pass(right_leng
 
 
 def test_short_text_beside_a_secret_in_the_path_is_no_error() -> None:
-    request = RequestContext("GET", f"/apps/{RIGHT}", {}, QueryParameters([("q", "<&>\"'")]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
+    request = a_request(a_site(), "GET", f"/apps/{RIGHT}", {}, QueryParameters([("q", "<&>\"'")]), {}, NOBODY)
+    concealed, echo = conceal_request(
+        request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}], PublicWords()).find_values
+    )
     assert RIGHT not in concealed.path and echo.restore(concealed.path.encode()).decode() == request.path
 
 
@@ -181,8 +184,10 @@ def test_text_of_seven_bytes_is_found_at_any_offset_of_a_word(lead: int) -> None
 
 
 def test_decoy_changes_no_response() -> None:
-    request = RequestContext("GET", "/apps", {}, QueryParameters([("q", WRONG)]), {}, NOBODY, a_site())
-    concealed, echo = conceal_request(request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
+    request = a_request(a_site(), "GET", "/apps", {}, QueryParameters([("q", WRONG)]), {}, NOBODY)
+    concealed, echo = conceal_request(
+        request, SecretMask(lambda: [{"stringData": {"v": RIGHT}}], PublicWords()).find_values
+    )
     answer = f"{WRONG} {WRONG.upper()} {WRONG[:8]} {WRONG.encode().hex()} {RIGHT}".encode()
     assert concealed is request and echo.restore(answer) == answer
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.annotations import LAST_APPLIED
+from argosy.gitops.redaction.cluster_view_mask import build_mask
 from argosy.gitops.redaction.public_words import PublicWords
-from argosy.gitops.redaction.redaction import LogMaskFilter, SecretMask, build_mask
-from argosy.web.middleware.secret_object_redaction import serialize_masked, without_secrets
+from argosy.gitops.redaction.secret_object_redaction import serialize_masked, without_secrets
+from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
 from support.counted_calls import calls_of
 from support.page_site import StillLookout
 

@@ -1,41 +1,38 @@
 """Redaction per Application: each text is redacted with the Secrets that its Application can use.
 
-In: a request, or manifests, rows and page values of a list. Out: masks, and the same values redacted. Never:
+In: manifests, rows and page values. Out: masks, and the same values redacted. Never:
 redacts a value of one tenant's Secret in another tenant's texts, which would confirm a guess; scans unchanged objects.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import orjson
 
 from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.app_list import AppRow
-from argosy.gitops.redaction.application_secret_scope import INSTALLATION, SecretScope
-from argosy.gitops.redaction.redaction import MASK_BYTES, SecretMask, build_mask, find_instance_label
+from argosy.gitops.reconciler.render_cache import RenderCache
+from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.redaction.cluster_view_mask import SecretCacheSource, find_instance_label
 from argosy.gitops.redaction.scope_cache import ScopeCache
-from argosy.gitops.redaction.secret_text_extraction import list_url_credentials
+from argosy.gitops.redaction.unmasked_manifest_words import GitText, GitWords
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.log_context import get_log_fields as fields_of_line
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware.unmasked_manifest_words import GitText, GitWords
-from argosy.web.middleware.unredacted_request_echo import list_sent_texts
-from argosy.web.request import RequestContext
-from argosy.web.site_services import Site
+from argosy.observability.redaction.secret_mask import MASK_BYTES, SecretMask
+from argosy.observability.redaction.secret_scope import INSTALLATION, SecretScope
+from argosy.observability.redaction.secret_text_extraction import list_url_credentials
 
 PROJECT: Final = ("argoproj.io", "AppProject")
 MAX_CACHED_OBJECTS: Final = 20_000  # objects
 MAX_DEPTH: Final = 20  # of values of a page
-SCOPE_KEY, PAGE_KEY, ACCESS_KEY = "scope", "page", "needs"  # keys in the cache of a request
-TENANT_RESOURCES: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write
-OBJECT_ROUTE_SUFFIXES: Final = ("/logs", "/resource")  # routes that return one object of an Application
 TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 T = TypeVar("T")
@@ -67,46 +64,14 @@ class ApplicationMasks:
         self._last_rows: tuple[Sequence[AppRow], int, Sequence[AppRow]] = ((), -1, ())
         self._cached_rows: dict[int, tuple[AppRow, SecretScope, int, AppRow]] = {}
 
-    # -- requests ------------------------------------------------------------------------------------------------
-
-    def for_request(self, request: RequestContext, *, quotes_request: bool = False) -> SecretMask:
-        """Return the mask of the Application that a request is about, else that of the installation.
-
-        `quotes_request`: the texts quote the request body of a change, such as an error message.
-        """
-        request = request.state.get(PAGE_KEY, request)
-        # the scope of the original request, without placeholders, resolved on each use: Secrets, projects and rendered
-        # manifests change while a stream is open
-        find_scope = request.state.setdefault(SCOPE_KEY, partial(self._build_request_scope, request))
-        return self._mask.for_scope(find_scope(), (lambda: list_sent_texts(request)) if quotes_request else None)
-
-    def build_text_mask(self, request: RequestContext) -> Callable[[str], str]:
-        """Return a function that redacts the texts of a long-running request with the current Secrets."""
-        return lambda text: self.for_request(request).mask_text(text)
-
-    def _build_request_scope(self, request: RequestContext) -> SecretScope:
-        project, _, application_path = request.rbac_object.partition("/")
-        namespace, _, name = application_path.rpartition("/")
-        scope = self.get_scope(namespace or self._control, name) if name else INSTALLATION
-        if scope is INSTALLATION:
-            resource = getattr(request.state.get(ACCESS_KEY), "resource", "")
-            scope = SecretScope(project, has_guessable=resource not in TENANT_RESOURCES)
-        if request.path.endswith(OBJECT_ROUTE_SUFFIXES) and name and request.query.get("namespace"):
-            # the route returns only objects of the Application; those of a cluster-scoped owner can be in any namespace
-            scope = replace(scope, namespaces=scope.namespaces | {request.query["namespace"]})
-        subject = request.subject
-        metadata = subject.get("metadata") if isinstance(subject, Mapping) else None
-        is_foreign = isinstance(subject, Mapping) and not str(subject.get("apiVersion")).startswith(
-            f"{APPLICATION_KIND[0]}/"
-        )
-        if isinstance(metadata, Mapping) and metadata.get("uid") and is_foreign:
-            # a live object that the caller may see
-            scope = replace(scope, namespaces=scope.namespaces | {str(metadata.get("namespace") or "")})
-        return scope
-
     # -- Applications --------------------------------------------------------------------------------------------
 
+    def for_scope(self, scope: SecretScope, sent: Callable[[], Iterable[str]] | None = None) -> SecretMask:
+        """Return the mask of a scope. `sent` returns the texts that the caller sent; see `SecretMask.for_scope`."""
+        return self._mask.for_scope(scope, sent)
+
     def get_scope(self, namespace: str, name: str) -> SecretScope:
+        """Return the scope of an Application; of the installation, if there is no such Application."""
         application = self._cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
         return INSTALLATION if application is None else self._build_scope(application)
 
@@ -234,11 +199,20 @@ class ApplicationMasks:
         return replace(row, why=masked_reason, health_message=health, repo=hide(row.repo), search_text=hide(searched))
 
 
-def build_masks(site: Site, mask: SecretMask) -> ApplicationMasks:
-    """Build the masks of a site, using manifests that its cluster view has rendered."""
-    cluster_view = site.cluster_view
-    git_words = GitWords(cluster_view.render_cache, lambda: cluster_view.rules.build)
-    masks = ApplicationMasks(mask, cluster_view.cache, site.service.control_namespace, git_words.find)
+class MaskSource(SecretCacheSource, Protocol):
+    """The part of ClusterView that the masks of Applications need."""
+
+    @property
+    def render_cache(self) -> RenderCache: ...
+
+    @property
+    def rules(self) -> ReconcilerSettings: ...
+
+
+def build_masks(source: MaskSource, control_namespace: str, mask: SecretMask) -> ApplicationMasks:
+    """Build the masks of an installation, using manifests that its cluster view has rendered."""
+    git_words = GitWords(source.render_cache, lambda: source.rules.build)
+    masks = ApplicationMasks(mask, source.cache, control_namespace, git_words.find)
 
     def drop_deleted(old: Manifest | None, new: Manifest | None) -> None:
         if old is None or new is not None:
@@ -248,22 +222,8 @@ def build_masks(site: Site, mask: SecretMask) -> ApplicationMasks:
         if key[:2] == APPLICATION_KIND:
             git_words.drop(key)
 
-    cluster_view.add_listener(drop_deleted)
+    source.add_listener(drop_deleted)
     return masks
-
-
-def get_masks(request: RequestContext) -> ApplicationMasks:
-    """Return the masks of the server that handles a request."""
-    if request.application is not None:
-        masks: ApplicationMasks = request.application.masks
-        return masks
-    site = request.site  # called by a program, without the middleware
-    if ApplicationMasks not in site.module_state:
-        site.module_state[ApplicationMasks] = build_masks(
-            site, build_mask(site.cluster_view, site.service.control_namespace)
-        )
-    cached: ApplicationMasks = site.module_state[ApplicationMasks]
-    return cached
 
 
 def mask_texts(value: T, mask: SecretMask, depth: int = 0) -> T:

@@ -13,9 +13,10 @@ from typing import Any, Final
 import orjson
 
 from argosy.annotations import LAST_APPLIED
-from argosy.gitops.diff.secret_masks import MASK, mask_secrets
+from argosy.gitops.diff.secret_masks import mask_secrets
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.site_services import Site
+from argosy.observability.redaction import MASK
 
 MAX_DEPTH: Final = 200
 _SECRET_WORDS: Final = ("Secret", "stringData", LAST_APPLIED, "\\u00")  # the last: an escaped word
@@ -32,9 +33,9 @@ def serialize_masked(document: Any, annotations: Collection[str] = ()) -> bytes:
     return data
 
 
-def list_sensitive_annotations(site: Site) -> tuple[str, ...]:
+def list_sensitive_annotations(cache: InformerCache, control_namespace: str) -> tuple[str, ...]:
     """argo: resource.sensitive.mask.annotations of argocd-cm."""
-    settings = site.cluster_view.cache.get(ResourceKey("", "ConfigMap", site.service.control_namespace, "argocd-cm"))
+    settings = cache.get(ResourceKey("", "ConfigMap", control_namespace, "argocd-cm"))
     text = ((settings or {}).get("data") or {}).get("resource.sensitive.mask.annotations") or ""
     return tuple(name.strip() for name in str(text).split(",") if name.strip())
 

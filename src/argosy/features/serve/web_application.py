@@ -1,6 +1,6 @@
-"""Builds the Site: application service, cluster view, identities and live updates of one cluster.
+"""Builds the web application of one cluster: its services, routes and live updates.
 
-In: a cluster, serve options, a private folder. Out: an open Site. Never: starts an engine.
+In: a cluster, serve options, a private folder. Out: an open WebApplication. Never: starts an engine.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from argosy.cli.application_service_connection import open_cluster
+from argosy.features.serve.routes import build_route_table
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
@@ -19,12 +20,14 @@ from argosy.kube.client import Cluster
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.route_table import LIVE_PAGES
-from argosy.web.site_services import ServeOptions, Site
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.serve_options import ServeOptions
+from argosy.web.server_state import ServerState
+from argosy.web.site_services import Site
 
 
 @asynccontextmanager
-async def open_site(
+async def open_web_application(
     cluster: Cluster,
     cluster_name: str,
     options: ServeOptions,
@@ -32,16 +35,18 @@ async def open_site(
     namespace: str = "",
     repositories: Repositories | None = None,
     process_pool: ProcessPool | None = None,
-) -> AsyncIterator[Site]:
+) -> AsyncIterator[WebApplication]:
     control = namespace or await find_control_namespace(cluster)
     service = ApplicationService(cluster, cluster_name, control, control, opener=open_cluster)
     codes = LoginCodes(folder) if options.is_loopback else None  # one-time codes only on loopback
     async with open_cluster_view(service, repositories, process_pool) as cluster_view:
         identities = Authenticator(cluster, cluster_view, control, cookie=session_cookie_name(options), codes=codes)
         await identities.prepare()
-        hub = LivePageHub(cluster_view, LIVE_PAGES)
+        state = ServerState()
+        table = build_route_table(state)
+        hub = LivePageHub(cluster_view, table.live_pages)
         try:
-            yield Site(service, cluster_view, identities, hub, options)
+            yield WebApplication(Site(service, cluster_view, identities, hub, options, state), table.routes)
         finally:
             await hub.close()
 

@@ -27,8 +27,8 @@ from urllib.parse import unquote, unquote_plus
 
 import orjson
 
-from argosy.gitops.redaction.constant_time_replacement import MIN_CUT_CHARACTERS, Substitutions, TextReplacement
-from argosy.gitops.redaction.substring_index import list_words
+from argosy.observability.redaction.constant_time_replacement import MIN_CUT_CHARACTERS, TextReplacement
+from argosy.web.input_echo import NO_ECHO, InputEcho
 from argosy.web.request import QueryParameters, RequestContext
 
 MAX_ENCODINGS: Final = 3  # levels of percent-encoding: a URL within a URL
@@ -36,7 +36,8 @@ MAX_TRIES: Final = 50  # to find a placeholder that is not a secret itself
 MAX_STAND_INS: Final = 1_000  # in one text
 MIN_DECOY_CHARACTERS: Final = 8  # no secret value is shorter
 MAX_DECOY_CHARACTERS: Final = 256  # nobody guesses a longer value
-DECOY_PATTERNS: Final = tuple(  # pieces of a text with one form and one spelling, or at least one spelling
+# Pieces of a text with one form and one spelling, or at least one spelling.
+DECOY_PATTERNS: Final = tuple(
     re.compile(rf"{characters}{{{MIN_DECOY_CHARACTERS},{MAX_DECOY_CHARACTERS}}}")
     for characters in (r"[\w.~-]", "[^%+]")
 )
@@ -50,52 +51,10 @@ INPUT_NAME: Final = re.compile(rb' name="([^"]*)"')
 INPUT_VALUE: Final = re.compile(rb' value="([^"]*)"')
 TEXT_AREA: Final = re.compile(rb"(<textarea\b[^<>]*>)([^<]*)(</textarea>)")
 PUNCTUATION: Final = "-_.~"  # for a text without letters and digits
-SUBSTITUTES: Final = {
-    character: kind.replace(character, "") for kind in CHARACTER_CLASSES for character in kind
-}  # by character: others of its class
+# By character: others of its class.
+SUBSTITUTES: Final = {character: kind.replace(character, "") for kind in CHARACTER_CLASSES for character in kind}
 PUNCTUATION_SUBSTITUTES: Final = {character: PUNCTUATION.replace(character, "") for character in PUNCTUATION}
 FindSecrets = Callable[[bytes], list[bytes]]
-
-
-class InputEcho:
-    """Placeholders of one request. Usually none, or decoys, which change nothing but cost the same work."""
-
-    def __init__(
-        self,
-        stand_ins: tuple[TextReplacement, ...] = (),
-        decoys: tuple[TextReplacement, ...] = (),
-        padding_text: str = "",
-    ) -> None:
-        """`padding_text`: the longest text that was sent."""
-        self._stand_ins, self._decoys, self._padding_text = stand_ins, decoys, padding_text
-        all_stand_ins = stand_ins + decoys
-        # The response to a correct guess has the placeholder where that to a wrong one has the sent text. Both texts
-        # are searched in both responses; the sent text is replaced by itself.
-        self._placeholders = Substitutions(all_stand_ins, padding_text)
-        self._sent_texts = Substitutions((TextReplacement(sent, sent) for _, sent in all_stand_ins), padding_text)
-
-    @property
-    def is_decoy(self) -> bool:
-        return bool(self._decoys) and not self._stand_ins
-
-    def __add__(self, other: InputEcho) -> InputEcho:
-        if not other._stand_ins and not other._decoys:
-            return self
-        return InputEcho(
-            self._stand_ins + other._stand_ins, self._decoys + other._decoys, self._padding_text or other._padding_text
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self._stand_ins)
-
-    def restore(self, data: bytes, words: set[int] | None = None) -> bytes:
-        """Put the sent texts back into the data. `words`: words of the data, if already known."""
-        if not self._placeholders:
-            return data
-        words = list_words(data) if words is None else words
-        restored = self._placeholders.apply(data, words)
-        self._sent_texts.apply(data, words)
-        return restored if self._stand_ins else data
 
 
 def conceal_request(request: RequestContext, find: FindSecrets) -> tuple[RequestContext, InputEcho]:
@@ -174,10 +133,10 @@ def _replace_secrets(
 def list_sent_texts(request: RequestContext) -> list[str]:
     """Return the decoded texts that were sent with a change, as far as they were read. Each is a whole field."""
     texts = [request.path, *request.path_parameters.values()]
-    for words in (request.query, request.state.get("form")):
-        for name in words or ():
-            texts += [name, *words.get_all(name)]  # type: ignore[union-attr]
-    texts += _list_texts(request.state.get("document"))
+    for fields in (request.query, request.memory.form):
+        for name in fields or ():
+            texts += [name, *fields.get_all(name)]  # type: ignore[union-attr]
+    texts += _list_texts(request.memory.document)
     return list(dict.fromkeys(spelling for text in texts for spelling in _decode_levels(text).decode().split("\n")))
 
 
@@ -358,6 +317,3 @@ def _shuffle(text: str, numbers: bytes) -> str:
 
 def _pick_character(characters: str, number: int) -> str:
     return characters[number % len(characters)]
-
-
-NO_ECHO: Final = InputEcho()

@@ -15,14 +15,15 @@ import pytest
 
 from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import Checkout, RenderInput, RenderResult
+from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
-from argosy.gitops.redaction.redaction import build_mask
+from argosy.gitops.redaction import unmasked_manifest_words
+from argosy.gitops.redaction.application_masks import ApplicationMasks, build_masks
+from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.secret_object_redaction import serialize_masked
 from argosy.gitops.render import BuildSettings
-from argosy.web.middleware import unmasked_manifest_words
-from argosy.web.middleware.per_application_redaction import ApplicationMasks, build_masks
-from argosy.web.middleware.secret_object_redaction import serialize_masked
 from support.file_trees import TextTree
-from support.page_site import CONTROL, StillLookout, a_site
+from support.page_site import CONTROL, StillLookout
 
 pytestmark = pytest.mark.anyio
 HERE = "https://kubernetes.default.svc"
@@ -74,10 +75,8 @@ class Place:
 
     def __init__(self, *manifests: dict[str, Any]) -> None:
         self.lookout = StillLookout(manifests)
-        self.renders = self.lookout.render_cache = RenderCache(Here())  # type: ignore[misc]
-        site = a_site()
-        object.__setattr__(site, "cluster_view", self.lookout)
-        self.masks: ApplicationMasks = build_masks(site, build_mask(self.lookout, CONTROL))
+        self.renders = self.lookout.render_cache = RenderCache(Here(), AppMemos())  # type: ignore[misc]
+        self.masks: ApplicationMasks = build_masks(self.lookout, CONTROL, build_mask(self.lookout, CONTROL))
 
     async def render(
         self, application: dict[str, Any], files: dict[str, str], revision: str = FIRST, *, is_raw: bool = False
@@ -489,7 +488,6 @@ async def test_deleted_application_leaves_nothing_in_the_caches() -> None:
     server.lookout.drop(key)
     assert VALUE not in git
     assert len(server.masks._scopes) == 0 and len(server.masks._manifests) == 0
-    assert not any(server.renders.list_entries(key, 1))
 
 
 # -- encoded values --------------------------------------------------------------------------------------------------

@@ -18,8 +18,13 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from argosy.gitops.redaction.secret_encodings import iter_named_forms
-from argosy.gitops.redaction.substring_index import MIN_TEXT_BYTES, count_common_prefix, list_first_words, may_contain
+from argosy.observability.redaction.secret_encodings import iter_named_forms
+from argosy.observability.redaction.substring_index import (
+    MIN_TEXT_BYTES,
+    count_common_prefix,
+    list_first_words,
+    may_contain,
+)
 
 MIN_CUT_CHARACTERS: Final = 7  # length of a short commit on pages
 ANCHOR_BYTES: Final = MIN_TEXT_BYTES
@@ -42,9 +47,8 @@ class Substitutions:
         self._searched: dict[int, set[bytes]] = {}  # by word: forms to search for
         for text, sent in pairs:
             self._add_pair(TextReplacement(text, sent))
-            self._add_pair(
-                TextReplacement(text.lower(), sent.lower())
-            )  # also if equal, so that the cost reveals nothing
+            # also if equal, so that the cost reveals nothing
+            self._add_pair(TextReplacement(text.lower(), sent.lower()))
         if padding_text:
             self._spend_padding_work(padding_text)
 

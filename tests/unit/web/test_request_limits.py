@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.web.middleware.request_limits import (
+from argosy.web.request_limits import (
     MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_URL_BYTES,

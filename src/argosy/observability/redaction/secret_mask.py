@@ -2,7 +2,7 @@
 
 In: serialized data and its media type; the Application that it is about. Out: the same data with masks in place of
 values. Never: breaks the format: only strings of a document and text and attribute values of a page change; masks the
-value of a Secret that the data cannot quote (see application_secret_scope).
+value of a Secret that the data cannot quote (see secret_scope).
 """
 
 from __future__ import annotations
@@ -17,21 +17,15 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from argosy.gitops.diff.secret_masks import MASK
-from argosy.gitops.live.tracking import read_tracking
-from argosy.gitops.redaction.application_secret_scope import SecretOrigin, SecretScope, find_origin
-from argosy.gitops.redaction.public_words import PublicWords, list_addresses
-from argosy.gitops.redaction.secret_encodings import iter_forms
-from argosy.gitops.redaction.secret_search import SecretSearch, find_value_range
-from argosy.gitops.redaction.secret_text_extraction import list_url_credentials
-from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.kube.controller.cache import InformerCache
-from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction import MASK
+from argosy.observability.redaction.secret_encodings import iter_forms
+from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+from argosy.observability.redaction.secret_search import SecretSearch, find_value_range
 
 MASK_BYTES: Final = MASK.encode()
 MAX_CACHED_CHUNKS: Final = 16  # cached chunks of streams
-SECRET: Final = GroupKind("", "Secret")
 HTML_MEDIA_TYPES: Final = ("text/html", "image/svg")
 _TAG_OR_TEXT: Final = re.compile(rb"""<(?:[^<>"']|"[^"]*"|'[^']*')*>|[^<]+""")
 _QUOTED: Final = re.compile(rb""""[^"]*"|'[^']*'""")
@@ -41,20 +35,34 @@ _HTML_FIELDS: Final = ("parts", "html")  # fields of page events that contain HT
 MaskBytes = Callable[[bytes], bytes]
 
 
+class PublicNames(Protocol):
+    """Texts that are no secret although a Secret contains them, such as names of objects."""
+
+    @property
+    def withdrawals(self) -> int:
+        """Grows whenever a text stops being public."""
+
+    def is_public_everywhere(self, text: str) -> bool: ...
+
+    def is_name_in(self, text: str, namespaces: frozenset[str]) -> bool: ...
+
+    def __contains__(self, text: object) -> bool: ...
+
+
 class SecretMask:
     """Masks secret values; it cannot be switched off. Without a scope it masks the values of all known Secrets."""
 
     def __init__(
         self,
         list_secrets: Callable[[], Iterable[Manifest]],
-        public: PublicWords | None = None,
+        public: PublicNames,
         origins: Callable[[ResourceKey], SecretOrigin | None] = lambda key: None,
     ) -> None:
         self.search = SecretSearch(list_secrets, origins)
         self.generation = 0  # grows with each change of known values
         self.scope: SecretScope | None = None
         self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # scope of the line being logged
-        self._public = PublicWords() if public is None else public
+        self._public = public
         self._sent: Callable[[], Iterable[str]] | None = None
         self._masked_chunks: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
         self._root = self
@@ -254,79 +262,6 @@ def _find_sent_needles(needles: Sequence[bytes], sent: Iterable[str], data: byte
             sent_needles.update(contained)
             sent_needles.update(form for needle in contained for form in iter_forms(needle.decode("utf-8", "replace")))
     return sent_needles
-
-
-class SecretCacheSource(Protocol):
-    """The part of ClusterView that masking needs."""
-
-    @property
-    def cache(self) -> InformerCache: ...
-
-    def add_listener(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
-
-
-def find_instance_label(cache: InformerCache, control_namespace: str) -> str:
-    """Return the label key that names an object's Application, by the current settings."""
-    settings = as_mapping(
-        as_mapping(cache.get(ResourceKey("", "ConfigMap", control_namespace, "argocd-cm"))).get("data")
-    )
-    return read_tracking({name: str(text) for name, text in settings.items()}, control_namespace).label
-
-
-def build_mask(source: SecretCacheSource, control_namespace: str = "") -> SecretMask:
-    """Build a mask from the Secrets of a ClusterView. Names of objects are public in their namespace: a host name in a
-    Secret is also the name of a Service.
-    """
-    cache, projects = source.cache, dict[ResourceKey, str]()
-
-    public = PublicWords(
-        control_namespace=control_namespace, find_label=lambda: find_instance_label(cache, control_namespace)
-    )
-
-    def find_secret_origin(key: ResourceKey) -> SecretOrigin | None:
-        project = projects.get(key)
-        return find_origin(key, cache, control_namespace) if project is None else SecretOrigin(key.namespace, project)
-
-    mask = SecretMask(lambda: cache.list(SECRET), public, find_secret_origin)
-
-    def on_change(before: Manifest | None, after: Manifest | None) -> None:
-        changed: Manifest = after or before or {}
-        if changed.get("kind") == SECRET.kind:
-            mask.search.on_change(key_of(changed), after)
-            mask.invalidate()
-        elif after is not None:
-            add_object(after)
-        elif changed.get("kind") == "AppProject":
-            mask.invalidate()
-
-    def add_object(manifest: Manifest) -> None:
-        withdrawals = public.withdrawals
-        public.add_object(manifest)
-        if public.withdrawals != withdrawals:
-            mask.invalidate()
-        if url_passwords := read_url_passwords(manifest):
-            projects[key_of(manifest)] = str(as_mapping(manifest.get("spec")).get("project") or "default")
-            mask.search.on_change(key_of(manifest), {"stringData": url_passwords})
-            mask.invalidate()
-        elif manifest.get("kind") == "AppProject":
-            mask.invalidate()
-
-    for kind in cache.kinds():
-        for manifest in cache.list(kind) if kind != SECRET else ():
-            add_object(manifest)
-    source.add_listener(on_change)
-    mask.search.update_index()
-    return mask
-
-
-def read_url_passwords(manifest: Manifest) -> dict[str, str]:
-    """List the passwords in an Application's repository URLs; they stay known after its deletion."""
-    if manifest.get("kind") != "Application":
-        return {}
-    values = [
-        value for address in list_addresses(manifest) if "@" in address for value in list_url_credentials(address)
-    ]
-    return {str(number): value for number, value in enumerate(values)}
 
 
 class LogMaskFilter(logging.Filter):

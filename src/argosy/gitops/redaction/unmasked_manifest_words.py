@@ -20,13 +20,13 @@ from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import RenderResult
 from argosy.gitops.reconciler.render_cache import RenderCache, digest_source
 from argosy.gitops.redaction.application_secret_scope import PUBLIC_SOURCE_FIELDS
-from argosy.gitops.redaction.guessable_values import is_guessable_value
-from argosy.gitops.redaction.secret_text_extraction import list_url_credentials
+from argosy.gitops.redaction.secret_object_redaction import without_secrets
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware.secret_object_redaction import without_secrets
+from argosy.observability.redaction.guessable_values import is_guessable_value
+from argosy.observability.redaction.secret_text_extraction import list_url_credentials
 
 MAX_APPLICATIONS: Final = 1_000  # with cached words
 MAX_CHARACTERS: Final = 4 << 20  # per Application; words after them stay redacted

@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from argosy.gitops.redaction.application_secret_scope import SecretOrigin
-from argosy.gitops.redaction.guessable_values import unescape
-from argosy.gitops.redaction.secret_encodings import iter_forms
-from argosy.gitops.redaction.secret_text_extraction import LongValue, extract_secret_texts
-from argosy.gitops.redaction.substring_index import count_common_prefix, list_first_words, list_words, may_contain
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.guessable_values import unescape
+from argosy.observability.redaction.secret_encodings import iter_forms
+from argosy.observability.redaction.secret_scope import SecretOrigin
+from argosy.observability.redaction.secret_text_extraction import LongValue, extract_secret_texts
+from argosy.observability.redaction.substring_index import (
+    count_common_prefix,
+    list_first_words,
+    list_words,
+    may_contain,
+)
 
 BLOCK_BYTES: Final = 32  # bytes kept per block
 BLOCK_STEP_BYTES: Final = 256  # distance between blocks
