@@ -20,8 +20,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from support.engine import CONTROL, Room, config_map, engine_room
 
 ARGO_CD_A_MINUTE = 244
@@ -31,7 +31,7 @@ FOLDER = "apps/app-{}/"
 
 
 def key(number: int) -> ResourceKey:
-    return ResourceKey(*APPLICATION_KIND, CONTROL, f"app-{number}")
+    return ResourceKey(*APPLICATION, CONTROL, f"app-{number}")
 
 
 def is_synced(room: Room, number: int, revision: str) -> bool:
@@ -97,7 +97,7 @@ async def refresh_all(room: Room, applications: int) -> float:
         await room.patch_app({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}, f"app-{number}")
     while any(
         "argocd.argoproj.io/refresh" in (manifest["metadata"].get("annotations") or {})
-        for manifest in room.engine.cache.list(APPLICATION_KIND)
+        for manifest in room.engine.cache.list(APPLICATION)
     ):
         await asyncio.sleep(0.01)
     return time.perf_counter() - start

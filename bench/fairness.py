@@ -19,9 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from support.engine import CONTROL, Room, config_map, engine_room
 
 MAX_RATIO = 5.0
@@ -100,7 +100,7 @@ async def refresh_seconds(room: Room, name: str, limit: float) -> float:
     """Seconds from asking for a hard refresh until it is done; at most `limit`."""
     start = time.perf_counter()
     await room.patch_app({"metadata": {"annotations": {REFRESH: "hard"}}}, name)
-    key = ResourceKey(*APPLICATION_KIND, CONTROL, name)
+    key = ResourceKey(*APPLICATION, CONTROL, name)
     while time.perf_counter() - start < limit:
         application = await room.cluster.get(key) or {}
         if REFRESH not in (application["metadata"].get("annotations") or {}):

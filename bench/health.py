@@ -29,7 +29,7 @@ from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.health.settings_collection import CUSTOMIZATIONS_PREFIX
 from argosy.isolation import WorkerPool
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 ARGO_CD_MICROSECONDS = 115.0
 CONDITIONS = ("IngressReady", "PredictorReady", "Ready", "Stopped")
@@ -103,7 +103,7 @@ async def best_rate(work: Callable[[], Awaitable[Any]], count: int) -> float:
 
 
 async def main() -> int:
-    script = load_bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")].script
+    script = load_bundled_rules()[INFERENCE_SERVICE].script
     pool = WorkerPool(workers=1, preload=[EVALUATE_FUNCTION.partition(":")[0]])
     await pool.start()
     state, is_within = shared_engine(open_libs=True), True

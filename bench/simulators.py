@@ -12,14 +12,13 @@ import time
 from typing import Any
 
 from argosy.kube.controller.addon_loader import run_addons
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import DEPLOYMENT
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 
 # Deployments, replicas of each, most seconds of processor, most writes for each Pod
 SIZES = {"": (1_000, 1, 15.0, 10.0), "crowd": (10, 1_000, 120.0, 4.0)}
 QUIET_SECONDS = 3.0
-KIND = GroupKind("apps", "Deployment")
 
 
 def service(number: int) -> dict[str, Any]:
@@ -45,7 +44,7 @@ async def measured(deployments: int, replicas: int) -> dict[str, float]:
             await cluster.create(deployment(number, replicas))
             if replicas > 1:
                 await cluster.create(service(number))
-        while not all(is_whole(manifest, replicas) for manifest in (await cluster.list(KIND)).items):
+        while not all(is_whole(manifest, replicas) for manifest in (await cluster.list(DEPLOYMENT)).items):
             await asyncio.sleep(0.1)
         figures = {
             "seconds": time.monotonic() - began,

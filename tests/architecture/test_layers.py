@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
         "annotations fair_share feature_table kube.resource_key languages.cron languages.go_regexp",
-        "errors",
+        "errors kube.well_known_kinds",
         "kube.objects",
         "isolation http_client observability kube.patch kube.schema",
         "languages kube.client",

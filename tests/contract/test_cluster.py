@@ -8,7 +8,8 @@ from argosy.errors import ClusterError, Conflict, Forbidden, Invalid
 from argosy.kube.client import Cluster, PatchKind, User
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from support.contract_manifests import CONFIG_MAP, config, deployment, pod
+from argosy.kube.well_known_kinds import CONFIG_MAP
+from support.contract_manifests import config, deployment, pod
 
 pytestmark = pytest.mark.anyio
 

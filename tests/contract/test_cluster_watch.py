@@ -14,7 +14,8 @@ from argosy.errors import ClusterError, Gone
 from argosy.kube.client import Cluster, Listing, WatchEvent
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from support.contract_manifests import CONFIG_MAP, config, event
+from argosy.kube.well_known_kinds import CONFIG_MAP
+from support.contract_manifests import config, event
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns
 

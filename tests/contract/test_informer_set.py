@@ -23,11 +23,11 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache, InformerSet
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
-from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND
+from support.contract_manifests import WAIT, config, definition
 from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
-DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 TRACKING = TrackingSettings(control_namespace="argocd")
 # One of these tests runs over the wire in every run; the others only in tier "all".
 MOSTLY_EMBEDDED = pytest.mark.parametrize(
@@ -55,7 +55,7 @@ async def test_informer_set_caches_managed_objects_and_follows_crds_that_come_an
         read_exclusions({}).is_watched,
         cache,
         lambda *change: changes.append(change),
-        definition_kinds=[DEFINITION],
+        definition_kinds=[CRD_KIND],
     )
     task = asyncio.create_task(everything.run())
     try:

@@ -15,18 +15,18 @@ from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.features.notebooks.on_success_triggers.execution_context import TriggerExecution
 from argosy.kube.controller import SYSTEM_CLOCK, ControllerContext, InformerCache
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster
 from support.notebook_controller import ToldRuns, job
 
 pytestmark = [pytest.mark.tier("test", "prove"), pytest.mark.anyio]
-TRAIN = ResourceKey(*KIND, "default", "train")
+TRAIN = ResourceKey(*NOTEBOOK_JOB, "default", "train")
 APP = ResourceKey("argoproj.io", "Application", "default", "serving")
 WEB = ResourceKey("apps", "Deployment", "default", "web")
 POD, EVENT = GroupKind("", "Pod"), GroupKind("", "Event")

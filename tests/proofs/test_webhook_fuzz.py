@@ -23,13 +23,13 @@ import pytest
 from argosy.annotations import REFRESH
 from argosy.features.applications import webhook_api
 from argosy.features.applications.webhook_api import WebhookReceiver
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client import rate_limited_refresh_queue
 from argosy.gitops.application_client.rate_limited_refresh_queue import RefreshQueue
 from argosy.gitops.source import webhook_verification
 from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.middleware.asgi import WebApplication
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
@@ -74,7 +74,7 @@ async def world(tmp_path: Path, receiver: WebhookReceiver) -> AsyncIterator[Worl
 
 
 def sources(world: World) -> set[str]:
-    apps = world.lookout.cache.list(GroupKind(*APPLICATION_KIND))
+    apps = world.lookout.cache.list(GroupKind(*APPLICATION))
     return {app["spec"]["source"]["repoURL"] for app in apps} if len(apps) == 5 else set()
 
 
@@ -135,7 +135,7 @@ async def test_malformed_payloads_cause_no_server_error(
     await set_secrets(world)
     codes = await fuzz(world, receiver, rng, count, is_signed=True)
     assert codes[200] > count / 50
-    app = await world.cluster.get(ResourceKey(*APPLICATION_KIND, CONTROL, "app-0"))
+    app = await world.cluster.get(ResourceKey(*APPLICATION, CONTROL, "app-0"))
     assert app is not None and REFRESH in app["metadata"]["annotations"], "no delivery refreshed anything"
 
 

@@ -69,6 +69,7 @@ async def test_object_older_than_its_application_is_compared_in_full(room: Room)
 
 async def test_fetched_object_is_dropped_with_the_object_or_its_application(room: Room) -> None:
     """An untracked object is fetched in full while it exists and an Application wants it."""
+
     def count_fetched() -> int:
         connection = room.engine.reconciler.local_destination.cluster
         comparisons = [memo.get_connection(connection).comparison for memo in room.engine.reconciler.memos]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, INFERENCE_SERVICE, build_requested_checks
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from support.clusters import Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.gitops_operator import (
@@ -43,7 +44,6 @@ RULE = "=" * 42
 STRICT = [check.entry for check in build_requested_checks(DEFAULT_KINDS)]
 QUICK = ("--settle", "0")
 NEVER = f"{5 * HANG_SECONDS:g}"  # longer than any command may run here
-MODEL = ("serving.kserve.io", "InferenceService")
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +308,7 @@ def test_apply_needs_only_access_to_the_argocd_resource_and_argocd_cm(home: Path
 
 @pytest.mark.tier("all")
 def test_apply_refreshes_applications_that_have_or_may_have_these_kinds(openshift: Sandbox) -> None:
-    create(openshift, APPLICATIONS, application("with-model", "Synced", "Progressing", MODEL))
+    create(openshift, APPLICATIONS, application("with-model", "Synced", "Progressing", INFERENCE_SERVICE))
     create(openshift, APPLICATIONS, application("only-web", "Synced", "Healthy", ("apps", "Deployment")))
     create(openshift, APPLICATIONS, application("unknown", "Unknown", "Unknown"))
     done = health(openshift, "apply", *QUICK)

@@ -7,11 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from argosy.kube.resource_key import GroupKind
 from support.deadlines import HANG_SECONDS
 
 T = TypeVar("T")
-CONFIG_MAP = GroupKind("", "ConfigMap")
 WAIT = HANG_SECONDS
 
 

@@ -16,19 +16,19 @@ from argosy.features.notebooks.addon import ADMISSION_HANDLER, CRD_NAME
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.features.notebooks.pod_runs.pod import build_pod
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.kube.controller import AddOn, ControllerContext, run
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import EVENT, NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 
-EVENT = GroupKind("", "Event")
 RUN = RunKey("0123456789", 1, 1)
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
 GOOD = ({"cell": 0, "type": "code", "status": "Success", "seconds": 0.5, "output": "42"},)
@@ -83,7 +83,7 @@ class World:
         return await self.cluster.create(manifest)
 
     async def status(self, name: str = "train") -> Mapping[str, Any]:
-        live = await self.cluster.get(ResourceKey(*KIND, "default", name)) or {}
+        live = await self.cluster.get(ResourceKey(*NOTEBOOK_JOB, "default", name)) or {}
         status: Mapping[str, Any] = live.get("status") or {}
         return status
 
@@ -100,7 +100,7 @@ class World:
         return await self.becomes(lambda status: status["phase"] in ("Succeeded", "Failed"), name)
 
     async def patch(self, patch: Any, name: str = "train") -> None:
-        await self.cluster.patch(ResourceKey(*KIND, "default", name), patch)
+        await self.cluster.patch(ResourceKey(*NOTEBOOK_JOB, "default", name), patch)
 
     async def told(self, *reasons: str) -> list[Manifest]:
         """Wait until Events with all of these reasons exist, and return all Events."""
@@ -112,7 +112,7 @@ class World:
                 await asyncio.sleep(0.01)
 
     async def delete(self, name: str = "train") -> None:
-        await self.cluster.delete(ResourceKey(*KIND, "default", name))
+        await self.cluster.delete(ResourceKey(*NOTEBOOK_JOB, "default", name))
 
 
 @contextlib.asynccontextmanager
@@ -154,7 +154,12 @@ def job(name: str = "train", annotations: dict[str, str] | None = None, **spec: 
     config = {"containerImage": "image:1", **spec.pop("pod", {})}
     metadata: Manifest = {"name": name, "namespace": "default", **({"annotations": annotations} if annotations else {})}
     whole = {"notebook": NOTEBOOK, "podConfig": config, **spec}
-    return {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": KIND.kind, "metadata": metadata, "spec": whole}
+    return {
+        "apiVersion": "mlops.mlops.dev/v1alpha1",
+        "kind": NOTEBOOK_JOB.kind,
+        "metadata": metadata,
+        "spec": whole,
+    }
 
 
 def build_run_pod(**spec: Any) -> Manifest:

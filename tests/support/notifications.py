@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import wait_until_async
@@ -14,7 +14,6 @@ from support.definitions import are_established
 from support.message_servers import Inbox
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "wine")
-EVENT = GroupKind("", "Event")
 SECRET = "hunter2-of-the-webhook"
 WEBHOOK = """
 url: {url}

@@ -15,16 +15,14 @@ from argosy.gitops.health.settings import Customizations
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, ROUTE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon
 from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, build_manifest
 
-ROUTE = GroupKind("route.openshift.io", "Route")
 BUILD_CONFIG, BUILD = GroupKind("build.openshift.io", "BuildConfig"), GroupKind("build.openshift.io", "Build")
 STREAM, STREAM_TAG = GroupKind("image.openshift.io", "ImageStream"), GroupKind("image.openshift.io", "ImageStreamTag")
-SUBSCRIPTION = GroupKind("operators.coreos.com", "Subscription")
 PLAN = GroupKind("operators.coreos.com", "InstallPlan")
-VERSION = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 
 
 @contextlib.asynccontextmanager
@@ -103,6 +101,5 @@ def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **
     return manifest
 
 
-SERVICE = GroupKind("serving.kserve.io", "InferenceService")
 SERVING_RUNTIME = GroupKind("serving.kserve.io", "ServingRuntime")
-MODEL_KINDS = (SERVICE, ROUTE, DEPLOYMENT, REPLICA_SET, POD, CLAIM)
+MODEL_KINDS = (INFERENCE_SERVICE, ROUTE, DEPLOYMENT, REPLICA_SET, POD, CLAIM)

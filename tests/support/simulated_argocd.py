@@ -13,9 +13,9 @@ from typing import Any, Final
 from argosy.annotations import REFRESH, SKIP_RECONCILE
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MANAGER: Final = "argocd-application-controller"
 NAMED: Final = {"app.kubernetes.io/name": MANAGER}
 CONTAINERS: Final = {"containers": [{"name": MANAGER, "image": "quay.io/argoproj/argocd:v3.1.0"}]}

@@ -9,15 +9,14 @@ from typing import Any
 
 from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks, list_start_hooks
 from argosy.features.notebooks.metrics import NotebookMetrics
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.objects import Manifest, dump_yaml
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, leaping, world
 from support.simulators import DEPLOYMENT, build_manifest
 
-APPLICATION = GroupKind("argoproj.io", "Application")
 TRIGGERS = "mlops.dev/on-success-trigger"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 WEB = ResourceKey(*DEPLOYMENT, "default", "web")
@@ -97,7 +96,7 @@ async def get(cluster: EmbeddedCluster, key: ResourceKey) -> Manifest:
 
 def summary_of(cluster: EmbeddedCluster) -> Callable[[], Any]:
     async def find() -> str | None:
-        live = await get(cluster, ResourceKey(*KIND, "default", "train"))
+        live = await get(cluster, ResourceKey(*NOTEBOOK_JOB, "default", "train"))
         summary: str | None = live["metadata"]["annotations"].get("mlops.dev/trigger-status")
         return summary
 

@@ -6,17 +6,14 @@ caller tell "not found" from "forbidden".
 
 from __future__ import annotations
 
-from typing import Final
-
 from argosy.errors import UserError
-from argosy.gitops.application import APPLICATION_KIND, Application, read_application
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 from argosy.languages.globs import matches_glob
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
 from argosy.web.route import ResolvedObject
-
-PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 
 
 async def resolve_application(request: RequestContext) -> ResolvedObject | None:
@@ -41,7 +38,7 @@ async def resolve_application_for_logs(request: RequestContext) -> ResolvedObjec
 
 def find_application_manifest(request: RequestContext, namespace: str, name: str) -> Manifest | None:
     """argo: an Application outside its project's sourceNamespaces is treated as not found."""
-    manifest: Manifest | None = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
+    manifest: Manifest | None = request.cluster_view.cache.get(ResourceKey(*APPLICATION, namespace, name))
     return manifest if manifest is not None and is_in_allowed_namespace(request, manifest) else None
 
 
@@ -49,7 +46,7 @@ def is_in_allowed_namespace(request: RequestContext, manifest: Manifest) -> bool
     namespace, control = manifest["metadata"]["namespace"], request.service.control_namespace
     if namespace == control:
         return True
-    project = request.cluster_view.cache.get(ResourceKey(*PROJECT, control, read_project_name(manifest))) or {}
+    project = request.cluster_view.cache.get(ResourceKey(*APP_PROJECT, control, read_project_name(manifest))) or {}
     spec = project.get("spec")
     source_namespaces = spec.get("sourceNamespaces") if isinstance(spec, dict) else None
     return isinstance(source_namespaces, list) and any(

@@ -14,9 +14,9 @@ from typing import Final
 
 from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application_client.client import utc_now
-from argosy.gitops.application_client.event_list import EVENT
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import EVENT
 
 LIST_TIMEOUT_SECONDS: Final = 4.0  # timeout of one list request
 # A list stays valid for longer, the more Events it returned.

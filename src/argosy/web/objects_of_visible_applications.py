@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from argosy.gitops.application import APPLICATION_KIND, read_application, read_destination
+from argosy.gitops.application import read_application, read_destination
 from argosy.gitops.cluster_view.owning_application import owner_of
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.client import Cluster, User
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, INFERENCE_SERVICE, NOTEBOOK_JOB
 from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.route import ResolvedObject
 
-NOTEBOOK_JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 ALL_APPLICATIONS: Final = "*/*"  # matched by a policy for */*, but not by a policy for one project
 TRY_ACTION: Final = "action/serving.kserve.io/InferenceService/try"
 RESTART_ACTION: Final = "action/serving.kserve.io/InferenceService/restart"
@@ -90,7 +89,7 @@ def list_visible_objects(request: RequestContext, kind: GroupKind) -> list[Manif
 def list_all_applications(request: RequestContext) -> list[Manifest]:
     return [
         manifest
-        for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+        for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION))
         if is_in_allowed_namespace(request, manifest)
     ]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from argosy.gitops.application import APPLICATION_KIND
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_scope import INSTALLATION, SecretScope
 from argosy.web import authorization
@@ -52,9 +52,7 @@ def _build_scope(request: RequestContext) -> SecretScope:
         scope = replace(scope, namespaces=scope.namespaces | {request.query["namespace"]})
     subject = request.subject
     metadata = subject.get("metadata") if isinstance(subject, Mapping) else None
-    is_foreign = isinstance(subject, Mapping) and not str(subject.get("apiVersion")).startswith(
-        f"{APPLICATION_KIND[0]}/"
-    )
+    is_foreign = isinstance(subject, Mapping) and not str(subject.get("apiVersion")).startswith(f"{APPLICATION[0]}/")
     if isinstance(metadata, Mapping) and metadata.get("uid") and is_foreign:
         # a live object that the caller may see
         scope = replace(scope, namespaces=scope.namespaces | {str(metadata.get("namespace") or "")})

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.kube.resource_key import GroupKind
-from argosy.web.application_lookup import PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT
 from argosy.web.objects_of_visible_applications import ALL_APPLICATIONS
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
 
 SETTINGS_BREADCRUMB: Final = ("Settings", "/settings")
-SECRET: Final = GroupKind("", "Secret")
 SECTIONS: Final = (
     ("Projects", "/settings/projects", "cube", "what the Applications of a team may deploy, where and when"),
     ("Repositories", "/settings/repositories", "commit", "sources of manifests, and their connection state"),
@@ -33,7 +31,7 @@ async def render_settings_page(request: RequestContext) -> PageResponse:
 def build_settings_values(request: RequestContext) -> dict[str, Any]:
     projects = [
         project
-        for project in request.cluster_view.cache.list(PROJECT)
+        for project in request.cluster_view.cache.list(APP_PROJECT)
         if request.is_allowed("projects", "get", _get_name(project))
     ]
     counts = {"Projects": len(projects)}

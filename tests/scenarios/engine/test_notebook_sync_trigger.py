@@ -13,11 +13,11 @@ from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.controller import run
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.notebook_controller import ToldRuns, job
@@ -32,7 +32,7 @@ TRIGGER = {
 async def test_succeeded_notebook_triggers_a_sync_of_another_application(room: Room) -> None:
     await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     async with asyncio.timeout(HANG_SECONDS):
-        while KIND not in await room.cluster.kinds():
+        while NOTEBOOK_JOB not in await room.cluster.kinds():
             await asyncio.sleep(0.02)
     room.repository.push({"serving/model.yaml": config_map("model"), "app/other.yaml": config_map("other")})
     await room.deliver("serving", "serving")
@@ -77,7 +77,7 @@ async def allow(room: Room) -> None:
 async def ended(room: Room) -> dict[str, Any]:
     async with asyncio.timeout(HANG_SECONDS):
         while True:
-            live = await room.cluster.get(ResourceKey(*KIND, "ml", "train")) or {}
+            live = await room.cluster.get(ResourceKey(*NOTEBOOK_JOB, "ml", "train")) or {}
             for record in (live.get("status") or {}).get("triggers") or ():
                 if record["status"] in ("Succeeded", "Failed"):
                     trigger_record: dict[str, Any] = record

@@ -11,12 +11,9 @@ from typing import Any, Final
 from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityFilter
 from argosy.features.activity.visible_activity import ActivitySources, iterate_visible_entries
-from argosy.gitops.application import APPLICATION_KIND
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.resource_key import GroupKind
-from argosy.web.application_lookup import PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, INFERENCE_SERVICE, NOTEBOOK_JOB
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
@@ -76,7 +73,7 @@ async def build_updates(sources: ActivitySources, request: RequestContext) -> di
     )
 
 
-SHOWN_KINDS: Final = (GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB, INFERENCE_SERVICE, PROJECT)
+SHOWN_KINDS: Final = (GroupKind(*APPLICATION), NOTEBOOK_JOB, INFERENCE_SERVICE, APP_PROJECT)
 
 
 def build_live_pages(sources: ActivitySources) -> tuple[LivePage, ...]:

@@ -17,15 +17,15 @@ from argosy.gitops.cluster_view.owning_application import read_resource_keys
 from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.web.application_lookup import PROJECT, find_readable_application, read_project_name
+from argosy.web.application_lookup import find_readable_application, read_project_name
 from argosy.web.audit_trail import AuditTrail
 from argosy.web.caller_application_service import build_reader
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.request import RequestContext
 
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SETTINGS_CONFIG_MAPS: Final = (
     "argocd-cm",
     "argocd-rbac-cm",
@@ -144,5 +144,5 @@ def _list_settings_manifests(request: RequestContext) -> Iterator[Manifest]:
     for manifest in request.cluster_view.cache.list(CONFIG_MAP, namespace=control):
         if manifest["metadata"]["name"] in SETTINGS_CONFIG_MAPS:
             yield {**manifest, "kind": "ConfigMap"}
-    for manifest in request.cluster_view.cache.list(PROJECT, namespace=control):
+    for manifest in request.cluster_view.cache.list(APP_PROJECT, namespace=control):
         yield manifest

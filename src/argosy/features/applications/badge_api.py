@@ -12,11 +12,11 @@ from html import escape
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.application_lookup import is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import TextResponse, WebResponse
@@ -79,7 +79,7 @@ def _is_enabled(request: RequestContext) -> bool:
 
 
 def _find_application(request: RequestContext, namespace: str, name: str) -> list[Manifest]:
-    manifest = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
+    manifest = request.cluster_view.cache.get(ResourceKey(*APPLICATION, namespace, name))
     projects = set(request.query.get_all("project"))
     is_visible = (
         manifest is not None
@@ -90,7 +90,7 @@ def _find_application(request: RequestContext, namespace: str, name: str) -> lis
 
 
 def _list_applications_of(request: RequestContext, projects: set[str]) -> list[Manifest]:
-    manifests = request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+    manifests = request.cluster_view.cache.list(GroupKind(*APPLICATION))
     return [
         manifest
         for manifest in manifests

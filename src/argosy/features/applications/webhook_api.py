@@ -15,12 +15,12 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import SourceRefused, UserError
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.rate_limited_refresh_queue import RefreshQueue
 from argosy.gitops.source.webhook_verification import Push, affects_source, read_pushes, repository_identity
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.request import RequestContext
 from argosy.web.request_limits import RequestLimitExceeded
@@ -135,7 +135,7 @@ def list_affected_applications(request: RequestContext, pushes: Iterable[Push]) 
     pushes_by_repository.pop(None, None)
     return [
         key_of(manifest)
-        for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+        for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION))
         if any(_may_change(url, ref, pushes_by_repository) for url, ref in _list_sources(manifest))
     ]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
-from argosy.features.applications.streams.api import APPLICATION_SET, get_project
+from argosy.features.applications.streams.api import get_project
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
+from argosy.kube.well_known_kinds import APPLICATION_SET, EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.not_implemented import build_not_implemented
@@ -21,7 +22,6 @@ from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 
-EVENT_KIND: Final = GroupKind("", "Event")
 TAG: Final = "applicationsets"
 APPLICATION_SET_SCHEMA: Final = schema.build_object_schema(
     metadata=schema.METADATA, spec=schema.OBJECT_SCHEMA, status=schema.OBJECT_SCHEMA
@@ -186,7 +186,7 @@ def _node_to_wire(manifest: Manifest) -> dict[str, Any]:
 
 async def list_events(request: RequestContext) -> JsonResponse:
     metadata = request.subject["metadata"]
-    all_events = (await request.service.cluster.list(EVENT_KIND, namespace=str(metadata["namespace"]))).items
+    all_events = (await request.service.cluster.list(EVENT, namespace=str(metadata["namespace"]))).items
     own_events = [
         event for event in all_events if (event.get("involvedObject") or {}).get("uid") == metadata.get("uid")
     ]

@@ -20,29 +20,29 @@ from argosy.features.backup.import_plan import (
     list_missing_namespaces,
     plan_changes,
 )
-from argosy.features.backup.installation_objects import (
-    APPLICATION,
-    APPLICATION_SET,
-    PROJECT,
-    SECRET,
-    list_installation_objects,
-)
+from argosy.features.backup.installation_objects import list_installation_objects
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
-from argosy.gitops.reconciler.app_state_comparison import CRD_KIND
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.schema.defaults.core import default_secret
+from argosy.kube.well_known_kinds import (
+    APP_PROJECT,
+    APPLICATION,
+    APPLICATION_SET,
+    CRD_KIND,
+    NAMESPACE,
+    SECRET,
+)
 
 TRUNCATED_MESSAGE: Final = (
     "the file is truncated: the first or the last line of the export is missing; copy or export it again"
 )
 NO_DRY_RUN_TEXT: Final = "does not support dry run"  # k8s: a webhook with side effects
-NAMESPACE: Final = GroupKind("", "Namespace")
 CRD_NAMES: Final = {
     APPLICATION: "applications.argoproj.io",
-    PROJECT: "appprojects.argoproj.io",
+    APP_PROJECT: "appprojects.argoproj.io",
     APPLICATION_SET: "applicationsets.argoproj.io",
 }
 MAX_SERVED_CHECKS: Final = 100  # attempts until a new kind must be served

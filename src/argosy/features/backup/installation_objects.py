@@ -14,12 +14,9 @@ from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, APPLICATION_SET, CONFIG_MAP, SECRET
 
-CONFIG_MAP, SECRET = GroupKind("", "ConfigMap"), GroupKind("", "Secret")
-PROJECT, APPLICATION, APPLICATION_SET = (
-    GroupKind("argoproj.io", kind) for kind in ("AppProject", "Application", "ApplicationSet")
-)
-EXPORTED_KINDS: Final = (CONFIG_MAP, SECRET, PROJECT, APPLICATION, APPLICATION_SET)  # argo: in this order
+EXPORTED_KINDS: Final = (CONFIG_MAP, SECRET, APP_PROJECT, APPLICATION, APPLICATION_SET)  # argo: in this order
 # argo: the ConfigMaps that its import reads; it fails on others that exist already
 ARGOCD_CONFIG_MAPS: Final = (
     "argocd-cm",

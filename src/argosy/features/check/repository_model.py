@@ -33,9 +33,8 @@ from argosy.gitops.workspace.manifest_files import YamlFile, find_top_folder, lo
 from argosy.gitops.workspace.path_resolution import load_remotes
 from argosy.gitops.workspace.render_request import is_repository_url
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import APPLICATION, CRD_KIND
 
-_APPLICATION: Final = ("argoproj.io", "Application")
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _PLACEHOLDER: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\$[A-Z][A-Z0-9_]+|<[\w -]+>")
 _MAX_CHART_NOTES: Final = 5  # more charts share one note
 _REFERENCES: Final = ("resources", "bases", "components")
@@ -74,7 +73,7 @@ class RepositoryScanner:
         tracked = TrackedFiles()
         kubeconfigs = find_kubeconfigs(self._paths, self.files, tracked)
         all_items = [*loose, *(item for rendering in renderings for item in rendering.items)]
-        definitions = [item.manifest for item in all_items if item.group_kind == _DEFINITION]
+        definitions = [item.manifest for item in all_items if item.group_kind == CRD_KIND]
         return RepositoryView(
             renderings=tuple(renderings),
             environments=tuple(declared_environments),
@@ -170,7 +169,7 @@ class RepositoryScanner:
         for item in (*written, *raw):
             name = item.key.namespace, item.key.name
             if (
-                item.group_kind == _APPLICATION
+                item.group_kind == APPLICATION
                 and name not in seen_names
                 and (declaration := self._read_declaration(item))
             ):
@@ -203,7 +202,7 @@ class RepositoryScanner:
             yield rendering
             for item in rendering.items:
                 if (
-                    item.group_kind == _APPLICATION
+                    item.group_kind == APPLICATION
                     and item.key not in known_keys
                     and (child := self._read_declaration(item))
                 ):

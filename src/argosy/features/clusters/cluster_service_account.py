@@ -15,11 +15,11 @@ from argosy.errors import ClusterError, Conflict, Forbidden, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 
 # argo: the same names, so that argocd and argosy find each other's objects
 MANAGER_ACCOUNT, MANAGER_ROLE, MANAGER_BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
-SECRET: Final = GroupKind("", "Secret")
 ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
 ALLOW_ALL_RULES: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 # Label of objects that argosy created there, so that nothing else is deleted.

@@ -19,7 +19,6 @@ from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, Con
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
-    SECRET,
     DeclaredSecret,
     build_secret_name,
     create_declared_secret,
@@ -35,6 +34,7 @@ from argosy.kube.client import Cluster, VersionedCluster
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects.field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 
 IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER
 SECRET_TYPE_CLUSTER: Final = "cluster"

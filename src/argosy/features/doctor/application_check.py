@@ -26,9 +26,9 @@ from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.gitops.source.git.refs import SHORT_COMMIT_ID
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 
-SECRET: Final = GroupKind("", "Secret")
 HEALTHY_STATES: Final = ("Healthy", "Suspended")
 
 

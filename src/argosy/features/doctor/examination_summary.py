@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from argosy.features.doctor.service import Examination
 from argosy.gitops.analysis.diagnosis import DiagnosisLine, SyncScore, build_diagnosis_lines, compute_score
 from argosy.gitops.analysis.post_sync_checklist import ChecklistItem, build_checklist
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_model_ready
+from argosy.gitops.analysis.rules.live.workloads import is_model_ready
 from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.kube.resource_key import GroupKind
-
-QUOTA: Final = GroupKind("", "ResourceQuota")
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_QUOTA
 
 
 @dataclass(frozen=True)
@@ -94,13 +92,15 @@ class DoctorReport:
         """Yield what to check after a sync: exhausted GPU quotas, pending claims, models that are not ready."""
         view = self.examination.view
         for namespace in sorted({app.app.destination.namespace for app in self.examination.chosen} - {""}):
-            for quota in view.list_objects(QUOTA, namespace):
+            for quota in view.list_objects(RESOURCE_QUOTA, namespace):
                 yield from _iterate_exhausted_gpus(quota, namespace)
-            pending = [item for item in view.list_objects(CLAIM, namespace) if _read_phase(item) == "Pending"]
+            pending = [
+                item for item in view.list_objects(PERSISTENT_VOLUME_CLAIM, namespace) if _read_phase(item) == "Pending"
+            ]
             if pending:
                 names = ", ".join(item["metadata"]["name"] for item in pending)
                 yield f"{namespace}: claims that are not bound: {names}; kubectl get pvc -n {namespace}"
-            not_ready = [item for item in view.list_objects(MODEL, namespace) if not is_model_ready(item)]
+            not_ready = [item for item in view.list_objects(INFERENCE_SERVICE, namespace) if not is_model_ready(item)]
             if not_ready:
                 names = ", ".join(item["metadata"]["name"] for item in not_ready)
                 yield f"{namespace}: models that are not ready: {names}; kubectl get inferenceservice -n {namespace}"

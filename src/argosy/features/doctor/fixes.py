@@ -23,12 +23,13 @@ from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTAT
 from argosy.gitops.application_client.application_actions import refresh_and_wait
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.status_summary import read_health_status
-from argosy.gitops.coexistence.argocd_settings_location import ARGOCD_KIND, CONFIG_MAP, SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
 from argosy.gitops.health.setting_kind_names import render_key_kind
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import ARGOCD, CONFIG_MAP
 
 REFRESH_TIMEOUT_SECONDS: Final = 30.0
 TOUCH_TIMEOUT_SECONDS: Final = 15.0
@@ -64,7 +65,7 @@ def _iterate_operator_fixes(examination: Examination) -> Iterator[DoctorFix]:
     settings = examination.view.settings
     if not is_idle:
         return
-    key = ResourceKey(*ARGOCD_KIND, settings.namespace, settings.owner)
+    key = ResourceKey(*ARGOCD, settings.namespace, settings.owner)
     scripts = {
         f"{HEALTH_KEY_PREFIX}{render_key_kind(*of)}": script for of, script in settings.requested_scripts.items()
     }

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.doctor.installation_state import CONTROLLER, STATEFUL_SET
+from argosy.features.doctor.installation_state import CONTROLLER
 from argosy.features.doctor.optional_reads import OptionalReads
-from argosy.features.setup.openshift_gitops_preparation import DEPLOYMENT, OPERATOR_NAME, OPERATOR_NAMESPACES
+from argosy.features.setup.openshift_gitops_preparation import OPERATOR_NAME, OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, parse_timestamp, render_duration
 from argosy.gitops.application import Application
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
@@ -25,11 +25,10 @@ from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.isolation.confinement_requirement import REFUSAL
 from argosy.kube.client import VersionedCluster
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, DEPLOYMENT, STATEFUL_SET
 
 ARGOCD_COMPONENTS: Final = (CONTROLLER, "repo-server", "server")
 DEFAULT_NAME_PREFIX: Final = "argocd"
-CLUSTER_SERVICE_VERSION: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 MAX_STATUS_AGE_SECONDS: Final = 900.0
 MAX_LEASE_AGE_SECONDS: Final = 120.0  # allows for clock skew
 START_ADVICE: Final = "start argosy controller"

@@ -23,31 +23,31 @@ from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
 from argosy.features.health_checks.argocd_install.verification import HealthVerification
 from argosy.features.health_checks.lint import CONFLICT_RULE, lint_settings
 from argosy.features.health_checks.located_manifests import ManifestText
-from argosy.features.setup.openshift_gitops_preparation import DEPLOYMENT, OPERATOR_NAMESPACES
+from argosy.features.setup.openshift_gitops_preparation import OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
 from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write
-from argosy.gitops.application_client.control_namespace import (
-    LEADER_LEASE_NAME,
-    LEASE_KIND,
-    keep_held_leases,
-    list_member_leases,
-)
+from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, keep_held_leases, list_member_leases
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
-from argosy.gitops.coexistence.argocd_settings_location import (
-    ARGOCD_KIND,
-    CONFIG_MAP,
-    SETTINGS_CONFIG_MAP_NAME,
-    ArgoCDInstallation,
-)
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.policy.applicationset_controller_detection import APPLICATION_SET_KIND, is_expanded
+from argosy.gitops.policy.applicationset_controller_detection import is_expanded
 from argosy.gitops.reconciler.setting_error_messages import RESTRICTING_KEYS, describe_fallback
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml, get_annotation
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import (
+    APPLICATION_SET,
+    ARGOCD,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LEASE,
+    NOTEBOOK_JOB,
+    POD,
+    SECRET,
+    STATEFUL_SET,
+)
 from argosy.web.auth.oidc_provider_settings import (
     PLACEHOLDER,
     find_secret_value,
@@ -55,9 +55,6 @@ from argosy.web.auth.oidc_provider_settings import (
     read_provider,
 )
 
-POD: Final = GroupKind("", "Pod")
-SECRETS: Final = GroupKind("", "Secret")
-STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
 OPERATOR: Final = "gitops-operator"
 CONTROLLER: Final = "application-controller"
 OPERATOR_FIELD_MANAGERS: Final = ("gitops-operator", "argocd-operator", "manager")
@@ -78,9 +75,9 @@ class InstallationState:
 
 async def read_installation(reads: OptionalReads, control: str) -> InstallationState:
     resources, config, lease, members, engines, unexpanded = await asyncio.gather(
-        reads.list_kind(ARGOCD_KIND, control),
+        reads.list_kind(ARGOCD, control),
         reads.get(ResourceKey(*CONFIG_MAP, control, SETTINGS_CONFIG_MAP_NAME)),
-        reads.get(ResourceKey(*LEASE_KIND, control, LEADER_LEASE_NAME)),
+        reads.get(ResourceKey(*LEASE, control, LEADER_LEASE_NAME)),
         list_member_leases(reads.cluster, control),
         detect_engines_or_unknown(reads.cluster, control),
         _find_unexpanded(reads, control),
@@ -101,7 +98,7 @@ async def read_installation(reads: OptionalReads, control: str) -> InstallationS
         unexpanded_sets=unexpanded,
         sso_fault=await _find_sso_fault(reads, control, data),
         has_released_lease=lease is not None and not leases,
-        can_read_leases=LEASE_KIND not in reads.unread,
+        can_read_leases=LEASE not in reads.unread,
         renewed_at=max((str(as_mapping(item["spec"]).get("renewTime") or "") for item in leases), default=""),
         lease_seconds=max((_lease_seconds(item) for item in leases), default=0.0),
     )
@@ -119,8 +116,8 @@ async def read_installation(reads: OptionalReads, control: str) -> InstallationS
 async def _find_sso_fault(reads: OptionalReads, control: str, settings: Mapping[str, str]) -> str:
     """Return why sign-in with the identity provider fails; Secrets that are not readable count as valid."""
     names = sorted(list_referenced_secrets(settings))
-    secrets = await asyncio.gather(*(reads.get(ResourceKey(*SECRETS, control, name)) for name in names))
-    if SECRETS in reads.unread:
+    secrets = await asyncio.gather(*(reads.get(ResourceKey(*SECRET, control, name)) for name in names))
+    if SECRET in reads.unread:
         return read_provider(settings, lambda _: PLACEHOLDER)[1]
     secret_by_name = dict(zip(names, secrets, strict=True))
     return read_provider(settings, lambda reference: find_secret_value(reference, secret_by_name.get))[1]
@@ -132,9 +129,9 @@ def _lease_seconds(lease: Manifest) -> float:
 
 async def _find_unexpanded(reads: OptionalReads, control: str) -> tuple[str, ...]:
     """List ApplicationSets that no controller expands; empty if they or the workloads are not readable."""
-    if APPLICATION_SET_KIND not in await reads.kinds():
+    if APPLICATION_SET not in await reads.kinds():
         return ()
-    application_sets = await reads.list_kind(APPLICATION_SET_KIND, control)
+    application_sets = await reads.list_kind(APPLICATION_SET, control)
     if not application_sets:
         return ()
     kinds = (DEPLOYMENT, STATEFUL_SET, POD)
@@ -148,14 +145,14 @@ async def _find_unexpanded(reads: OptionalReads, control: str) -> tuple[str, ...
 def _find_owner(config: Manifest | None) -> str:
     """Find the ArgoCD resource by the owner reference, even if the resource itself is not readable."""
     references = as_mappings(((config or {}).get("metadata") or {}).get("ownerReferences"))
-    return next(
-        (str(reference.get("name")) for reference in references if reference.get("kind") == ARGOCD_KIND.kind), ""
-    )
+    return next((str(reference.get("name")) for reference in references if reference.get("kind") == ARGOCD.kind), "")
 
 
 def _list_checked_kinds(data: Mapping[str, str]) -> frozenset[GroupKind]:
     patterns = [check.pattern for check in read_config_maps(data).checks]
-    return frozenset({NOTEBOOK} if any(fnmatchcase(render_kind(*NOTEBOOK), pattern) for pattern in patterns) else ())
+    return frozenset(
+        {NOTEBOOK_JOB} if any(fnmatchcase(render_kind(*NOTEBOOK_JOB), pattern) for pattern in patterns) else ()
+    )
 
 
 async def _add_operator_state(

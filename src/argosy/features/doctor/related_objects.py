@@ -14,19 +14,40 @@ from argosy.errors import ArgosyError
 from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.features.models.lineage import trace_model
 from argosy.features.models.service import ModelService
-from argosy.gitops.analysis.live_view import EVENT, HealthResponse, LiveApplication, LiveModel, RepositorySecret
-from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
-from argosy.gitops.analysis.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_model_ready
+from argosy.gitops.analysis.live_view import HealthResponse, LiveApplication, LiveModel, RepositorySecret
+from argosy.gitops.analysis.rules.live.workloads import is_model_ready
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.live.inference_service import read_served_model
 from argosy.gitops.source.credentials import read_credentials
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import (
+    BUILD,
+    EVENT,
+    INFERENCE_SERVICE,
+    JOB,
+    NOTEBOOK_JOB,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    RESOURCE_QUOTA,
+    SECRET,
+    STORAGE_CLASS,
+)
 
 PROBE_SECONDS: Final = 2.0
-SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")
 OWNER_KINDS: Final = tuple(GroupKind("apps", kind) for kind in ("ReplicaSet", "Deployment", "StatefulSet"))
-READ_KINDS: Final = (POD, CLAIM, EVENT, QUOTA, BUILD, NOTEBOOK, MODEL, GroupKind("batch", "Job"), *OWNER_KINDS)
+READ_KINDS: Final = (
+    POD,
+    PERSISTENT_VOLUME_CLAIM,
+    EVENT,
+    RESOURCE_QUOTA,
+    BUILD,
+    NOTEBOOK_JOB,
+    INFERENCE_SERVICE,
+    JOB,
+    *OWNER_KINDS,
+)
 
 
 async def list_objects(
@@ -36,9 +57,11 @@ async def list_objects(
     namespaces = {app.app.destination.namespace for app in selected}
     namespaces |= {row.key.namespace for app in selected for row in app.resources}
     objects_by_kind, classes, volumes = await asyncio.gather(
-        reads.list_kinds(READ_KINDS, sorted(namespaces - {""})), reads.list_kind(CLASS), reads.list_kind(VOLUME)
+        reads.list_kinds(READ_KINDS, sorted(namespaces - {""})),
+        reads.list_kind(STORAGE_CLASS),
+        reads.list_kind(PERSISTENT_VOLUME),
     )
-    return {**objects_by_kind, CLASS: classes, VOLUME: volumes}
+    return {**objects_by_kind, STORAGE_CLASS: classes, PERSISTENT_VOLUME: volumes}
 
 
 def add_missing_objects(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:
@@ -66,7 +89,7 @@ async def list_models(
         answers = await _probe_model(app_service, service) if probes_models and is_model_ready(service) else ()
         return LiveModel(service, answers, _describe_outdated_pods(service, objects))
 
-    return tuple(await asyncio.gather(*map(build_model_view, objects.get(MODEL, ()))))
+    return tuple(await asyncio.gather(*map(build_model_view, objects.get(INFERENCE_SERVICE, ()))))
 
 
 async def _probe_model(app_service: ApplicationService, service: Manifest) -> tuple[HealthResponse, ...]:
@@ -87,7 +110,7 @@ async def _probe_model(app_service: ApplicationService, service: Manifest) -> tu
 def _describe_outdated_pods(service: Manifest, objects: dict[GroupKind, list[Manifest]]) -> str:
     """Describe Pods that loaded the model file before the last run replaced it."""
     name, namespace = service["metadata"]["name"], service["metadata"].get("namespace")
-    notebook_jobs = [item for item in objects.get(NOTEBOOK, ()) if item["metadata"].get("namespace") == namespace]
+    notebook_jobs = [item for item in objects.get(NOTEBOOK_JOB, ()) if item["metadata"].get("namespace") == namespace]
     label = "serving.kserve.io/inferenceservice"
     pods = [
         item

@@ -19,9 +19,8 @@ from argosy.gitops.application.operator_revert_event_constants import EDITED_KEY
 from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import EVENT
 
-EVENT: Final = GroupKind("", "Event")
 RBAC_CONFIG_MAP: Final = "argocd-rbac-cm"
 _EDITED_KEY_PATTERN: Final = re.compile(EDITED_KEY.format(key="(.+)").replace("[", r"\[").replace("]", r"\]"))
 

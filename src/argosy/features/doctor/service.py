@@ -48,7 +48,8 @@ from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.delay_reasons import load_budget_uses
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.coexistence.argocd_settings_location import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 DEFAULT_TIMEOUT_SECONDS: Final = 9.0  # for all comparisons and proofs together
 MAX_COMPARISON_SHARE: Final = 0.6  # of the time limit
@@ -230,7 +231,7 @@ def _list_namespaces(service: ApplicationService) -> list[str]:
 
 
 async def _list_in_namespace(service: ApplicationService, namespace: str) -> list[Application]:
-    listing = await service.cluster.list(GroupKind("argoproj.io", "Application"), namespace=namespace)
+    listing = await service.cluster.list(APPLICATION, namespace=namespace)
     return [read_application(manifest, f"Application {manifest['metadata']['name']}") for manifest in listing.items]
 
 

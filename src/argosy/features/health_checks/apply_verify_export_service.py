@@ -19,7 +19,6 @@ from argosy.features.health_checks.argocd_install.apply_steps import (
 from argosy.features.health_checks.argocd_install.export import render_export
 from argosy.features.health_checks.argocd_install.merge import (
     DEFAULT_KINDS,
-    INFERENCE_SERVICE,
     RequestedHealthCheck,
     build_requested_checks,
 )
@@ -34,6 +33,7 @@ from argosy.gitops.coexistence.step_banner_and_table import AskUser, PrintStep, 
 from argosy.gitops.health.bundled_rules import DEFAULT_INSTALL_PROFILE
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 __all__ = [
     "ApplyOutcome",

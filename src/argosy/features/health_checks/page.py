@@ -12,13 +12,13 @@ from argosy.features.health_checks import page_data
 from argosy.features.health_checks.page_data import HealthTrialResult
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
 from argosy.web.settings_overview_page import SETTINGS_BREADCRUMB
 
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 EXAMPLE_MANIFEST: Final = """\
 apiVersion: apps/v1
 kind: Deployment

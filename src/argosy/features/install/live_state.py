@@ -20,9 +20,8 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.member_lease_format import LEASE_NAME_PREFIX
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, LEASE
 
-APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
-LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 LEADER_LEASE_NAME: Final = "argosy-application-controller"
 
 
@@ -71,7 +70,7 @@ async def load_uninstall_state(cluster: Cluster, options: InstallOptions, engine
     return UninstallState(
         InstallState(await _load_live(cluster, options)),
         await _list_all(cluster, APPLICATION),
-        await _list_all(cluster, PROJECT),
+        await _list_all(cluster, APP_PROJECT),
         [
             lease
             for lease in await _list_all(cluster, LEASE, namespace=options.namespace)

@@ -14,12 +14,10 @@ from argosy.features.install.roles import build_login_objects, build_rbac
 from argosy.features.install.workloads import build_workloads
 from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, PART_OF_ARGOSY, PART_OF_LABEL
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 
 CRD_NAMES: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
-NAMESPACE: Final = GroupKind("", "Namespace")
-CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 POD_SECURITY_PREFIX: Final = "pod-security.kubernetes.io"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.features.install.manifests import CRD_KIND, NAMESPACE, build_manifests, build_namespace
+from argosy.features.install.manifests import build_manifests, build_namespace
 from argosy.features.install.options import InstallOptions, has_registry
 from argosy.features.setup.delivery.plan import ChangeVerb
 from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, is_control_namespace, is_part_of_argosy
@@ -18,9 +18,8 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.merge_patch import diff
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND, DEPLOYMENT, NAMESPACE, SECRET
 
-SECRET, CONFIG_MAP = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
-DEPLOYMENT: Final = GroupKind("apps", "Deployment")
 # Created if missing. Existing ones belong to the user, except for the label by which commands find the namespace.
 KINDS_KEPT_IF_PRESENT: Final = (NAMESPACE, SECRET, CONFIG_MAP)
 CLUSTER_ROLE_BINDING: Final = GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding")

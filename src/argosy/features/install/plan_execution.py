@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import ClusterError, Conflict, UserError
-from argosy.features.install.live_state import APPLICATION
 from argosy.features.install.plan import KINDS_KEPT_IF_PRESENT, InstallPlan, InstallStep
 from argosy.features.install.uninstall_plan import needs_finalizer
 from argosy.features.setup.delivery.plan import ChangeVerb
 from argosy.gitops.application.install_labels import INSTALL_FIELD_MANAGER
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
+from argosy.kube.well_known_kinds import APPLICATION
 
 OnStepDone = Callable[[InstallStep], None]
 

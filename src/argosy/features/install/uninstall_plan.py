@@ -11,22 +11,15 @@ from typing import Final
 
 from argosy.annotations import ENGINE, SKIP_RECONCILE
 from argosy.features.install.live_state import UninstallState
-from argosy.features.install.manifests import CRD_KIND, NAMESPACE
 from argosy.features.install.options import InstallOptions
-from argosy.features.install.plan import (
-    CONFIG_MAP,
-    SECRET,
-    InstallPlan,
-    InstallStep,
-    build_label_step,
-    list_other_namespaces,
-)
+from argosy.features.install.plan import InstallPlan, InstallStep, build_label_step, list_other_namespaces
 from argosy.features.setup.delivery.plan import ChangeVerb
 from argosy.gitops.application.finalizers import RESOURCE_FINALIZERS, is_controller_finalizer
 from argosy.gitops.application.install_labels import is_part_of_argosy, was_labelled_by_install
 from argosy.gitops.policy.delivery_engine import ARGOSY
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND, NAMESPACE, SECRET
 
 MAX_NAMED_APPLICATIONS: Final = 5
 NAMESPACE_DELETED_NOTE: Final = (

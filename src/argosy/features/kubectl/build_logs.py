@@ -10,10 +10,10 @@ from typing import Final
 from argosy.features.kubectl.session import KubectlError, KubectlSession, get_field
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import POD
 
 GROUP: Final = "build.openshift.io"
 BUILD: Final = GroupKind(GROUP, "Build")
-POD: Final = GroupKind("", "Pod")
 POD_NAME: Final = "openshift.io/build.pod-name"
 
 

@@ -18,9 +18,9 @@ from argosy.features.kubectl.write_verbs import FIELD_MANAGER, POLL_INTERVAL_SEC
 from argosy.gitops.coexistence.argocd_server_addresses import is_same_address
 from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import BUILD_CONFIG
 
-BUILD_CONFIG: Final = GroupKind("build.openshift.io", "BuildConfig")
 BUILD_START_TIMEOUT_SECONDS: Final = 30.0
 
 

@@ -17,8 +17,9 @@ from argosy.features.kubectl.jsonpath import format_value, render_template
 from argosy.features.kubectl.session import KubectlError, KubectlSession, build_not_found_error, print_lines
 from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest, dump_yaml
-from argosy.kube.resource_key import GroupKind, join_api_version
+from argosy.kube.resource_key import join_api_version
 from argosy.kube.schema.jsonpath import compile_path
+from argosy.kube.well_known_kinds import EVENT
 
 TableRow = tuple[Manifest, list[str]]
 
@@ -249,7 +250,7 @@ async def describe(session: KubectlSession) -> int:
 async def _print_events(session: KubectlSession, manifest: Manifest) -> None:
     fields = f"involvedObject.uid={manifest['metadata'].get('uid')}"
     namespace = manifest["metadata"].get("namespace") or "default"
-    events = (await session.cluster.list(GroupKind("", "Event"), namespace=namespace, fields=fields)).items
+    events = (await session.cluster.list(EVENT, namespace=namespace, fields=fields)).items
     if not events:
         print_lines("Events:       <none>")
         return

@@ -18,12 +18,12 @@ from argosy.features.kubectl.write_verbs import POLL_INTERVAL_SECONDS
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.kube.client.resource_arguments import NamedResources
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.jsonpath import compile_path
+from argosy.kube.well_known_kinds import POD
 
 MAX_WAIT_SECONDS: Final = 7 * 24 * 3600.0
 ConditionCheck = Callable[[Manifest | None], bool]
-POD: Final = GroupKind("", "Pod")
 
 
 async def wait(session: KubectlSession) -> int:

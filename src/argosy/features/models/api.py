@@ -16,8 +16,9 @@ from argosy.features.models.inference_payloads import describe_error_response, s
 from argosy.features.models.model_views import ModelRow
 from argosy.features.models.service import ModelService
 from argosy.features.models.ssrf_guarded_requests import send_guarded_request
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE, read_served_model
+from argosy.gitops.live.inference_service import read_served_model
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
 from argosy.web.caller_application_service import build_service

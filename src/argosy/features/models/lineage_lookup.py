@@ -21,11 +21,9 @@ from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB, POD
 
-NOTEBOOK_JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 INFERENCE_SERVICE_RESOURCE: Final = "inferenceservices.serving.kserve.io"
-POD: Final = GroupKind("", "Pod")
 MODEL_KIND_NAMES: Final = ("isvc", "inferenceservice", "inferenceservices", "model")
 JOB_KIND_NAMES: Final = ("nvj", "nvjob", "notebookvalidationjob", "notebookvalidationjobs", "notebook")
 

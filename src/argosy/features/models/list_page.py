@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from argosy.features.models import model_views
 from argosy.features.models.model_views import ModelRow
-from argosy.gitops.application import APPLICATION_KIND
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import APPLICATION, DEPLOYMENT, INFERENCE_SERVICE, NOTEBOOK_JOB, POD
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB, get_owner_page_path, list_visible_objects
+from argosy.web.objects_of_visible_applications import get_owner_page_path, list_visible_objects
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
@@ -85,7 +84,5 @@ async def build_updates(request: RequestContext) -> dict[str, str]:
     return rows | render_page_state(page_values)
 
 
-AFFECTED_KINDS: Final = build_kind_predicate(
-    INFERENCE_SERVICE, GroupKind("", "Pod"), GroupKind("apps", "Deployment"), NOTEBOOK_JOB, GroupKind(*APPLICATION_KIND)
-)
+AFFECTED_KINDS: Final = build_kind_predicate(INFERENCE_SERVICE, POD, DEPLOYMENT, NOTEBOOK_JOB, GroupKind(*APPLICATION))
 LIVE = (LivePage("/models", FilteredList("applications", "get"), build_updates, AFFECTED_KINDS),)

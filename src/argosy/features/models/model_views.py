@@ -18,11 +18,10 @@ from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT, NOTEBOOK_JOB, POD
 
 SERVICE_LABEL: Final = "serving.kserve.io/inferenceservice"
-NOTEBOOK_JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
-POD, DEPLOYMENT = GroupKind("", "Pod"), GroupKind("apps", "Deployment")
 PROTOCOL_LABELS: Final = {"v1": "V1 (instances)", "v2": "V2 (tensors)", "chat": "OpenAI chat"}
 
 

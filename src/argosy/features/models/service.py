@@ -21,15 +21,14 @@ from argosy.features.models.inference_payloads import (
     build_inference_request,
     health_paths,
 )
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE, ServedModel, read_served_model
+from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
 from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, DEPLOYMENT, INFERENCE_SERVICE, POD
 
-DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MODEL_NOUN: Final = KindNoun(
     INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or try an example with: argosy demo"
 )

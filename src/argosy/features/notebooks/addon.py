@@ -16,7 +16,7 @@ from argosy.features.notebooks.local_runs import LocalRuns
 from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPodController
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers import TriggerHook, add_triggers, delete_trial_pods
 from argosy.features.notebooks.pod_runs import PodRuns
 from argosy.features.notebooks.run_backend import NotebookRunState, RunBackend, RunKey
@@ -26,6 +26,7 @@ from argosy.kube.controller import AddOn, ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 NAME: Final = "notebooks"
 PODS_VARIANT: Final = "pods"
@@ -80,7 +81,7 @@ def _keep_unchanged(manifest: Manifest, previous: Manifest | None) -> Manifest:
     return manifest
 
 
-ADMISSION_HANDLER: Final = AdmissionHandler(KIND, CRD_NAME, NAME, _keep_unchanged, list_warnings)
+ADMISSION_HANDLER: Final = AdmissionHandler(NOTEBOOK_JOB, CRD_NAME, NAME, _keep_unchanged, list_warnings)
 
 
 class BackendSelector:

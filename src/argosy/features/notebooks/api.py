@@ -14,10 +14,10 @@ from argosy.features.notebooks.job_views import JobRow, RunAttempt, RunView
 from argosy.features.notebooks.validation_job_client import NotebookJobClient
 from argosy.gitops.application_client.client import utc_now
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
 from argosy.web.objects_of_visible_applications import (
-    NOTEBOOK_JOB,
     RUN_ACTION,
     build_impersonating_cluster,
     find_owning_application,

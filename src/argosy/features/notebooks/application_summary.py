@@ -15,9 +15,9 @@ from argosy.annotations import INSTANCE_LABEL, PART_OF, TRACKING_ID
 from argosy.features.notebooks.statuses import FAILED, SUCCEEDED, get_first_line
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import CONTROL_NAMESPACES, GroupKind, ResourceKey
+from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MAX_FAILED_JOBS: Final = 20
 PENDING_PHASES: Final = ("", "Initializing", "Pending")
 NO_JOBS: Final = "No notebook validation jobs"

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from argosy.annotations import NOTEBOOK_STATUS, NOTEBOOK_SUMMARY
 from argosy.errors import ClusterError
 from argosy.features.notebooks import application_summary
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
@@ -37,7 +37,7 @@ class NotebookSummaryController:
     """Writes the first change at once and batches the following ones."""
 
     name = "notebook summaries"
-    watches = (Watch(KIND, application_summary.list_application_keys),)
+    watches = (Watch(NOTEBOOK_JOB, application_summary.list_application_keys),)
 
     def __init__(self) -> None:
         self._written_at: dict[ResourceKey, float] = {}
@@ -45,7 +45,9 @@ class NotebookSummaryController:
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Called for every finished cell; unchanged counts cause no API request."""
-        jobs = [job for job in context.cache.list(KIND) if key in application_summary.list_application_keys(job)]
+        jobs = [
+            job for job in context.cache.list(NOTEBOOK_JOB) if key in application_summary.list_application_keys(job)
+        ]
         counts, uids = application_summary.count_jobs(jobs), frozenset(str(job["metadata"].get("uid")) for job in jobs)
         checked, now = self._checked.get(key), context.clock.monotonic()
         if checked is not None and checked[:2] == (counts, uids) and now < checked.until:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from argosy.errors import ArgosyError, Conflict
 from argosy.features.notebooks import deadlines, events, metric_updates, state_machine
 from argosy.features.notebooks.metrics import NotebookMetrics
-from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import RunBackend, RunKey
 from argosy.features.notebooks.run_state_redaction import load_secret_values, redact_run_state
 from argosy.features.notebooks.spec_validation import find_problems
@@ -23,6 +23,7 @@ from argosy.features.notebooks.statuses import BUILD_COMPLETE, BUILDING, INITIAL
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
@@ -69,7 +70,7 @@ class NotebookJobController:
         result_hooks: Sequence[JobHook] = (),
         status_mutators: Sequence[StatusMutator] = (),
     ) -> None:
-        self.watches = (Watch(KIND, itself), *watches)
+        self.watches = (Watch(NOTEBOOK_JOB, itself), *watches)
         self.metrics = metrics or NotebookMetrics()
         self._backend, self._builds, self._model_checker = backend, builds, model_checker
         self._start_hooks, self._result_hooks, self._status_mutators = (

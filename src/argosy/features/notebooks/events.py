@@ -15,7 +15,7 @@ from typing import Any, Final
 from argosy.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
 from argosy.errors import ArgosyError
 from argosy.features.notebooks import deadlines, go_durations
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND, NotebookJob
+from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.statuses import (
     BUILD_COMPLETE,
@@ -29,6 +29,7 @@ from argosy.features.notebooks.statuses import (
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 COMPONENT: Final = "jupyter-notebook-validator-operator"
 MAX_MESSAGE_CHARACTERS: Final = 1024  # k8s: characters of a message
@@ -113,8 +114,8 @@ def build_event(job: NotebookJob, live: Manifest, draft: JobEvent, now: datetime
     if labels and job.labels.get(PART_OF):
         labels[PART_OF] = job.labels[PART_OF]
     involved_object = {
-        "apiVersion": API_VERSION, "kind": KIND.kind, "namespace": job.namespace, "name": job.name, "uid": job.uid,
-        "resourceVersion": live["metadata"].get("resourceVersion", ""),
+        "apiVersion": API_VERSION, "kind": NOTEBOOK_JOB.kind, "namespace": job.namespace, "name": job.name,
+        "uid": job.uid, "resourceVersion": live["metadata"].get("resourceVersion", ""),
     }  # fmt: skip
     message = redact(draft.message)
     manifest: dict[str, Any] = {

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from argosy.features.notebooks import job_views
 from argosy.features.notebooks.job_views import JobRow
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.client import utc_now
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import APPLICATION, NOTEBOOK_JOB
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB, get_owner_page_path, list_visible_objects
+from argosy.web.objects_of_visible_applications import get_owner_page_path, list_visible_objects
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
@@ -73,5 +73,5 @@ async def build_updates(request: RequestContext) -> dict[str, str]:
     return rows | render_page_state(page_values)
 
 
-TOUCHES_JOBS: Final = build_kind_predicate(NOTEBOOK_JOB, GroupKind(*APPLICATION_KIND))
+TOUCHES_JOBS: Final = build_kind_predicate(NOTEBOOK_JOB, GroupKind(*APPLICATION))
 LIVE = (LivePage("/notebooks", FilteredList("applications", "get"), build_updates, TOUCHES_JOBS),)

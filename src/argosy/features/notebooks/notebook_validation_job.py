@@ -14,9 +14,9 @@ from argosy.annotations import RE_RUN
 from argosy.errors import UserError
 from argosy.features.notebooks.go_durations import parse_duration
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
-KIND: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 API_VERSION: Final = "mlops.mlops.dev/v1alpha1"
 DEFAULT_IMAGE: Final = "quay.io/jupyter/minimal-notebook:latest"
 DEFAULT_TIMEOUT_SECONDS, DEFAULT_BUILD_TIMEOUT_SECONDS, DEFAULT_MODEL_TIMEOUT_SECONDS = 1800.0, 900.0, 300.0
@@ -150,7 +150,7 @@ def read_job(manifest: Manifest) -> NotebookJob:
     image = str(pod.get("containerImage") or "")
     annotations = {str(name): str(value) for name, value in _as_map(metadata.get("annotations")).items()}
     return NotebookJob(
-        key=ResourceKey(*KIND, str(metadata.get("namespace") or ""), str(metadata["name"])),
+        key=ResourceKey(*NOTEBOOK_JOB, str(metadata.get("namespace") or ""), str(metadata["name"])),
         uid=str(metadata.get("uid") or ""),
         generation=int(metadata.get("generation") or 1),
         notebook=_read_notebook_location(_as_map(spec.get("notebook"))),

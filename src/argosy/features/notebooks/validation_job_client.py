@@ -19,11 +19,13 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
-JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 NOUN: Final = KindNoun(
-    JOB, "notebook job", "argosy notebook list", "install it with deploy/notebooks, or start with: argosy demo"
+    NOTEBOOK_JOB,
+    "notebook job",
+    "argosy notebook list",
+    "install it with deploy/notebooks, or start with: argosy demo",
 )
 TERMINAL: Final = ("Succeeded", "Failed")
 POLL_INTERVAL_SECONDS: Final = 0.3  # seconds between polls

@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from argosy.features.notifications import constants
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.controller import NotificationController
 from argosy.features.notifications.settings_cache import NotificationSettingsCache
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import AddOn
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import APPLICATION, NOTEBOOK_JOB
 
 
 def make(variant: str) -> AddOn:
@@ -43,8 +43,7 @@ def make(variant: str) -> AddOn:
         "notifications",
         description="sends notifications about Applications and notebooks, as configured in argocd-notifications-cm",
         controllers=[
-            NotificationController(opened_pool, pool, loader, commits)
-            for opened_pool in (constants.APPLICATION, constants.JOB)
+            NotificationController(opened_pool, pool, loader, commits) for opened_pool in (APPLICATION, NOTEBOOK_JOB)
         ],
         definitions=[load_definition("applications.argoproj.io")],
         background=run_beside,

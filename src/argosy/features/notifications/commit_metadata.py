@@ -24,6 +24,7 @@ from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
 
 log = logging.getLogger(__name__)
 COMMIT_METADATA_FUNCTION: Final = "GetCommitMetadata"
@@ -68,9 +69,9 @@ class CommitMetadataReader:
         return metadata_by_revision
 
     async def _open_repositories(self, namespace: str, cluster: ClusterReader) -> Repositories:
-        secrets = await cluster.list(constants.SECRET, namespace=namespace, labels=SECRET_TYPE)
+        secrets = await cluster.list(SECRET, namespace=namespace, labels=SECRET_TYPE)
         settings, known_hosts, authorities = [
-            ((await cluster.get(ResourceKey(*constants.CONFIG_MAP, namespace, name))) or {}).get("data") or {}
+            ((await cluster.get(ResourceKey(*CONFIG_MAP, namespace, name))) or {}).get("data") or {}
             for name in (constants.ARGOSY_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP)
         ]
         trust = HostTrust(str(known_hosts.get("ssh_known_hosts") or ""), authorities)

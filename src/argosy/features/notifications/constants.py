@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.kube.resource_key import GroupKind
-
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
-JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
-SECRET: Final = GroupKind("", "Secret")
-
 SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"  # argo: the same two names
 SETTINGS_SECRET: Final = "argocd-notifications-secret"
 ARGOSY_CONFIG_MAP: Final = "argosy-cm"

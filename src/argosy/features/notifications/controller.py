@@ -36,6 +36,7 @@ from argosy.http_client.allowed_host_request import DeliveryUnknown
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, NOTEBOOK_JOB, SECRET
 
 log = logging.getLogger(__name__)
 TIME_CONDITION_INTERVAL_SECONDS: Final = 30.0  # seconds until a condition that uses time.Now is evaluated again
@@ -69,8 +70,8 @@ class NotificationController:
     def watches(self) -> Sequence[Watch]:
         return (
             Watch(self.kind, itself),
-            Watch(constants.CONFIG_MAP, _map_settings_to_keys, metadata_only=True),
-            Watch(constants.SECRET, _map_settings_to_keys, metadata_only=True),
+            Watch(CONFIG_MAP, _map_settings_to_keys, metadata_only=True),
+            Watch(SECRET, _map_settings_to_keys, metadata_only=True),
         )
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
@@ -113,7 +114,7 @@ class NotificationController:
         self, manifest: Manifest, settings: NotificationSettings
     ) -> dict[str, list[NotificationDestination]]:
         destinations_by_trigger = list_destinations(manifest, settings)
-        is_for_jobs = self.kind == constants.JOB
+        is_for_jobs = self.kind == NOTEBOOK_JOB
         return {
             trigger: trigger_destinations
             for trigger, trigger_destinations in destinations_by_trigger.items()

@@ -42,7 +42,8 @@ from argosy.gitops.application_client.client import ApplicationService
 from argosy.isolation import WorkerPool
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, read_manifests
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, EVENT, NOTEBOOK_JOB
 
 __all__ = [
     "NotificationService",
@@ -52,7 +53,6 @@ __all__ = [
     "load_notification_service",
     "uses_jobs",
 ]
-EVENT: Final = GroupKind("", "Event")
 PREVIEW_DESTINATION: Final = NotificationDestination("", "")  # used without subscribers, to show the message anyway
 
 
@@ -88,9 +88,9 @@ class NotificationService:
 
     async def find_object(self, trigger: str, name: str) -> Manifest:
         """Load the Application, or the NotebookValidationJob if the trigger is about jobs."""
-        kind = constants.JOB if uses_jobs(self.find_conditions(trigger)) else constants.APPLICATION
+        kind = NOTEBOOK_JOB if uses_jobs(self.find_conditions(trigger)) else APPLICATION
         namespace, _, object_name = name.rpartition("/")
-        if kind == constants.APPLICATION or namespace:
+        if kind == APPLICATION or namespace:
             manifest = await self.cluster.get(ResourceKey(*kind, namespace or self.control, object_name))
         else:
             manifests = (await self.cluster.list(kind, fields=f"metadata.name={object_name}")).items
@@ -170,7 +170,7 @@ class NotificationService:
     async def list_history(self, name: str = "", namespace: str = "") -> list[NotificationHistoryRow]:
         """List messages from Events, which expire after about an hour, and from annotations of the objects."""
         rows = read_history((await self.cluster.list(EVENT, namespace=namespace)).items)
-        for kind in (constants.APPLICATION, constants.JOB):
+        for kind in (APPLICATION, NOTEBOOK_JOB):
             try:
                 rows += list_recorded_messages((await self.cluster.list(kind, namespace=namespace)).items, rows)
             except ClusterError as error:

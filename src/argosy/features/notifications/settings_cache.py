@@ -15,6 +15,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.boolean_text import parse_boolean
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
 
 log = logging.getLogger(__name__)
 SettingsVersions = tuple[str, ...]
@@ -36,11 +37,7 @@ class NotificationSettingsCache:
         if parse_boolean(str((argosy_cm or {}).get("data", {}).get(constants.SELF_SERVICE_SETTING) or "")) is True:
             namespaces = (namespace, *(item for item in namespaces if item != namespace))
         settings_namespace = next(
-            (
-                item
-                for item in namespaces
-                if cache.get(_build_key(constants.CONFIG_MAP, item, constants.SETTINGS_CONFIG_MAP))
-            ),
+            (item for item in namespaces if cache.get(_build_key(CONFIG_MAP, item, constants.SETTINGS_CONFIG_MAP))),
             "",
         )
         versions = (
@@ -67,7 +64,7 @@ class NotificationSettingsCache:
         self, cluster: ClusterReader, cache: InformerCache
     ) -> tuple[SettingsVersions, Manifest | None]:
         """Load argosy-cm of the installation; no other namespace may extend it."""
-        keys = [_build_key(constants.CONFIG_MAP, item, constants.ARGOSY_CONFIG_MAP) for item in self._namespaces]
+        keys = [_build_key(CONFIG_MAP, item, constants.ARGOSY_CONFIG_MAP) for item in self._namespaces]
         key = next((item for item in keys if cache.get(item)), keys[0])
         versions = (key.namespace, _read_version(cache.get(key)))
         if self._argosy_cm[0] != versions:
@@ -81,15 +78,15 @@ async def load_settings(namespace: str, cluster: ClusterReader) -> NotificationS
         await _load_visible(key, cluster)
         for key in (
             *_build_settings_keys(namespace),
-            _build_key(constants.CONFIG_MAP, namespace, constants.ARGOSY_CONFIG_MAP),
+            _build_key(CONFIG_MAP, namespace, constants.ARGOSY_CONFIG_MAP),
         )
     ]
     return read_settings(*manifests)
 
 
 def _build_settings_keys(namespace: str) -> tuple[ResourceKey, ResourceKey]:
-    return _build_key(constants.CONFIG_MAP, namespace, constants.SETTINGS_CONFIG_MAP), _build_key(
-        constants.SECRET, namespace, constants.SETTINGS_SECRET
+    return _build_key(CONFIG_MAP, namespace, constants.SETTINGS_CONFIG_MAP), _build_key(
+        SECRET, namespace, constants.SETTINGS_SECRET
     )
 
 

@@ -17,6 +17,7 @@ from argosy.features.notifications.settings import NotificationSettings, Trigger
 from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.features.notifications.template_worker import EVALUATE_FUNCTION, RENDER_FUNCTION
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 DriftData = Mapping[str, Any] | None
 # argo: default repository and commit for GitHub, unless a template sets them
@@ -132,6 +133,6 @@ def _keep_service_fields(template: Mapping[str, Any], kind: str, service: str) -
 
 def _build_values(manifest: Manifest, settings: NotificationSettings, drift: DriftData) -> dict[str, Any]:
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
-    object_name = "job" if manifest.get("kind") == constants.JOB.kind else "app"
+    object_name = "job" if manifest.get("kind") == NOTEBOOK_JOB.kind else "app"
     values = {object_name: {**manifest, "metadata": metadata}, "context": dict(settings.context)}
     return {**values, "drift": drift} if object_name == "app" else values

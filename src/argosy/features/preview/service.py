@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides, find_environment_name
 from argosy.features.preview.revisions import PreviewRepository, open_sides, split_arguments
@@ -17,8 +16,7 @@ from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.gitops.workspace.render_source_trees import ShowProgress
-
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+from argosy.kube.well_known_kinds import CRD_KIND
 
 
 @dataclass(frozen=True)
@@ -95,6 +93,6 @@ def build_schemas(comparison: RepositoryComparison) -> SchemaValidator:
         item.manifest
         for change_found in comparison.touched
         for item in (*change_found.unchanged, *(change.after for change in change_found.changes if change.after))
-        if item.group_kind == _DEFINITION
+        if item.group_kind == CRD_KIND
     ]
     return SchemaValidator(definitions)

@@ -29,7 +29,7 @@ from argosy.gitops.policy.global_projects import list_global_projects
 from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.events import EventReason
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, check_same_name
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
@@ -38,7 +38,6 @@ from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 
-EVENT: Final = GroupKind("", "Event")
 COPIED_METADATA_FIELDS: Final = ("labels", "annotations", "finalizers")
 OPENAPI_TAG: Final = "projects"
 PROJECT_SCHEMA: Final = schema.build_object_schema(

@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.features.projects import project_views
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.projects import DEFAULT_PROJECT, TYPE_META
 from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.web.application_lookup import PROJECT
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route
@@ -53,14 +52,14 @@ async def render_project_page(request: RequestContext) -> PageResponse:
 
 
 def _list_projects(request: RequestContext) -> list[Manifest]:
-    projects: list[Manifest] = request.cluster_view.cache.list(PROJECT, namespace=request.service.control_namespace)
+    projects: list[Manifest] = request.cluster_view.cache.list(APP_PROJECT, namespace=request.service.control_namespace)
     if not any(_read_name(manifest) == DEFAULT_PROJECT for manifest in projects):
         projects = [*projects, {**TYPE_META, **DEFAULT_PROJECT_MANIFEST}]
     return sorted(projects, key=_read_name)
 
 
 def _list_applications(request: RequestContext) -> list[Manifest]:
-    applications: list[Manifest] = request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+    applications: list[Manifest] = request.cluster_view.cache.list(GroupKind(*APPLICATION))
     return applications
 
 

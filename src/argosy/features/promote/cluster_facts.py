@@ -21,9 +21,9 @@ from argosy.gitops.sync.observed_generation_check import find_stale_generations
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 CLUSTER_TIMEOUT_SECONDS: Final = 8.0
-JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ async def _fetch_cluster_state(service: ApplicationService, pipeline: PromotionP
         before = pipeline.find_previous(environment)
         for gate in environment.gates:
             if gate.kind == "notebook" and before is not None:
-                job = await _find_object(cluster, ResourceKey(*JOB, before.namespace, gate.value))
+                job = await _find_object(cluster, ResourceKey(*NOTEBOOK_JOB, before.namespace, gate.value))
                 notebooks[before.name, gate.value] = _read_notebook_run(job)
     by, now = await _fetch_actor(cluster)
     return EnvironmentClusterState(service.cluster_name, apps, notebooks, by, now)

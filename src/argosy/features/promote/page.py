@@ -21,10 +21,9 @@ from argosy.features.promote.visible_board import (
     can_write,
     is_permitted_on_application,
 )
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, NOTEBOOK_JOB
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate
-from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB
 from argosy.web.page_templates import render_macro, render_page_state
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse
@@ -158,7 +157,7 @@ def _list_permitted_actions(request: RequestContext, application: str) -> list[s
 
 def get_application_path(request: RequestContext, application: str) -> str:
     control = request.service.control_namespace
-    application_manifest = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
+    application_manifest = request.cluster_view.cache.get(ResourceKey(*APPLICATION, control, application))
     return f"/apps/{control}/{application}" if application_manifest else ""
 
 
@@ -214,7 +213,7 @@ def build_live_pages(boards: EnvironmentBoards) -> tuple[LivePage, ...]:
             "/environments",
             LISTS,
             partial(build_updates, boards),
-            build_kind_predicate(GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB),
+            build_kind_predicate(GroupKind(*APPLICATION), NOTEBOOK_JOB),
             boards.may_change,
         ),
     )

@@ -21,11 +21,11 @@ from argosy.features.promote.fair_thread_pool import SessionThreads
 from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
 from argosy.features.promote.thread_bridge import bridge_service
 from argosy.features.promote.visible_repositories import EnvironmentRepository, RepositoryFinder
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.redaction.application_masks import drop_url_passwords, mask_texts
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.application_lookup import get_application_rbac_name, read_project_name
 from argosy.web.objects_of_visible_applications import ALL_APPLICATIONS
 from argosy.web.request import NotFoundOrForbidden, RequestContext
@@ -143,7 +143,7 @@ def is_permitted_on_application(request: RequestContext, action: str, applicatio
 
 def build_rbac_object(request: RequestContext, application: str) -> str:
     control = request.service.control_namespace
-    app = request.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
+    app = request.cluster_view.cache.get(ResourceKey(*APPLICATION, control, application))
     return (
         ALL_APPLICATIONS
         if app is None

@@ -13,11 +13,11 @@ from argosy.features.repositories import service
 from argosy.features.repositories.app_details import describe_source, list_app_folders
 from argosy.features.repositories.connection_test import fetch_refs
 from argosy.features.repositories.service import REPOSITORIES
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.not_implemented import build_not_implemented
 from argosy.web.application_lookup import get_application_rbac_name, read_project_name
@@ -49,7 +49,7 @@ async def find_readable_repository(request: RequestContext) -> ResolvedObject | 
 
 
 def _is_used_by_visible_app(request: RequestContext, url: str) -> bool:
-    for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND)):
+    for manifest in request.cluster_view.cache.list(GroupKind(*APPLICATION)):
         spec = as_mapping(manifest.get("spec"))
         sources = (as_mapping(spec.get("source")), *as_mappings(spec.get("sources")))
         if any(is_same_repository(str(source.get("repoURL") or ""), url) for source in sources):

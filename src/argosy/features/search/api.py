@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 from argosy.web.api.request_response_schemas import STRING_SCHEMA, build_array_schema, build_object_schema
 from argosy.web.application_lookup import is_in_allowed_namespace
-from argosy.web.objects_of_visible_applications import NOTEBOOK_JOB, list_visible_objects
+from argosy.web.objects_of_visible_applications import list_visible_objects
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, Route

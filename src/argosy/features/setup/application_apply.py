@@ -15,7 +15,6 @@ from argosy.features.setup.openshift_gitops_preparation import find_argocd_url, 
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.application_refresh import build_status_table, is_status_current, list_applications
 from argosy.gitops.coexistence.argocd_settings_location import (
-    APPLICATION,
     DEFAULT_NAMESPACE,
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,
@@ -28,6 +27,7 @@ from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.live_update_patch import build_replacement_patch
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, NAMESPACE
 
 STATUS_WAIT_SECONDS: Final = 10.0  # seconds to wait until Argo CD has compared the changed Applications
 APPLICATION_FILE_NAMES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")
@@ -81,7 +81,7 @@ async def _wait_until_compared(cluster: ClusterReader, manifests: Sequence[Manif
 
 
 async def _check_namespace(cluster: ClusterReader, name: str) -> None:
-    if await cluster.get(ResourceKey(*desired.NAMESPACE, "", name)) is None:
+    if await cluster.get(ResourceKey(*NAMESPACE, "", name)) is None:
         advice = "install Argo CD, then run: argosy setup argocd --apps DIR"
         raise ArgoCDNotFound(f"namespace {name} does not exist; {advice}")
 

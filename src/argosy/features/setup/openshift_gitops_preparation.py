@@ -19,15 +19,13 @@ from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.wait import wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.live_update_patch import build_update_patch
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT, NAMESPACE, ROUTE, SECRET, SUBSCRIPTION
 
-SUBSCRIPTION: Final = GroupKind("operators.coreos.com", "Subscription")
-ROUTE: Final = GroupKind("route.openshift.io", "Route")
-DEPLOYMENT: Final = GroupKind("apps", "Deployment")
 OPERATOR_NAME: Final = "openshift-gitops-operator"
 OPERATOR_NAMESPACES: Final = ("openshift-operators", "openshift-gitops-operator")
 SERVER_DEPLOYMENT: Final = "openshift-gitops-server"
-ADMIN_SECRET_KEY: Final = ResourceKey(*desired.SECRET, OPENSHIFT_GITOPS, "openshift-gitops-cluster")
+ADMIN_SECRET_KEY: Final = ResourceKey(*SECRET, OPENSHIFT_GITOPS, "openshift-gitops-cluster")
 PASSWORD_FIELD: Final = "admin.password"
 NAMESPACE_TIMEOUT_SECONDS: Final = 60.0
 SERVER_TIMEOUT_SECONDS: Final = 300.0
@@ -84,7 +82,7 @@ async def _wait_for_server(cluster: ClusterReader, timeout_seconds: float, print
     print_step(
         f"\nStep 3: Waiting for Argo CD (namespace at most {seconds:g} s, server at most {timeout_seconds:g} s)..."
     )
-    key = ResourceKey(*desired.NAMESPACE, "", OPENSHIFT_GITOPS)
+    key = ResourceKey(*NAMESPACE, "", OPENSHIFT_GITOPS)
     advice = "look at the operator with: kubectl get pods -n openshift-gitops-operator"
     if not await wait_for_object(cluster, key, lambda live: live is not None, seconds):
         raise ArgoCDNotReady(f"namespace {OPENSHIFT_GITOPS} did not appear within {seconds:g} s; {advice}")
@@ -103,7 +101,7 @@ def is_available(deployment: Manifest | None) -> bool:
 
 async def _create_namespace(cluster: Cluster, name: str) -> str:
     desired_namespace = desired.build_namespace(name)
-    key = ResourceKey(*desired.NAMESPACE, "", name)
+    key = ResourceKey(*NAMESPACE, "", name)
     live = await cluster.get(key)
     if live is None:
         await cluster.create(desired_namespace)

@@ -19,7 +19,6 @@ from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathSt
 from argosy.gitops.analysis.resource_requests import (
     AUTOSCALER,
     COMPONENT_FIELDS,
-    INFERENCE_SERVICE,
     RUNTIME_KINDS,
     read_autoscaler_bounds,
     read_replica_range,
@@ -32,6 +31,7 @@ from argosy.gitops.diff.differences import format_pointer
 from argosy.gitops.sync.options import SyncOptions, find_keep_reason
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 _TEMPLATE_KINDS: Final = {
     ("apps", "Deployment"),

@@ -26,6 +26,7 @@ from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
 from argosy.gitops.status.worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import EVENT
 
 PRODUCTION_WORDS: Final = frozenset({"prod", "production", "prd", "live"})
 NO_ENGINES: Final = DeliveryEngines()
@@ -270,9 +271,6 @@ class LiveView:
         """Return the age in seconds; None if the text is not a timestamp."""
         timestamp = parse_timestamp(time)
         return (self.now - timestamp).total_seconds() if timestamp else None
-
-
-EVENT: Final = GroupKind("", "Event")
 
 
 def get_last_seen(event: Mapping[str, Any]) -> str:

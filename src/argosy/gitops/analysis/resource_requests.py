@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.repository_view import ManifestWithLocations
 from argosy.kube.schema import quantity
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
-INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
 RUNTIME_KINDS: Final = ("ServingRuntime", "ClusterServingRuntime")
 COMPONENT_FIELDS: Final = ("predictor", "transformer", "explainer")
 AUTOSCALER: Final = ("autoscaling", "HorizontalPodAutoscaler")

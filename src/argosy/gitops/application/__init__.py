@@ -16,6 +16,7 @@ from argosy.gitops.application.cluster_address import NO_CLUSTER, ClusterAddress
 from argosy.gitops.application.sources import Source, read_source, read_source_fields
 from argosy.kube.objects.field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 if TYPE_CHECKING:
     from argosy.gitops.application.operations import (
@@ -106,7 +107,6 @@ _LAZY_MODULES: Final = {
         "source_options",
     ),
 }
-APPLICATION_KIND = ("argoproj.io", "Application")
 DEFAULT_HISTORY_LIMIT = 10  # argo: default of revisionHistoryLimit
 
 
@@ -166,7 +166,7 @@ class Application:
 
     @property
     def key(self) -> ResourceKey:
-        return ResourceKey(*APPLICATION_KIND, self.namespace, self.name)
+        return ResourceKey(*APPLICATION, self.namespace, self.name)
 
     @property
     def parent(self) -> str:

@@ -24,14 +24,14 @@ from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION_SET
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.reader import ApplicationReader
     from argosy.gitops.reconciler.app_state import AppState
 
 MAX_LISTED_FIELDS: Final = 3  # fields listed per object
-APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
 ADOPTION_ANNOTATIONS: Final[Mapping[str, str]] = {names.ENGINE: ARGOSY, names.SKIP_RECONCILE: "true"}
 
 

@@ -16,10 +16,9 @@ from argosy.annotations import LAST_APPLIED, SECRET_TYPE
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
 
-SECRET: Final = GroupKind("", "Secret")
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 MANAGED_BY_ANNOTATION: Final = "managed-by"  # argo: annotation; Argo CD deletes only Secrets that have it
 ARGOCD_MANAGER: Final = "argocd.argoproj.io"
 _FNV_PRIME, _FNV_OFFSET = 0x01000193, 0x811C9DC5

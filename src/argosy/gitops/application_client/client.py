@@ -22,9 +22,9 @@ from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.whoami import whoami
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MAX_WRITE_ATTEMPTS: Final = 8  # write attempts on conflict
 FIRST_RETRY_SECONDS: Final = 0.005  # seconds before the second attempt; doubles each time
 

@@ -19,10 +19,8 @@ from argosy.kube.client import ClusterReader
 from argosy.kube.controller.sharding.member_lease_format import MEMBER_SELECTOR
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import ARGOCD, LEASE, NAMESPACE
 
-ARGOCD_KIND: Final = GroupKind("argoproj.io", "ArgoCD")
-NAMESPACE_KIND: Final = GroupKind("", "Namespace")
-LEASE_KIND: Final = GroupKind("coordination.k8s.io", "Lease")
 DEFAULT_NAMESPACE: Final = "argocd"
 LEADER_LEASE_NAME: Final = "argosy-application-controller"  # Lease of the engine's leader
 
@@ -33,7 +31,7 @@ async def find_control_namespace(cluster: ClusterReader, candidates: Sequence[st
     `candidates`: namespaces to try if listing in all namespaces is forbidden.
     """
     candidates = list(dict.fromkeys(candidates))
-    labelled = await _list_if_permitted(cluster, NAMESPACE_KIND, labels=f"{CONTROL_NAMESPACE_LABEL}=true")
+    labelled = await _list_if_permitted(cluster, NAMESPACE, labels=f"{CONTROL_NAMESPACE_LABEL}=true")
     if labelled is None:
         labelled = [
             namespace
@@ -45,7 +43,7 @@ async def find_control_namespace(cluster: ClusterReader, candidates: Sequence[st
             cluster, [str(namespace["metadata"]["name"]) for namespace in labelled]
         )
     for candidate in ("", *candidates):
-        argocds = await _list_if_permitted(cluster, ARGOCD_KIND, namespace=candidate)
+        argocds = await _list_if_permitted(cluster, ARGOCD, namespace=candidate)
         if argocds:
             return str(argocds[0]["metadata"]["namespace"])
         if argocds is not None:
@@ -80,7 +78,7 @@ async def _choose_namespace_with_engine(cluster: ClusterReader, names: Sequence[
 async def _find_control_label(cluster: ClusterReader, name: str) -> Manifest | None:
     """k8s: users who may not list namespaces can often get the namespaces they have roles in."""
     try:
-        manifest = await cluster.get(ResourceKey(*NAMESPACE_KIND, "", name))
+        manifest = await cluster.get(ResourceKey(*NAMESPACE, "", name))
     except Forbidden:
         return None
     return manifest if manifest and is_control_namespace(manifest) else None
@@ -88,14 +86,14 @@ async def _find_control_label(cluster: ClusterReader, name: str) -> Manifest | N
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:
     """True if an argosy engine holds the leader Lease or a member Lease there."""
-    lease = await cluster.get(ResourceKey(*LEASE_KIND, namespace, LEADER_LEASE_NAME))
+    lease = await cluster.get(ResourceKey(*LEASE, namespace, LEADER_LEASE_NAME))
     return bool(keep_held_leases((lease,))) or bool(await list_member_leases(cluster, namespace))
 
 
 async def list_member_leases(cluster: ClusterReader, namespace: str) -> list[Manifest]:
     """List the held Leases of sharded engines; empty if they cannot be read."""
     try:
-        return keep_held_leases((await cluster.list(LEASE_KIND, namespace=namespace, labels=MEMBER_SELECTOR)).items)
+        return keep_held_leases((await cluster.list(LEASE, namespace=namespace, labels=MEMBER_SELECTOR)).items)
     except ClusterError:
         return []
 

@@ -5,17 +5,13 @@ In: an ApplicationService, an Application. Out: Events, oldest first. Never: Eve
 
 from __future__ import annotations
 
-from typing import Final
-
 from argosy.errors import ClusterError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
-
-EVENT: Final = GroupKind("", "Event")
+from argosy.kube.well_known_kinds import EVENT
 
 
 async def events_of(service: ApplicationService, app: Application, *, include_objects: bool = False) -> list[Manifest]:

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.reconciler.settings_watch import SECRET_KIND
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import SECRET
 
 CREDENTIAL_KEYS: Final = (
     "username",
@@ -66,7 +66,7 @@ async def load_repository(service: ApplicationService, url: str) -> RepositoryFa
 async def _list_secrets(service: ApplicationService, secret_type: str) -> list[Manifest]:
     try:
         listing = await service.cluster.list(
-            SECRET_KIND, namespace=service.control_namespace, labels=f"{SECRET_TYPE}={secret_type}"
+            SECRET, namespace=service.control_namespace, labels=f"{SECRET_TYPE}={secret_type}"
         )
     except ClusterError as error:
         if error.code == 403:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import secrets
 
 from argosy.gitops.application_client.client import ApplicationService, current_timestamp
-from argosy.gitops.reconciler.settings_watch import PROJECT_KIND
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT
 
 COMPONENT = "argocd-server"  # argo
 
 
 async def record_project_event(service: ApplicationService, name: str, reason: EventReason, action: str) -> None:
     user, timestamp = await service.find_user(), current_timestamp()
-    project = await service.cluster.get(ResourceKey(*PROJECT_KIND, service.control_namespace, name)) or {}
+    project = await service.cluster.get(ResourceKey(*APP_PROJECT, service.control_namespace, name)) or {}
     reference = {
         "apiVersion": "argoproj.io/v1alpha1",
-        "kind": PROJECT_KIND.kind,
+        "kind": APP_PROJECT.kind,
         "name": name,
         "namespace": service.control_namespace,
     }

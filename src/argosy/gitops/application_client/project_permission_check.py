@@ -12,7 +12,7 @@ from argosy.errors import ClusterError, PolicyError, UserError
 from argosy.gitops.application import read_application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.policy.projects import list_violations
-from argosy.gitops.reconciler.settings_watch import PROJECT_KIND
+from argosy.kube.well_known_kinds import APP_PROJECT
 
 SKIP_ADVICE = "skip this check with --validate=false"
 
@@ -23,7 +23,7 @@ async def check_project_permits(service: ApplicationService, manifest: dict[str,
 
     app = read_application(manifest)
     try:
-        await service.cluster.list(PROJECT_KIND, namespace=service.control_namespace)
+        await service.cluster.list(APP_PROJECT, namespace=service.control_namespace)
     except ClusterError:
         return  # no permission to read projects: left to the engine
     async with open_reader(service) as reader:

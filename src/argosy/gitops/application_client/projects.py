@@ -13,9 +13,10 @@ from typing import Any
 from argosy.errors import Conflict, PolicyError, UserError
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService
-from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST, PROJECT_KIND
+from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT
 
 DEFAULT_PROJECT = "default"
 TYPE_META = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}
@@ -24,7 +25,7 @@ ChangeSpec = Callable[[dict[str, Any]], dict[str, Any]]
 
 async def projects_of(service: ApplicationService) -> list[dict[str, Any]]:
     projects = [
-        dict(project) for project in (await service.cluster.list(PROJECT_KIND, namespace=service.namespace)).items
+        dict(project) for project in (await service.cluster.list(APP_PROJECT, namespace=service.namespace)).items
     ]
     if not any(project["metadata"]["name"] == DEFAULT_PROJECT for project in projects):
         projects.append({**TYPE_META, **DEFAULT_PROJECT_MANIFEST})
@@ -95,7 +96,7 @@ async def delete_project(service: ApplicationService, name: str) -> None:
 
 
 def _build_project_key(service: ApplicationService, name: str) -> ResourceKey:
-    return ResourceKey(*PROJECT_KIND, service.namespace, name)
+    return ResourceKey(*APP_PROJECT, service.namespace, name)
 
 
 def build_project(name: str, namespace: str, spec: Mapping[str, Any]) -> dict[str, Any]:

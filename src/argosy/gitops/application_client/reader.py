@@ -34,20 +34,14 @@ from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.policy.projects import list_forbidden_sources
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.app_state_comparison import CRD_KIND, AppStateComparer
+from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
 from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.reconciler.settings_watch import (
-    CONFIG_MAP_KIND,
-    PROJECT_KIND,
-    SECRET_KIND,
-    STORAGE_CLASS_KIND,
-    SettingsWatcher,
-)
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
@@ -59,6 +53,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, CRD_KIND, SECRET, STORAGE_CLASS
 
 MAX_CONCURRENT_REQUESTS: Final = 8  # concurrent requests
 _BUILT_IN: Final = frozenset(resource.group_kind for resource in BUILTIN_RESOURCES)
@@ -178,9 +173,9 @@ class ApplicationReader:
     async def load_settings(self) -> None:
         control = self.service.control_namespace
         await asyncio.gather(
-            *(self._load_kind(kind, control) for kind in (CONFIG_MAP_KIND, PROJECT_KIND)),
-            self._load_kind(SECRET_KIND, control, "argocd.argoproj.io/secret-type"),
-            self._load_kind(STORAGE_CLASS_KIND, ""),
+            *(self._load_kind(kind, control) for kind in (CONFIG_MAP, APP_PROJECT)),
+            self._load_kind(SECRET, control, "argocd.argoproj.io/secret-type"),
+            self._load_kind(STORAGE_CLASS, ""),
             self.list_kinds(),
         )
         self.settings.invalidate()

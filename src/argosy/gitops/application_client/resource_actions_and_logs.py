@@ -16,12 +16,13 @@ from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.health.actions import ActionRunner, ResourceAction, build_patch, split_status
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.live.resource_tree import POD, ResourceNode
+from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import POD
 
 CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 

@@ -21,9 +21,9 @@ from argosy.gitops.live.stuck_containers import (
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.gitops.sync.retry import is_waiting_for_retry
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
+from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import POD
 
-POD: Final = GroupKind("", "Pod")
 UNSCHEDULABLE_REASON: Final = "Unschedulable"  # k8s: may pass: a node may be added, or another Pod may end
 # Reasons for which a running sync may never end; some of them pass by themselves.
 NOT_STARTING_REASONS: Final = IMAGE_FAILURES | {

@@ -15,7 +15,6 @@ from typing import Final
 
 from argosy.errors import ArgosyError, Conflict
 from argosy.gitops.policy.applicationset_controller_detection import (
-    APPLICATION_SET_KIND,
     build_condition,
     has_own_condition,
     is_applicationset_controller,
@@ -28,9 +27,10 @@ from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import APPLICATION_SET, DEPLOYMENT, POD, STATEFUL_SET
 
 log = logging.getLogger(__name__)
-WORKLOAD_KINDS: Final = (GroupKind("apps", "Deployment"), GroupKind("apps", "StatefulSet"), GroupKind("", "Pod"))
+WORKLOAD_KINDS: Final = (DEPLOYMENT, STATEFUL_SET, POD)
 UNREADABLE_RETRY_SECONDS: Final = 1.0  # wait for the first list of a new kind
 REPORT_INTERVAL_SECONDS: Final = 30.0  # also the delay before another replica takes an ApplicationSet over
 
@@ -53,7 +53,7 @@ class ApplicationSetReporter:
     def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
         manifest = after or before
         if manifest is not None and (
-            manifest.get("kind") == APPLICATION_SET_KIND.kind or is_applicationset_controller(manifest)
+            manifest.get("kind") == APPLICATION_SET.kind or is_applicationset_controller(manifest)
         ):
             self._changed.set()
 
@@ -67,14 +67,14 @@ class ApplicationSetReporter:
             await self.report()
 
     def _is_readable(self) -> bool:
-        return all(map(self._is_fully_cached, (APPLICATION_SET_KIND, *WORKLOAD_KINDS)))
+        return all(map(self._is_fully_cached, (APPLICATION_SET, *WORKLOAD_KINDS)))
 
     async def report(self) -> None:
         """Write the condition on each ApplicationSet of the installation that needs it and lacks it."""
         if not self._is_readable():
             return
         workloads = [workload for kind in WORKLOAD_KINDS for workload in self._cache.list(kind)]
-        for application_set in self._cache.list(APPLICATION_SET_KIND, namespace=self._namespace):
+        for application_set in self._cache.list(APPLICATION_SET, namespace=self._namespace):
             if not has_own_condition(application_set) and not is_expanded(application_set, workloads):
                 await self._write_condition(application_set)
 

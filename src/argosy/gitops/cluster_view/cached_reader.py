@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import TransientError
-from argosy.gitops.application import APPLICATION_KIND, Application
+from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.live.parent_references import claim_name_prefixes, read_parents
@@ -26,6 +26,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
+from argosy.kube.well_known_kinds import APPLICATION
 
 IsFullyCached = Callable[[GroupKind], bool]
 MAX_CACHED_TREES: Final = 16
@@ -114,7 +115,7 @@ class CachedReader(ApplicationReader):
 
     def on_watch_event(self, before: Manifest | None, after: Manifest | None) -> None:
         self._trees.on_change(before, after, clear_all=self.settings.affects_settings(after or before or {}))
-        if after is None and before is not None and key_of(before).group_kind == APPLICATION_KIND:
+        if after is None and before is not None and key_of(before).group_kind == APPLICATION:
             self.memos.forget(key_of(before))
         self._read_client.on_watch_event(before, after)
         if isinstance(self.cluster, CachedCluster):

@@ -19,13 +19,12 @@ from typing import Final, NamedTuple
 from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.app_list import AppRow, build_row
-from argosy.gitops.application_client.client import APPLICATION, ApplicationService
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
 from argosy.gitops.coexistence.argocd_scope import read_namespaces
 from argosy.gitops.live import build_indexes
 from argosy.gitops.policy.delivery_engine import DeliveryEngines, build_engines, is_application_controller
-from argosy.gitops.reconciler.app_state_comparison import CRD_KIND
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
@@ -40,6 +39,7 @@ from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, CRD_KIND
 
 log = logging.getLogger(__name__)
 _row_sort_key: Final = operator.attrgetter("name", "namespace")  # sort key of a row
@@ -75,7 +75,12 @@ class ClusterView:
         self._tracking = self.rules.tracking
         self._add_indexes()
         self._informers = InformerSet(
-            service.cluster, self._is_watched, self.cache, self._on_change, definition_kinds=[CRD_KIND], clock=clock
+            service.cluster,
+            self._is_watched,
+            self.cache,
+            self._on_change,
+            definition_kinds=[CRD_KIND],
+            clock=clock,
         )
         self._listeners: list[ChangeListener] = []
         self._rows_by_key: dict[ResourceKey, AppRow] = {}

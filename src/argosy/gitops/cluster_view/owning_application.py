@@ -6,15 +6,12 @@ Application must list the object, or anyone could claim to belong to another App
 
 from __future__ import annotations
 
-from typing import Final
-
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
-
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 
 def owner_of(

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.gitops.coexistence.argocd_settings_location import APPLICATION
 from argosy.gitops.coexistence.step_banner_and_table import TextTable
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 REFRESH: Final = "argocd.argoproj.io/refresh"
 ENVIRONMENT_ORDER: Final = ("dev", "staging", "production", "prod")  # in promotion order

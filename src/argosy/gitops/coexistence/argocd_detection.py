@@ -22,10 +22,11 @@ from argosy.kube.controller.clock import Backoff, Timer, sleep
 from argosy.kube.controller.informer import REFUSED_CODES, Informer
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT, POD, STATEFUL_SET
 
 log = logging.getLogger(__name__)
 # Pods, too: one whose StatefulSet was deleted without it keeps running.
-WORKLOAD_KINDS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"), GroupKind("", "Pod"))
+WORKLOAD_KINDS: Final = (STATEFUL_SET, DEPLOYMENT, POD)
 RETRY_BACKOFF: Final = Backoff(first_seconds=0.2, max_seconds=30.0, jitter=0.5)
 FORBIDDEN_RETRY_SECONDS: Final = 60.0  # seconds until a forbidden read is tried again
 REMOVAL_GRACE_SECONDS: Final = (

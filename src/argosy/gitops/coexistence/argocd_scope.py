@@ -23,9 +23,9 @@ from argosy.gitops.policy.delivery_engine import (
 )
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, NAMESPACE
 
-CONFIG_MAP_KIND, NAMESPACE_KIND = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
 REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 MAX_CHECKED_NAMESPACES: Final = 200  # namespaces that are checked for write access one by one
 
@@ -37,7 +37,7 @@ class AccessReviewReader(ClusterReader, Protocol):
 
 
 def build_parameters_key(namespace: str) -> ResourceKey:
-    return ResourceKey(*CONFIG_MAP_KIND, namespace, PARAMETERS_CONFIG_MAP)
+    return ResourceKey(*CONFIG_MAP, namespace, PARAMETERS_CONFIG_MAP)
 
 
 def read_namespaces(workload: Manifest, find_object: Callable[[ResourceKey], Manifest | None]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ async def _fetch_parameters(cluster: AccessReviewReader, namespace: str) -> Mani
 
 async def _list_matching_namespaces(cluster: AccessReviewReader, name_patterns: Iterable[str]) -> list[str]:
     try:
-        listing = await cluster.list(NAMESPACE_KIND, metadata_only=True)
+        listing = await cluster.list(NAMESPACE, metadata_only=True)
     except Forbidden:
         return list(name_patterns)  # the patterns that are plain names; for others no access is found
     names = [str(item["metadata"]["name"]) for item in listing.items]

@@ -14,10 +14,8 @@ from argosy.errors import ClusterError, UserError
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest, read_yaml
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP, INGRESS, ROUTE
 
-CONFIG_MAP_KIND: Final = GroupKind("", "ConfigMap")
-ROUTE_KIND: Final = GroupKind("route.openshift.io", "Route")
-INGRESS_KIND: Final = GroupKind("networking.k8s.io", "Ingress")
 SETTINGS_CONFIG_MAP: Final = "argocd-cm"
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -48,7 +46,7 @@ def is_same_address(left: str, right: str) -> bool:
 async def list_server_addresses(cluster: ClusterReader, namespace: str) -> list[str]:
     """List the addresses in argocd-cm, and the hosts of Routes and Ingresses in the control namespace."""
     addresses = list(_list_configured_urls(await _fetch_settings(cluster, namespace)))
-    for kind, list_hosts in ((ROUTE_KIND, _list_route_hosts), (INGRESS_KIND, _list_ingress_hosts)):
+    for kind, list_hosts in ((ROUTE, _list_route_hosts), (INGRESS, _list_ingress_hosts)):
         for manifest in await _list_objects(cluster, kind, namespace):
             addresses += list_hosts(manifest)
     return list(dict.fromkeys(addresses))
@@ -56,7 +54,7 @@ async def list_server_addresses(cluster: ClusterReader, namespace: str) -> list[
 
 async def _fetch_settings(cluster: ClusterReader, namespace: str) -> Manifest:
     try:
-        return await cluster.get(ResourceKey(*CONFIG_MAP_KIND, namespace, SETTINGS_CONFIG_MAP)) or {}
+        return await cluster.get(ResourceKey(*CONFIG_MAP, namespace, SETTINGS_CONFIG_MAP)) or {}
     except ClusterError as error:
         if error.code in (403, 404):
             return {}

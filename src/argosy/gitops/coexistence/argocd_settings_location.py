@@ -11,11 +11,9 @@ from typing import Final
 from argosy.errors import ClusterError, Forbidden, UserError
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import ARGOCD, CONFIG_MAP
 
-ARGOCD_KIND: Final = GroupKind("argoproj.io", "ArgoCD")
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SETTINGS_CONFIG_MAP_NAME: Final = "argocd-cm"
 OPENSHIFT_GITOPS: Final = "openshift-gitops"  # argo: name of the instance and its namespace in OpenShift GitOps
 DEFAULT_NAMESPACE: Final = "argocd"
@@ -39,7 +37,7 @@ class ArgoCDInstallation:
     @property
     def settings_target(self) -> ResourceKey:
         """The object to write to."""
-        return ResourceKey(*ARGOCD_KIND, self.namespace, self.name) if self.has_operator else self.config_map_key
+        return ResourceKey(*ARGOCD, self.namespace, self.name) if self.has_operator else self.config_map_key
 
     @property
     def config_map_key(self) -> ResourceKey:
@@ -53,12 +51,12 @@ async def find_argocd(cluster: ClusterReader, namespace: str = "", name: str = "
     """
     if name:
         resource_namespace = namespace or OPENSHIFT_GITOPS
-        if await _get_if_served(cluster, ResourceKey(*ARGOCD_KIND, resource_namespace, name)) is None:
+        if await _get_if_served(cluster, ResourceKey(*ARGOCD, resource_namespace, name)) is None:
             raise _build_not_found(resource_namespace, name)
         return ArgoCDInstallation(resource_namespace, name)
     if (
         not namespace
-        and await _get_if_served(cluster, ResourceKey(*ARGOCD_KIND, OPENSHIFT_GITOPS, OPENSHIFT_GITOPS)) is not None
+        and await _get_if_served(cluster, ResourceKey(*ARGOCD, OPENSHIFT_GITOPS, OPENSHIFT_GITOPS)) is not None
     ):
         return ArgoCDInstallation(OPENSHIFT_GITOPS, OPENSHIFT_GITOPS)
     match await _list_argocd_resources(cluster, namespace):
@@ -83,7 +81,7 @@ async def _find_without_operator(cluster: ClusterReader, namespace: str) -> Argo
 
 def _is_owned_by_operator(settings: Manifest) -> bool:
     references = settings["metadata"].get("ownerReferences") or ()
-    return any(reference.get("kind") == ARGOCD_KIND.kind for reference in references)
+    return any(reference.get("kind") == ARGOCD.kind for reference in references)
 
 
 def _build_not_found(namespace: str, name: str) -> ArgoCDNotFound:
@@ -103,7 +101,7 @@ async def _get_if_served(cluster: ClusterReader, key: ResourceKey) -> Manifest |
 
 async def _list_argocd_resources(cluster: ClusterReader, namespace: str) -> list[ResourceKey]:
     try:
-        listing = await cluster.list(ARGOCD_KIND, namespace=namespace)
+        listing = await cluster.list(ARGOCD, namespace=namespace)
     except Forbidden:
         if namespace:
             raise

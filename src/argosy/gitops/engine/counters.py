@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.application import APPLICATION_KIND, Application
+from argosy.gitops.application import Application
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER
 from argosy.gitops.reconciler import ReconcileResult
 from argosy.gitops.status.metrics import (
@@ -23,6 +23,7 @@ from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.client.call_metrics import RecordedCall
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.observability.metrics import Histogram, LabeledCounter, MetricFamily
 
 RECONCILE_BUCKETS_SECONDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: same buckets
@@ -68,7 +69,7 @@ class EngineCounters:
     def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
         """Count an event of the cluster that the engine runs in."""
         self.count_event(IN_CLUSTER_SERVER)
-        if before is not None and after is None and (key := key_of(before)).group_kind == APPLICATION_KIND:
+        if before is not None and after is None and (key := key_of(before)).group_kind == APPLICATION:
             self._drop_application(key)
 
     def count_event(self, server: str) -> None:

@@ -28,12 +28,12 @@ from argosy.gitops.live.tracking import read_instance_name
 from argosy.gitops.policy.delivery_engine import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
 from argosy.gitops.reconciler import Reconciler
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND, ApplicationController
+from argosy.gitops.reconciler.application_controller import ApplicationController
 from argosy.gitops.reconciler.budget_reporter import BudgetReporter
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
-from argosy.gitops.reconciler.settings_watch import SECRET_KIND, SETTINGS_KINDS, SettingsWatcher
+from argosy.gitops.reconciler.settings_watch import SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
@@ -50,6 +50,7 @@ from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, SECRET
 
 log = logging.getLogger(__name__)
 MAX_SILENCE_SECONDS: Final = 180.0  # seconds without events: the kinds are rediscovered every two minutes at least
@@ -103,7 +104,7 @@ class Engine:
             self._is_watched,
             partial(self.counters.count_request, IN_CLUSTER_SERVER),
             clock,
-            required_kinds=[APPLICATION_KIND, *SETTINGS_KINDS],
+            required_kinds=[APPLICATION, *SETTINGS_KINDS],
         )
         self.cluster, self.informers = self.watched.client, self.watched.informers
         self.reconciler = self._build_reconciler()
@@ -197,16 +198,14 @@ class Engine:
     def _on_engines_changed(self, before: DeliveryEngines) -> None:
         """Reconcile every Application after an Argo CD was installed or removed, because ownership may change."""
         log.info("%s", self.argocd_detection.engines.log_message)
-        if warning := describe_lost_applications(
-            self.cache.list(APPLICATION_KIND), before, self.argocd_detection.engines
-        ):
+        if warning := describe_lost_applications(self.cache.list(APPLICATION), before, self.argocd_detection.engines):
             log.warning("%s", warning)
-        for key in self.cache.keys(APPLICATION_KIND):
+        for key in self.cache.keys(APPLICATION):
             self.queue.add(key)
 
     def _on_tracking_change(self, before: Manifest | None, after: Manifest | None) -> None:
         if self.watched.apply_tracking():
-            for secret in self.cache.list(SECRET_KIND):  # tracked Secrets may differ now
+            for secret in self.cache.list(SECRET):  # tracked Secrets may differ now
                 self.quotable_secrets.on_change(secret, secret)
             self.informers.rediscover()
             self.clusters.apply_settings()
@@ -263,7 +262,7 @@ class Engine:
     async def handle_pushes(self, pushes: Sequence[Push]) -> list[ResourceKey]:
         """Reconcile the Applications that the pushes concern; return their keys."""
         apps_by_url: dict[str, list[ResourceKey]] = {}
-        for manifest in self.cache.list(APPLICATION_KIND):
+        for manifest in self.cache.list(APPLICATION):
             for source in list_raw_sources(manifest):
                 url, ref = str(source.get("repoURL") or ""), str(source.get("targetRevision") or "")
                 if any(

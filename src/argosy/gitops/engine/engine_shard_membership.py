@@ -13,17 +13,17 @@ from typing import Final
 
 from argosy.errors import ClusterError, Forbidden, UserError
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND, ApplicationController
+from argosy.gitops.reconciler.application_controller import ApplicationController
 from argosy.gitops.reconciler.ownership.claim_before_reconcile_queue import ClaimQueue
 from argosy.gitops.reconciler.ownership.replica_claim import ApplicationClaims
 from argosy.kube.client import Cluster
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache, WorkQueue
 from argosy.kube.controller.clock import sleep
-from argosy.kube.controller.sharding.member_lease_format import LEASE as KIND
 from argosy.kube.controller.sharding.member_lease_format import LEASE_NAME_PREFIX, MEMBER_SELECTOR
 from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, LEASE
 
 LEASE_POLL_SECONDS: Final = 0.5  # seconds between reads of a Lease that may be stale
 DEFAULT_LEASE_SECONDS: Final = 15.0
@@ -65,7 +65,7 @@ class EngineSharding:
             await self.members.leave()
 
     def _on_members_changed(self) -> None:
-        gained, lost = self._claims.update_owned(self._cache.keys(APPLICATION_KIND))
+        gained, lost = self._claims.update_owned(self._cache.keys(APPLICATION))
         for key in lost:
             self._takeover.remove(key)
             self._controller.on_ownership_lost(key)
@@ -82,7 +82,7 @@ async def wait_for_no_leader(
     cluster: Cluster, namespace: str, stale_version: str = "", clock: Clock = SYSTEM_CLOCK
 ) -> str:
     """Wait for a stale leader Lease to expire and return its version; raises UserError if a leader is alive."""
-    lease = await cluster.get(ResourceKey(*KIND, namespace, LEADER_LEASE_NAME))
+    lease = await cluster.get(ResourceKey(*LEASE, namespace, LEADER_LEASE_NAME))
     version = str(lease["metadata"].get("resourceVersion") or "") if lease is not None else ""
     if lease is not None and version != stale_version and await _is_any_renewed([lease], cluster, clock):
         raise UserError(
@@ -97,7 +97,7 @@ async def wait_for_no_leader(
 async def wait_for_no_members(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
     """Wait for stale member Leases and delete them; raises UserError if a member is alive."""
     try:
-        leases = (await cluster.list(KIND, namespace=namespace, labels=MEMBER_SELECTOR)).items
+        leases = (await cluster.list(LEASE, namespace=namespace, labels=MEMBER_SELECTOR)).items
     except Forbidden:
         return  # without permission for Leases no controller could share the work
     if await _is_any_renewed(leases, cluster, clock):

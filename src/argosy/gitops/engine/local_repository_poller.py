@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.gitops.source.git.ref_fingerprint import RefFingerprint
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.source.repositories import Repositories
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 LOCAL_SOURCES_TTL_SECONDS: Final = 5.0  # seconds until the list of local repositories is rebuilt
 LOCAL_POLL_SECONDS: Final = 0.1  # seconds between polls of local repositories
@@ -40,7 +40,7 @@ class LocalRepositoryPoller:
 
     def on_change(self, before: Manifest | None, after: Manifest | None) -> None:
         """Rebuild the list of local repositories if the sources of an Application may have changed."""
-        is_application = (after or before or {}).get("kind") == APPLICATION_KIND.kind
+        is_application = (after or before or {}).get("kind") == APPLICATION.kind
         if is_application and (before or {}).get("spec") != (after or {}).get("spec"):
             self._apps_by_url = None
 
@@ -67,7 +67,7 @@ class LocalRepositoryPoller:
             return self._apps_by_url
         apps_by_url: dict[str, list[ResourceKey]] = {}
         is_local: dict[str, bool] = {}
-        for manifest in self._cache.list(APPLICATION_KIND):
+        for manifest in self._cache.list(APPLICATION):
             for source in list_raw_sources(manifest):
                 url = source.get("repoURL")
                 if not isinstance(url, str):

@@ -16,10 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.kube.controller.log_context import get_log_fields
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 
 if TYPE_CHECKING:
     from argosy.observability.redaction.secret_mask import SecretMask
@@ -37,7 +37,6 @@ PUBLIC_NAME_KINDS: Final = (
     "AppProject",
     "Namespace",
 )  # their names are public, even if a Secret contains them
-PROJECT_KIND: Final = ("argoproj.io", "AppProject")
 AUDIT_LOGGER: Final = "argosy.audit"  # its messages are JSON documents
 LEVEL_NAMES: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: level names of its logs
 _UNQUOTED_PATTERN: Final = re.compile(r"[A-Za-z0-9\-._/@^+]+")
@@ -144,7 +143,7 @@ class QuotableSecrets:
             self.mask.search.on_change(secret_key, after)
         elif kind in PUBLIC_NAME_KINDS and after is not None and not cluster:
             self._add_public_object(after)
-        elif kind == APPLICATION_KIND[1] and not cluster:
+        elif kind == APPLICATION[1] and not cluster:
             self._scopes.drop(key_of(manifest))
 
     def _is_quotable(self, secret: Manifest, cluster: str) -> bool:
@@ -174,11 +173,11 @@ class QuotableSecrets:
 
     def _find_line_scope(self) -> SecretScope | None:
         namespace, _, name = get_log_fields().get("application", "").rpartition("/")
-        application = self._get_manifest(ResourceKey(*APPLICATION_KIND, namespace, name)) if name else None
+        application = self._get_manifest(ResourceKey(*APPLICATION, namespace, name)) if name else None
         if application is None:
             return None
         project = str((application.get("spec") or {}).get("project") or "default")
-        project_manifest = self._get_manifest(ResourceKey(*PROJECT_KIND, self._control_namespace, project))
+        project_manifest = self._get_manifest(ResourceKey(*APP_PROJECT, self._control_namespace, project))
         return replace(self._scopes.get_or_build(application, project_manifest), has_guessable=True)
 
 

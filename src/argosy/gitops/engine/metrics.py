@@ -16,7 +16,6 @@ from argosy import __version__
 from argosy.gitops.application import read_destination
 from argosy.gitops.engine.engine import Engine
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
 from argosy.gitops.status.metrics import (
     build_application_metrics,
@@ -24,6 +23,7 @@ from argosy.gitops.status.metrics import (
 )
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.observability.metrics import MAX_SERIES, MetricFamily, Sample, build_family
 from argosy.observability.process_memory import read_resident_bytes
 
@@ -51,7 +51,7 @@ def collect_engine_metrics(engine: Engine) -> Iterator[MetricFamily]:
     yield from _collect_cluster_metrics(engine)
     yield from _collect_queue_metrics(engine)
     yield from collect_confinement_metrics(engine.confinement)
-    total = len(engine.cache.keys(APPLICATION_KIND))
+    total = len(engine.cache.keys(APPLICATION))
     yield build_family("argosy_applications", "gauge", "Applications in the cluster.", total)
     yield build_family("argosy_shard_applications", "gauge", "Applications that this controller owns.", len(own_apps))
     if engine.sharding is not None:
@@ -69,7 +69,7 @@ def collect_confinement_metrics(check: ConfinementCheck) -> Iterator[MetricFamil
 
 
 def _list_own_apps(engine: Engine) -> list[Manifest]:
-    apps = engine.cache.list(APPLICATION_KIND)
+    apps = engine.cache.list(APPLICATION)
     claims = engine.controller.claims
     return list(apps) if claims is None else [app for app in apps if claims.is_owned(key_of(app))]
 

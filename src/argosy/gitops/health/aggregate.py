@@ -14,9 +14,9 @@ from argosy.annotations import IGNORE_HEALTHCHECK
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application.sync_annotations import get_annotation, is_hook, is_skipped
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MAX_NAMED_CAUSES: Final = 3  # argo: this many are named, the rest is counted
 
 

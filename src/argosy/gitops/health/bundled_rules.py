@@ -16,14 +16,15 @@ from argosy.gitops.health.setting_kind_names import render_kind
 from argosy.gitops.health.table_rule_compiler import table_to_lua
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 
 RULES_FOLDER: Final = Path(__file__).parent / "rules"
 PROFILES_FOLDER: Final = Path(__file__).parent / "profiles"
 DEFAULT_INSTALL_PROFILE: Final = "strict"  # for checks installed into an Argo CD
 # Profile name of the rule in `rules`, for kinds with several profiles.
 DEFAULT_PROFILES: Final = {
-    GroupKind("serving.kserve.io", "InferenceService"): "argocd",
-    GroupKind("mlops.mlops.dev", "NotebookValidationJob"): "basic",
+    INFERENCE_SERVICE: "argocd",
+    NOTEBOOK_JOB: "basic",
 }
 
 

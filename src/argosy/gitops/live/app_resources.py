@@ -10,17 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from argosy.gitops.live.cache_indexes import BY_OWNER, BY_PARENT, CacheReader
-from argosy.gitops.live.parent_references import (
-    PERSISTENT_VOLUME_CLAIM,
-    STATEFUL_SET,
-    ParentRef,
-    build_parent,
-    claim_name_prefixes,
-    read_parents,
-)
+from argosy.gitops.live.parent_references import ParentRef, build_parent, claim_name_prefixes, read_parents
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM, STATEFUL_SET
 
 
 def find_managed_resources(

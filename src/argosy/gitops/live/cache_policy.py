@@ -11,30 +11,44 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.gitops.live.parent_references import STATEFUL_SET
 from argosy.gitops.live.stuck_containers import CONTAINER_STATUS_FIELDS, find_image_failure
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import (
+    APP_PROJECT,
+    APPLICATION,
+    APPLICATION_SET,
+    CONFIG_MAP,
+    CRD_KIND,
+    INGRESS,
+    JOB,
+    NAMESPACE,
+    NOTEBOOK_JOB,
+    POD,
+    ROUTE,
+    SECRET,
+    STATEFUL_SET,
+    STORAGE_CLASS,
+)
 
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
 # argosy reads more than the metadata of these kinds, tracked or not.
 KINDS_KEPT_WHOLE: Final = frozenset(
     {
         APPLICATION,
-        GroupKind("argoproj.io", "AppProject"),
-        GroupKind("argoproj.io", "ApplicationSet"),
-        GroupKind("", "ConfigMap"),  # settings; the data of all others is dropped
-        GroupKind("", "Secret"),  # the same; the type shows which Secrets are tokens of a ServiceAccount
-        GroupKind("", "Namespace"),
-        GroupKind("", "Pod"),  # images, and whether they can be pulled
-        GroupKind("batch", "Job"),  # hooks
-        GroupKind("mlops.mlops.dev", "NotebookValidationJob"),  # its result: waves of Applications wait for it
-        GroupKind("networking.k8s.io", "Ingress"),  # addresses
+        APP_PROJECT,
+        APPLICATION_SET,
+        CONFIG_MAP,  # settings; the data of all others is dropped
+        SECRET,  # the same; the type shows which Secrets are tokens of a ServiceAccount
+        NAMESPACE,
+        POD,  # images, and whether they can be pulled
+        JOB,  # hooks
+        NOTEBOOK_JOB,  # its result: waves of Applications wait for it
+        INGRESS,  # addresses
         GroupKind("extensions", "Ingress"),
-        GroupKind("route.openshift.io", "Route"),
-        GroupKind("storage.k8s.io", "StorageClass"),  # its volumeBindingMode
-        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),  # its schema says how lists are compared
+        ROUTE,
+        STORAGE_CLASS,  # its volumeBindingMode
+        CRD_KIND,  # its schema says how lists are compared
         STATEFUL_SET,  # templates of claims
     }
 )

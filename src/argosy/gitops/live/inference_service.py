@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.kube.resource_key import GroupKind
 
-INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 RUNTIME_NOT_RECOGNIZED: Final = "RuntimeNotRecognized"
 TEXT_FORMATS: Final = ("vllm", "huggingface", "tgis", "caikit", "pytorch-llm")
 

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 from argosy.gitops.application.sync_annotations import has_option
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import OPERATOR_GROUP, SERVICE
 
-PERSISTENT_VOLUME_CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
-STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
 _SERVICE_ACCOUNT_TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
 _SERVICE_ACCOUNT_NAME_ANNOTATION: Final = "kubernetes.io/service-account.name"
 _SERVICE_ACCOUNT_UID_ANNOTATION: Final = "kubernetes.io/service-account.uid"
@@ -74,7 +73,7 @@ def _read_owner_references(manifest: Manifest) -> Iterator[ParentRef]:
 def _infer_service(endpoints: Manifest) -> ParentRef | None:
     if endpoints["metadata"].get("ownerReferences"):
         return None
-    return build_parent(GroupKind("", "Service"), endpoints["metadata"]["name"], endpoints)
+    return build_parent(SERVICE, endpoints["metadata"]["name"], endpoints)
 
 
 def _infer_service_account(secret: Manifest) -> ParentRef | None:
@@ -87,7 +86,7 @@ def _infer_service_account(secret: Manifest) -> ParentRef | None:
 
 def _infer_operator_group(operator: Manifest) -> ParentRef | None:
     name = (operator["metadata"].get("annotations") or {}).get(_OPERATOR_GROUP_ANNOTATION)
-    return build_parent(GroupKind("operators.coreos.com", "OperatorGroup"), name, operator) if name else None
+    return build_parent(OPERATOR_GROUP, name, operator) if name else None
 
 
 _PARENT_INFERENCES: Final[Mapping[tuple[str, str], Callable[[Manifest], ParentRef | None]]] = {

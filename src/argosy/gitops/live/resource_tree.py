@@ -15,9 +15,8 @@ from argosy.gitops.live.app_resources import list_children, list_parents
 from argosy.gitops.live.cache_indexes import CacheReader
 from argosy.gitops.live.parent_references import ParentRef
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
-
-POD = GroupKind("", "Pod")
+from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import POD
 
 KeyFilter = Callable[[ResourceKey], bool]
 

@@ -16,6 +16,7 @@ from argosy.errors import ManifestError
 from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest, key_of, key_of_desired
 from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import CRD_KIND
 
 TrackingMethod = Literal["annotation", "label", "annotation+label"]
 
@@ -23,7 +24,6 @@ METHOD_SETTING: Final = "application.resourceTrackingMethod"
 LABEL_SETTING: Final = "application.instanceLabelKey"
 INSTALLATION_ID_SETTING: Final = "installationID"
 MAX_LABEL_LENGTH: Final = 63  # k8s: characters of a label value
-_CUSTOM_RESOURCE_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _INVALID_LABEL_END: Final = re.compile(r"[^a-zA-Z0-9]+\Z")
 
 
@@ -179,7 +179,7 @@ def _truncate_label(instance: str) -> str:
 
 def _is_crd(manifest: Manifest) -> bool:
     group, _ = split_api_version(str(manifest.get("apiVersion")))
-    return (group, manifest.get("kind")) == _CUSTOM_RESOURCE_DEFINITION
+    return (group, manifest.get("kind")) == CRD_KIND
 
 
 def _read_metadata_text(manifest: Manifest, part: str, name: str) -> str:

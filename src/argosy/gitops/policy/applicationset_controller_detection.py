@@ -17,9 +17,7 @@ from argosy.gitops.policy.delivery_engine import (
     is_running,
 )
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
 
-APPLICATION_SET_KIND: Final = GroupKind("argoproj.io", "ApplicationSet")
 CONTROLLER_NAME_SUFFIX: Final = "applicationset-controller"  # argo: suffix of the name label of its workload
 ERROR_CONDITION_TYPE: Final = (
     "ErrorOccurred"  # argo: condition type; its own controller sets it to False after expansion

@@ -59,8 +59,8 @@ from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CRD_KIND
 
-CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER_FIELD_MANAGER: Final = "argosy-reader"
 MAX_CACHE_SECONDS: Final = 300.0  # seconds
 

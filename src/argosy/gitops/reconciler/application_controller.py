@@ -35,12 +35,12 @@ from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.controller.write_fence import NotOwner
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 log = logging.getLogger(__name__)
 MAX_PASSES_IN_A_ROW: Final = 20  # passes in a row; then other Applications get their turn
 OWNERSHIP_RETRY_SECONDS: Final = 1.0  # seconds until ownership is checked again
-APPLICATION_KIND: Final = GroupKind("argoproj.io", "Application")
 
 
 class ApplicationController:
@@ -104,7 +104,7 @@ class ApplicationController:
             key for manifest in (before, after) if manifest is not None for key in self._find_affected_by(manifest)
         }
         key = key_of(after or before or {})
-        if key.group_kind == APPLICATION_KIND and (after is None or not self._is_own_write(key, after)):
+        if key.group_kind == APPLICATION and (after is None or not self._is_own_write(key, after)):
             affected.add(key)
         return affected
 
@@ -124,7 +124,7 @@ class ApplicationController:
     def _find_affected_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
         if self.settings_watcher.affects_settings(manifest):
             self.settings_watcher.invalidate()
-            yield from self.cache.keys(APPLICATION_KIND)
+            yield from self.cache.keys(APPLICATION)
             return
         yield from self._find_tracking(self.cache, manifest)
 
@@ -132,7 +132,7 @@ class ApplicationController:
         settings = self.settings_watcher.current_settings()
         for concern in find_affected_applications(cache, manifest, settings.tracking):
             namespace, _, name = concern.instance.rpartition("_")
-            app = ResourceKey(*APPLICATION_KIND, namespace or settings.control_namespace, name)
+            app = ResourceKey(*APPLICATION, namespace or settings.control_namespace, name)
             if not concern.is_managed:
                 self.reconciler.invalidate(app)
             yield app

@@ -17,7 +17,6 @@ from typing import Final
 from argosy.annotations import REFRESH
 from argosy.gitops.application import Application, read_destination
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
-from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
@@ -27,6 +26,7 @@ from argosy.kube.controller.clock import run_with_timeout
 from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 log = logging.getLogger(__name__)
 UNUSED_SECONDS: Final = 600.0  # seconds without Applications until a cluster is closed
@@ -136,7 +136,7 @@ class ClusterRegistry:
         clusters = self._settings.current_settings().clusters
         apps: dict[str, list[ResourceKey]] = {}
         secrets: dict[tuple[str, str], str] = {}
-        for manifest in self._cache.list(APPLICATION_KIND):
+        for manifest in self._cache.list(APPLICATION):
             destination = as_mapping(as_mapping(manifest.get("spec")).get("destination"))
             server_and_name = str(destination.get("server") or ""), str(destination.get("name") or "")
             if server_and_name not in secrets:

@@ -34,7 +34,7 @@ from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.gitops.sync.auto_sync import are_sources_equal
-from argosy.gitops.sync.notebook_wave_holds import NOTEBOOK_JOB_KIND, WaveHold, find_wave_hold
+from argosy.gitops.sync.notebook_wave_holds import WaveHold, find_wave_hold
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE, advance_operation, has_timed_out
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.retry import (
@@ -49,6 +49,7 @@ from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 BLOCKED_BY_WINDOW: Final = "Sync operation blocked by sync window"
 MAX_STEP_WAIT_SECONDS: Final = 30.0  # argo: seconds until the next step at the latest
@@ -318,18 +319,16 @@ class OperationRunner:
         self, app: Application, tasks: Sequence[PlannedTask], kinds: Catalog
     ) -> Callable[[int], WaveHold | None]:
         """Return a function that decides if notebooks hold a wave, from their newest state."""
-        if NOTEBOOK_JOB_KIND not in kinds:
+        if NOTEBOOK_JOB not in kinds:
             return lambda wave: None
-        own_keys = {task.key for task in tasks if task.key.group_kind == NOTEBOOK_JOB_KIND and task.desired is not None}
-        is_cached = self.comparer.is_kind_cached(NOTEBOOK_JOB_KIND)
-        listed = () if is_cached else (await self.cluster.list(NOTEBOOK_JOB_KIND)).items
+        own_keys = {task.key for task in tasks if task.key.group_kind == NOTEBOOK_JOB and task.desired is not None}
+        is_cached = self.comparer.is_kind_cached(NOTEBOOK_JOB)
+        listed = () if is_cached else (await self.cluster.list(NOTEBOOK_JOB)).items
 
         def find_hold(wave: int) -> WaveHold | None:
             # The cache counts even if the kind is not fully cached: it may have newer objects than the list.
-            jobs = {key_of(job): job for job in (*listed, *self.comparer.cache.list(NOTEBOOK_JOB_KIND))}
-            keys = (
-                own_keys | set(jobs) | (self.comparer.cluster.list_written(NOTEBOOK_JOB_KIND) if is_cached else set())
-            )
+            jobs = {key_of(job): job for job in (*listed, *self.comparer.cache.list(NOTEBOOK_JOB))}
+            keys = own_keys | set(jobs) | (self.comparer.cluster.list_written(NOTEBOOK_JOB) if is_cached else set())
             newest = (self.comparer.cluster.find_newest(key, jobs.get(key)) for key in keys)
             return find_wave_hold(wave, [job for job in newest if job is not None], app, own_keys)
 

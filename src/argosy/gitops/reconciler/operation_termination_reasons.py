@@ -28,9 +28,9 @@ from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.sync_hold_annotation import read_hold
 from argosy.gitops.sync.auto_sync import StartSync, SyncTarget, decide_auto_sync, is_already_attempted
 from argosy.kube.objects import key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import POD
 
-POD_KIND: Final = GroupKind("", "Pod")
 OPERATION_REMOVED: Final = "its operation was removed from the Application"
 
 
@@ -97,7 +97,7 @@ def _find_image_failure(state: OperationState, app_state: AppState, cache: Cache
         if root is None or result.hook_phase is OperationPhase.SUCCEEDED:
             continue
         for pod in walk_tree(cache, {result.key: root}, lambda key: not _is_replaced(cache, key)):
-            if key_of(pod).group_kind != POD_KIND or pod["metadata"].get("deletionTimestamp"):
+            if key_of(pod).group_kind != POD or pod["metadata"].get("deletionTimestamp"):
                 continue
             for container in list_waiting_containers(pod):
                 if container.reason in IMAGE_FAILURES and is_image_current(pod, container.name, [root], live_manifests):

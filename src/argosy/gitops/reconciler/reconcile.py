@@ -47,10 +47,11 @@ from argosy.gitops.sync.app_deletion import DeletionStep
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, SECRET
 
 UNREACHABLE_RETRY_SECONDS: Final = 15.0  # until something that does not answer is tried again
 MIN_RENDER_RETRY_SECONDS: Final = 1.0
-PROJECT_AND_CLUSTER_KINDS: Final = (GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret"))
+PROJECT_AND_CLUSTER_KINDS: Final = (APP_PROJECT, SECRET)
 UNCACHED_KIND_RETRY_SECONDS: Final = 2.0  # until the cache is checked for these kinds again
 
 

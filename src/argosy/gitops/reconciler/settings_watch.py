@@ -44,14 +44,11 @@ from argosy.isolation.script_backoff import ScriptBackoff
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.boolean_text import read_boolean
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, SECRET, STORAGE_CLASS
 from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_limits, delete_paths_confined
 
-CONFIG_MAP_KIND: Final = GroupKind("", "ConfigMap")
-SECRET_KIND: Final = GroupKind("", "Secret")
-PROJECT_KIND: Final = GroupKind("argoproj.io", "AppProject")
-SETTINGS_KINDS: Final = (CONFIG_MAP_KIND, PROJECT_KIND, SECRET_KIND)  # they say what may be delivered, and where
-STORAGE_CLASS_KIND: Final = GroupKind("storage.k8s.io", "StorageClass")
+SETTINGS_KINDS: Final = (CONFIG_MAP, APP_PROJECT, SECRET)  # they say what may be delivered, and where
 ARGOCD_CM, ARGOSY_CM, PARAMETERS_CM = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS_CM, TLS_CERTS_CM, GPG_KEYS_CM = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
 ARGOCD_SECRET: Final = "argocd-secret"
@@ -107,12 +104,12 @@ class SettingsWatcher:
         """True if a change of this object may change the settings."""
         metadata, kind = manifest["metadata"], manifest.get("kind")
         if metadata.get("namespace") != self.control_namespace:
-            return kind == STORAGE_CLASS_KIND.kind
-        if kind == CONFIG_MAP_KIND.kind:
+            return kind == STORAGE_CLASS.kind
+        if kind == CONFIG_MAP.kind:
             return metadata["name"] in _SETTINGS_CONFIG_MAPS
-        if kind == SECRET_KIND.kind:
+        if kind == SECRET.kind:
             return _SECRET_TYPE_LABEL in (metadata.get("labels") or {})
-        return kind == PROJECT_KIND.kind
+        return kind == APP_PROJECT.kind
 
     def invalidate(self) -> None:
         self._is_stale = True
@@ -199,7 +196,7 @@ class SettingsWatcher:
         return {key: value for key, value in (config_map.get("data") or {}).items() if isinstance(value, str)}
 
     def _list_secrets(self) -> list[Manifest]:
-        secrets = self._cache.list(SECRET_KIND, namespace=self.control_namespace)
+        secrets = self._cache.list(SECRET, namespace=self.control_namespace)
         return [secret for secret in secrets if _SECRET_TYPE_LABEL in (secret["metadata"].get("labels") or {})]
 
     def load_webhook_secrets(self) -> WebhookSecrets:
@@ -210,7 +207,7 @@ class SettingsWatcher:
     def _read_projects(self) -> tuple[dict[str, Project], list[str]]:
         projects = {"default": read_project(DEFAULT_PROJECT_MANIFEST)}
         faults = []
-        for manifest in self._cache.list(PROJECT_KIND, namespace=self.control_namespace):
+        for manifest in self._cache.list(APP_PROJECT, namespace=self.control_namespace):
             name = manifest["metadata"]["name"]
             try:
                 projects[name] = read_project(manifest, f"AppProject {name}")
@@ -321,7 +318,7 @@ class SettingsWatcher:
         self, manifests: Sequence[Manifest], cache: CacheReader | None = None
     ) -> list[Assessment | None]:
         """Assess objects; `cache` is that of their cluster, if it is not the control cluster."""
-        facts = read_cluster_facts((cache or self._cache).list(STORAGE_CLASS_KIND))
+        facts = read_cluster_facts((cache or self._cache).list(STORAGE_CLASS))
         assessments = await self._assessor.assess_all(manifests, facts)
         self._check_failures.log_failures(manifests, assessments)
         return assessments

@@ -6,7 +6,6 @@ In: a client of the cluster, settings. Out: cache, client, one call for each cha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from argosy.gitops.live import ApplicationCachePolicy, TrackingSettings, build_indexes
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
@@ -17,8 +16,8 @@ from argosy.kube.controller.informer import ChangeListener
 from argosy.kube.controller.informer_set import InformerSet, IsWatched
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import CRD_KIND
 
-CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 ChooseReader = Callable[[Cluster], ClusterReader]  # from the recorded client to the one that lists and watches
 
 

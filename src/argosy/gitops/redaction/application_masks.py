@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.app_list import AppRow
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
@@ -26,11 +25,11 @@ from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.log_context import get_log_fields as fields_of_line
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 from argosy.observability.redaction.secret_mask import MASK_BYTES, SecretMask
 from argosy.observability.redaction.secret_scope import INSTALLATION, SecretScope
 from argosy.observability.redaction.secret_text_extraction import list_url_credentials
 
-PROJECT: Final = ("argoproj.io", "AppProject")
 MAX_CACHED_OBJECTS: Final = 20_000  # objects
 MAX_DEPTH: Final = 20  # of values of a page
 TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"
@@ -72,7 +71,7 @@ class ApplicationMasks:
 
     def get_scope(self, namespace: str, name: str) -> SecretScope:
         """Return the scope of an Application; of the installation, if there is no such Application."""
-        application = self._cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
+        application = self._cache.get(ResourceKey(*APPLICATION, namespace, name))
         return INSTALLATION if application is None else self._build_scope(application)
 
     def get_mask_for_path(self, path: str) -> SecretMask:
@@ -93,13 +92,13 @@ class ApplicationMasks:
     def find_log_scope(self) -> SecretScope | None:
         """Return the scope of the Application that the current task logs about."""
         namespace, _, name = fields_of_line().get("application", "").rpartition("/")
-        application = self._cache.get(ResourceKey(*APPLICATION_KIND, namespace, name)) if name else None
+        application = self._cache.get(ResourceKey(*APPLICATION, namespace, name)) if name else None
         return None if application is None else replace(self._build_scope(application), has_guessable=True)
 
     def _build_scope(self, application: Manifest) -> SecretScope:
         spec = application.get("spec")
         project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
-        project_manifest = self._cache.get(ResourceKey(*PROJECT, self._control, project))
+        project_manifest = self._cache.get(ResourceKey(*APP_PROJECT, self._control, project))
         git = self._find_git(application)
         return self._scopes.get_or_build(application, project_manifest, partial(self._has_objects, application), git)
 
@@ -121,7 +120,7 @@ class ApplicationMasks:
     def drop(self, key: ResourceKey) -> None:
         """Drop the cached value of a deleted object."""
         self._manifests.pop(key, None)
-        if key[:2] == APPLICATION_KIND:
+        if key[:2] == APPLICATION:
             self._scopes.drop(key)
 
     def mask_application(self, manifest: Manifest) -> Manifest:
@@ -219,7 +218,7 @@ def build_masks(source: MaskSource, control_namespace: str, mask: SecretMask) ->
             return
         key = key_of(old)
         masks.drop(key)
-        if key[:2] == APPLICATION_KIND:
+        if key[:2] == APPLICATION:
             git_words.drop(key)
 
     source.add_listener(drop_deleted)

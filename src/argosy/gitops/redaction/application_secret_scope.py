@@ -19,7 +19,17 @@ from argosy.gitops.policy.projects import list_violations, permits_destination, 
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import (
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+)
 from argosy.languages.globs import matches_glob
 from argosy.observability.redaction.guessable_values import find_guessable_forms
 from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
@@ -31,9 +41,9 @@ DELIVERED_STATUSES: Final = ("Synced", "Pruned")
 REVISION_FIELDS: Final = ("revision", "revisions")
 # A project that may deliver one of these to a namespace can read every Secret there: a Pod may mount them.
 POD_KINDS: Final = (
-    GroupKind("", "Pod"), GroupKind("", "ReplicationController"), GroupKind("apps", "Deployment"),
-    GroupKind("apps", "StatefulSet"), GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"),
-    GroupKind("batch", "Job"), GroupKind("batch", "CronJob"),
+    POD, REPLICATION_CONTROLLER, DEPLOYMENT,
+    STATEFUL_SET, DAEMON_SET, REPLICA_SET,
+    JOB, CRON_JOB,
 )  # fmt: skip
 
 

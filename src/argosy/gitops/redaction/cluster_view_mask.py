@@ -6,7 +6,7 @@ In: a cluster view. Out: a SecretMask. Never: lets the name of an object unmask 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from argosy.gitops.live.tracking import read_tracking
 from argosy.gitops.redaction.application_secret_scope import find_origin
@@ -14,12 +14,11 @@ from argosy.gitops.redaction.public_words import PublicWords, list_addresses
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import SECRET
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_scope import SecretOrigin
 from argosy.observability.redaction.secret_text_extraction import list_url_credentials
-
-SECRET: Final = GroupKind("", "Secret")
 
 
 class SecretCacheSource(Protocol):

@@ -16,10 +16,11 @@ from argosy.errors import ClusterError, Conflict, Invalid, PatchError
 from argosy.gitops.sync import client_side_patch
 from argosy.gitops.sync.client_side_patch import add_last_applied, set_namespace
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
-from argosy.gitops.sync.operation_options import CRD_KIND, REPLACE_FIELD_MANAGER, ApplyOptions
+from argosy.gitops.sync.operation_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CRD_KIND
 
 MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
 _UPDATED_KINDS: Final = frozenset({CRD_KIND, ("", "Namespace")})

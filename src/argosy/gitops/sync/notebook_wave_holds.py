@@ -15,9 +15,8 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.sync_annotations import get_annotation
 from argosy.gitops.application.sync_annotations import read_wave as wave_of
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 
-NOTEBOOK_JOB_KIND: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 NOTEBOOK_CHECK_SECONDS: Final = 2.0  # seconds between checks: a job of another Application wakes only that one
 MAX_REASON_LENGTH: Final = 200
 

@@ -23,8 +23,8 @@ from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.task_order import PHASES, sort_tasks
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NAMESPACE
 
-NAMESPACE_KIND: Final = ("", "Namespace")
 # k8s: characters of a chart version that names may not contain, such as "+"
 _INVALID_NAME_CHARACTERS: Final = re.compile(r"[^a-z0-9.-]")
 
@@ -159,7 +159,7 @@ def _move_prunes_last(tasks: list[PlannedTask], options: SyncOptions) -> list[Pl
 
 
 def _namespace_key(app: Application) -> ResourceKey:
-    return ResourceKey(*NAMESPACE_KIND, "", app.destination.namespace)
+    return ResourceKey(*NAMESPACE, "", app.destination.namespace)
 
 
 def _list_named_manifests(comparison: AppComparison) -> list[Manifest]:

@@ -14,8 +14,8 @@ from typing import Any
 from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import field_error
+from argosy.kube.well_known_kinds import JOB, NAMESPACE, POD
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.listing import parse_int
@@ -27,7 +27,6 @@ from argosy.sandbox.store import StoreEntry
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 FOREGROUND_FINALIZER, ORPHAN_FINALIZER = "foregroundDeletion", "orphan"
-NAMESPACE, POD, JOB = GroupKind("", "Namespace"), GroupKind("", "Pod"), GroupKind("batch", "Job")
 DEFAULT_POD_GRACE_SECONDS = 30
 JOB_ORPHANS_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "

@@ -10,8 +10,8 @@ from typing import Any
 
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import field_error
+from argosy.kube.well_known_kinds import DEPLOYMENT
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.served_kind import ApiKind
 
@@ -37,7 +37,7 @@ FIELD_ORDER = [
     "finalizers",
     "managedFields",
 ]
-KIND_WITH_COUNTED_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller notices new annotations
+KIND_WITH_COUNTED_ANNOTATIONS = DEPLOYMENT  # k8s: so that its controller notices new annotations
 PRESERVED_FIELDS = ("uid", "creationTimestamp", "generation")
 
 

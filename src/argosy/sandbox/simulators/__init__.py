@@ -20,6 +20,20 @@ from argosy.errors import UserError
 from argosy.kube.controller import AddOn, Controller
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.kube.well_known_kinds import (
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    INGRESS,
+    JOB,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    RESOURCE_QUOTA,
+    SERVICE,
+    STATEFUL_SET,
+)
 from argosy.sandbox.simulators import kinds_and_owners, kserve, openshift, openshift_ai, pvc_protection, simulated_nodes
 from argosy.sandbox.simulators.container_logs import SimulatedLogs
 from argosy.sandbox.simulators.cron_jobs import CronJobController
@@ -42,20 +56,20 @@ from argosy.sandbox.simulators.stateful_sets import StatefulSetController
 ADDON_NAME: Final = "simulators"
 KUBELET_VARIANT, PLAIN_VARIANT, AI_VARIANT = "kubelet", "plain", "ai"
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
-    kinds_and_owners.POD: PodController,
-    kinds_and_owners.PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaimController,
-    kinds_and_owners.REPLICA_SET: ReplicaSetController,
-    kinds_and_owners.DEPLOYMENT: DeploymentController,
-    kinds_and_owners.STATEFUL_SET: StatefulSetController,
-    kinds_and_owners.DAEMON_SET: DaemonSetController,
-    kinds_and_owners.JOB: JobController,
-    kinds_and_owners.CRON_JOB: CronJobController,
-    kinds_and_owners.SERVICE: ServiceController,
-    kinds_and_owners.INGRESS: IngressController,
+    POD: PodController,
+    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaimController,
+    REPLICA_SET: ReplicaSetController,
+    DEPLOYMENT: DeploymentController,
+    STATEFUL_SET: StatefulSetController,
+    DAEMON_SET: DaemonSetController,
+    JOB: JobController,
+    CRON_JOB: CronJobController,
+    SERVICE: ServiceController,
+    INGRESS: IngressController,
     kinds_and_owners.HORIZONTAL_POD_AUTOSCALER: HorizontalPodAutoscalerController,
     kinds_and_owners.POD_DISRUPTION_BUDGET: PodDisruptionBudgetController,
-    kinds_and_owners.RESOURCE_QUOTA: ResourceQuotaController,
-    kinds_and_owners.NODE: NodeHeartbeatController,
+    RESOURCE_QUOTA: ResourceQuotaController,
+    NODE: NodeHeartbeatController,
     **openshift.CONTROLLERS_BY_KIND,
     **openshift_ai.CONTROLLERS_BY_KIND,
     kserve.INFERENCE_SERVICE: InferenceServiceController,
@@ -66,11 +80,11 @@ REQUIRED_CRDS: Final = {
     kserve.INFERENCE_SERVICE: kserve.REQUIRED_CRDS,
 }
 # Without Nodes: no control plane in the sandbox reads their heartbeats.
-OPENSHIFT_AI_KINDS: Final = tuple(kind for kind in CONTROLLERS_BY_KIND if kind != kinds_and_owners.NODE)
+OPENSHIFT_AI_KINDS: Final = tuple(kind for kind in CONTROLLERS_BY_KIND if kind != NODE)
 DEFAULT_KINDS: Final = tuple(kind for kind in OPENSHIFT_AI_KINDS if kind not in openshift_ai.CONTROLLERS_BY_KIND)
 PLAIN_KINDS: Final = tuple(kind for kind in DEFAULT_KINDS if kind not in openshift.CONTROLLERS_BY_KIND)
 # The kinds that kube-controller-manager leaves to others.
-KUBELET_KINDS: Final = (kinds_and_owners.NODE, kinds_and_owners.POD, kinds_and_owners.PERSISTENT_VOLUME_CLAIM)
+KUBELET_KINDS: Final = (NODE, POD, PERSISTENT_VOLUME_CLAIM)
 
 
 def make(variant: str) -> AddOn:
@@ -121,7 +135,7 @@ def build_addon(
     crd_names = dict.fromkeys(name for kind in simulated_kinds for name in REQUIRED_CRDS.get(kind, ()))
     factories: dict[GroupKind, Callable[[], Controller]] = {
         **CONTROLLERS_BY_KIND,
-        kinds_and_owners.POD: partial(PodController, processes),
+        POD: partial(PodController, processes),
         openshift.ROUTE: partial(openshift.RouteController, domain),
         kserve.INFERENCE_SERVICE: partial(
             InferenceServiceController, probe, domain=domain, has_routes=openshift.ROUTE in simulated_kinds

@@ -14,6 +14,7 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CRON_JOB, JOB
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
@@ -24,8 +25,6 @@ from argosy.sandbox.simulators.cron_due_times import MISSED_TIMES_WARNING_THRESH
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.job_status import find_true_condition, is_finished
 from argosy.sandbox.simulators.kinds_and_owners import (
-    CRON_JOB,
-    JOB,
     build_owner_reference,
     enqueue_if_unmarked,
     find_controller_reference,

@@ -11,6 +11,7 @@ from typing import Any
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import DAEMON_SET, NODE, POD
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.controller_revisions import (
     REVISION_HASH_LABEL,
@@ -30,9 +31,6 @@ from argosy.sandbox.simulators.daemon_set_pods import (
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.kinds_and_owners import (
     CONTROLLER_REVISION,
-    DAEMON_SET,
-    NODE,
-    POD,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT, REPLICA_SET
 from argosy.sandbox.simulators import rollout_replica_counts
 from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import (
@@ -32,8 +33,6 @@ from argosy.sandbox.simulators.deployment_replica_sets import (
 from argosy.sandbox.simulators.deployment_status import compute_deployment_status, is_complete
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.kinds_and_owners import (
-    DEPLOYMENT,
-    REPLICA_SET,
     build_key,
     enqueue_if_unmarked,
     find_controller_reference,

@@ -13,9 +13,9 @@ from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NODE
 from argosy.sandbox.simulators import simulated_nodes
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.kinds_and_owners import NODE
 from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 
 HEARTBEAT_INTERVAL_SECONDS: Final = 10.0

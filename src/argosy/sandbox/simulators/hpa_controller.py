@@ -16,6 +16,7 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
@@ -30,10 +31,7 @@ from argosy.sandbox.simulators.hpa_algorithm import (
     read_metrics,
 )
 from argosy.sandbox.simulators.kinds_and_owners import (
-    DEPLOYMENT,
     HORIZONTAL_POD_AUTOSCALER,
-    REPLICA_SET,
-    STATEFUL_SET,
     append_simulated_note,
     enqueue_if_unmarked,
     is_being_deleted,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import INGRESS
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.external_addresses import (
@@ -15,7 +16,6 @@ from argosy.sandbox.simulators.external_addresses import (
     compute_provisioning_delay,
 )
 from argosy.sandbox.simulators.kinds_and_owners import (
-    INGRESS,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,

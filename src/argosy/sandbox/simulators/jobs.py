@@ -13,6 +13,7 @@ from typing import Any, Final
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import JOB, POD
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.job_pod_counts import JobPodCounter
@@ -28,8 +29,6 @@ from argosy.sandbox.simulators.job_status import (
     read_completion_index,
 )
 from argosy.sandbox.simulators.kinds_and_owners import (
-    JOB,
-    POD,
     SIMULATED_NOTE,
     build_pod,
     enqueue_if_unmarked,

@@ -13,25 +13,11 @@ from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey, join_api_version
 
-POD: Final = GroupKind("", "Pod")
-NODE: Final = GroupKind("", "Node")
-PERSISTENT_VOLUME_CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
-PERSISTENT_VOLUME: Final = GroupKind("", "PersistentVolume")
-STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
-DEPLOYMENT: Final = GroupKind("apps", "Deployment")
-REPLICA_SET: Final = GroupKind("apps", "ReplicaSet")
-STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
-DAEMON_SET: Final = GroupKind("apps", "DaemonSet")
 CONTROLLER_REVISION: Final = GroupKind("apps", "ControllerRevision")
-JOB: Final = GroupKind("batch", "Job")
-CRON_JOB: Final = GroupKind("batch", "CronJob")
-SERVICE: Final = GroupKind("", "Service")
 ENDPOINTS: Final = GroupKind("", "Endpoints")
 ENDPOINT_SLICE: Final = GroupKind("discovery.k8s.io", "EndpointSlice")
-INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
 HORIZONTAL_POD_AUTOSCALER: Final = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 POD_DISRUPTION_BUDGET: Final = GroupKind("policy", "PodDisruptionBudget")
-RESOURCE_QUOTA: Final = GroupKind("", "ResourceQuota")
 
 SIMULATED_NOTE: Final = "simulated by argosy"
 # k8s: the alphabet of generated names; it has no vowels, so that no words appear

@@ -12,7 +12,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.pod_resources import Amounts, add_amounts, subtract_amounts
-from argosy.sandbox.simulators.kinds_and_owners import POD
+from argosy.kube.well_known_kinds import POD
 from argosy.sandbox.simulators.node_selection import compute_pod_requests
 
 FINISHED_PHASES = ("Succeeded", "Failed")

@@ -13,6 +13,7 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
+from argosy.kube.well_known_kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from argosy.sandbox.simulators import pvc_protection
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
@@ -24,10 +25,6 @@ from argosy.sandbox.simulators.conditional_writes import (
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.external_addresses import compute_provisioning_delay
 from argosy.sandbox.simulators.kinds_and_owners import (
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    STORAGE_CLASS,
     build_key,
     enqueue_if_unmarked,
     is_being_deleted,

@@ -14,6 +14,18 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import (
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    STATEFUL_SET,
+    STORAGE_CLASS,
+)
 from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
@@ -26,16 +38,6 @@ from argosy.sandbox.simulators.fault_injection import (
     read_simulation_settings,
 )
 from argosy.sandbox.simulators.kinds_and_owners import (
-    CRON_JOB,
-    DAEMON_SET,
-    DEPLOYMENT,
-    JOB,
-    NODE,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    REPLICA_SET,
-    STATEFUL_SET,
-    STORAGE_CLASS,
     build_key,
     enqueue_if_unmarked,
     find_controller_reference,

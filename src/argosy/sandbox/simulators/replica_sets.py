@@ -14,12 +14,11 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import selectors
+from argosy.kube.well_known_kinds import POD, REPLICA_SET
 from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import adopt, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.kinds_and_owners import (
-    POD,
-    REPLICA_SET,
     append_simulated_note,
     build_pod,
     enqueue_if_unmarked,

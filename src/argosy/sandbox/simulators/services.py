@@ -13,6 +13,7 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import POD, SERVICE
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
@@ -32,8 +33,6 @@ from argosy.sandbox.simulators.external_addresses import build_external_ip, comp
 from argosy.sandbox.simulators.kinds_and_owners import (
     ENDPOINT_SLICE,
     ENDPOINTS,
-    POD,
-    SERVICE,
     append_simulated_note,
     build_key,
     enqueue_if_unmarked,

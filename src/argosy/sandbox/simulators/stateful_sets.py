@@ -14,6 +14,7 @@ from argosy.errors import ClusterError
 from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import POD, STATEFUL_SET
 from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import (
     adopt,
@@ -34,8 +35,6 @@ from argosy.sandbox.simulators.controller_revisions import (
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.kinds_and_owners import (
     CONTROLLER_REVISION,
-    POD,
-    STATEFUL_SET,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,

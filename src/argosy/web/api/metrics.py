@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.status.metrics import (
     IN_CLUSTER_NAME,
@@ -21,8 +20,9 @@ from argosy.gitops.status.metrics import (
 )
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 from argosy.observability.metrics import CONTENT_TYPE, MetricFamily, Sample, build_family, render_families
-from argosy.web.application_lookup import PROJECT, build_rbac_name, read_project_name
+from argosy.web.application_lookup import build_rbac_name, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import TextResponse
 from argosy.web.route import FilteredList, Route
@@ -65,13 +65,11 @@ def _build_families(
     cache = sources.cluster_view.cache
     yield build_family("argocd_info", "gauge", "Information about this server.", 1, version=sources.options.version)
     apps = [
-        app
-        for app in cache.list(GroupKind(*APPLICATION_KIND))
-        if is_allowed("applications", _get_rbac_name(sources, app))
+        app for app in cache.list(GroupKind(*APPLICATION)) if is_allowed("applications", _get_rbac_name(sources, app))
     ]
     yield from build_application_metrics(apps)
     yield MetricFamily(SYNCS_METRIC, "counter", METRIC_HELP[SYNCS_METRIC], state.sync_counter.count_syncs(apps))
-    keys = [key for key in cache.keys(PROJECT) if is_allowed("projects", key.name)]
+    keys = [key for key in cache.keys(APP_PROJECT) if is_allowed("projects", key.name)]
     projects = [Sample({"name": key.name, "namespace": key.namespace}, 1) for key in keys]
     yield MetricFamily("argocd_project_info", "gauge", "Projects.", projects)
     if is_allowed("clusters", IN_CLUSTER_SERVER):

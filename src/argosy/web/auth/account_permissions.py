@@ -7,7 +7,8 @@ from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.policy.rbac_roles import parse_role_subject
 from argosy.kube.client import ClusterReader
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT
 from argosy.web.auth.accounts import read_config_map_data
 
 
@@ -18,7 +19,7 @@ async def check_permission(
     policy = read_access_policy(
         read_config_map_data(await cluster.get(ResourceKey("", "ConfigMap", namespace, RBAC_CM)))
     )
-    projects = await cluster.list(GroupKind("argoproj.io", "AppProject"), namespace=namespace)
+    projects = await cluster.list(APP_PROJECT, namespace=namespace)
     enforcer = RbacEnforcer(policy, [read_project(project) for project in projects.items])
     requester = RbacRequester(subject, is_project_role=parse_role_subject(subject) is not None)
     return enforcer.get_permissions(requester).may(resource, action, rbac_object), policy.faults

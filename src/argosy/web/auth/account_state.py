@@ -18,6 +18,7 @@ from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access_
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APP_PROJECT
 from argosy.web.auth.accounts import (
     ACCOUNTS_SECRET,
     SETTINGS_CONFIG_MAP,
@@ -33,7 +34,6 @@ from argosy.web.auth.oidc_provider_settings import OidcProvider, find_secret_val
 
 log = logging.getLogger(__name__)
 SESSIONS_CONFIG_MAP: Final = "argosy-sessions"
-PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 T = TypeVar("T")
 
 
@@ -133,7 +133,7 @@ class AccountState:
 
     def find_role_tokens(self, project: str, role: str) -> tuple[TokenRecord, ...] | None:
         """argo: tokens are stored in the role and in the status of its project; None if the role does not exist."""
-        manifest = self._get(ResourceKey(*PROJECT, self.namespace, project)) or {}
+        manifest = self._get(ResourceKey(*APP_PROJECT, self.namespace, project)) or {}
         roles = (manifest.get("spec") or {}).get("roles") or ()
         matching_roles = [entry for entry in roles if isinstance(entry, dict) and entry.get("name") == role]
         if not matching_roles:
@@ -147,7 +147,7 @@ class AccountState:
         """Read from the cluster, for a token that may be newer than the cluster view."""
         names = (("ConfigMap", SETTINGS_CONFIG_MAP), ("Secret", ACCOUNTS_SECRET), ("ConfigMap", SESSIONS_CONFIG_MAP))
         keys = [ResourceKey("", kind, self.namespace, name) for kind, name in names]
-        for key in [*keys, *([ResourceKey(*PROJECT, self.namespace, project)] if project else ())]:
+        for key in [*keys, *([ResourceKey(*APP_PROJECT, self.namespace, project)] if project else ())]:
             cached = self._cache.get(key)
             current = await cluster.get(key)
             if self._cache.get(key) is cached:  # else the cluster view changed meanwhile, and may be newer
@@ -172,8 +172,8 @@ class AccountState:
         elif kind == "Secret":  # may be referenced as `$name:key`
             self._parsed.pop("provider", None)
             affects_provider = True
-        elif kind == PROJECT.kind:
-            self._direct_reads.pop(ResourceKey(*PROJECT, self.namespace, name), None)
+        elif kind == APP_PROJECT.kind:
+            self._direct_reads.pop(ResourceKey(*APP_PROJECT, self.namespace, name), None)
             self._parsed.pop("enforcer", None)
         if affects_provider and self._reported_error is not None:  # during the first list, Secrets may be missing
             self.report_provider()
@@ -192,7 +192,7 @@ class AccountState:
 
     def _list_projects(self) -> list[Project]:
         projects = []
-        for manifest in self._cache.list(PROJECT, namespace=self.namespace):
+        for manifest in self._cache.list(APP_PROJECT, namespace=self.namespace):
             try:
                 projects.append(read_project(manifest))
             except UserError:  # the project's page shows the error; an invalid project grants nothing

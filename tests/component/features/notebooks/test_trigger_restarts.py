@@ -13,9 +13,10 @@ import pytest
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import RUNNING
-from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled, runtime
+from support.serving_manifests import MODEL_KINDS, model, modelled, runtime
 from support.simulators import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, build_manifest
 from support.trigger_jobs import (
     RESTARTED,
@@ -135,7 +136,7 @@ async def test_serverless_model_gets_a_new_revision(cluster: EmbeddedCluster) ->
         async with at_work(cluster) as at:
             await at.apply(training(entry("InferenceService", waitFor="Ready")))
             status = await all_done(at)
-        live = await get(cluster, ResourceKey(*SERVICE, "default", "web"))
+        live = await get(cluster, ResourceKey(*INFERENCE_SERVICE, "default", "web"))
         after = await sims.pods(**label)
     assert states(status) == [("Succeeded", "all Pods were replaced and it is Ready")]
     assert live["spec"]["predictor"]["annotations"][RESTARTED]

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from argosy.annotations import NOTIFIED, NOTIFYING
-from argosy.features.notifications import constants
 from argosy.features.notifications.addon import make
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.features.notifications.controller import NotificationController
@@ -26,19 +25,10 @@ from argosy.kube.controller import AddOn, ControllerContext, InformerCache, Requ
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.controller.clock import SYSTEM_CLOCK
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, EVENT
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.message_servers import http_inbox, smtp_inbox
-from support.notifications import (
-    APP,
-    EVENT,
-    SECRET,
-    application,
-    of_installation,
-    prepare,
-    quiet,
-    set_status,
-    settings,
-)
+from support.notifications import APP, SECRET, application, of_installation, prepare, quiet, set_status, settings
 
 pytestmark = pytest.mark.anyio
 Until = Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]
@@ -297,7 +287,7 @@ class Late(NotificationController):
 
     def __init__(self, render_number: int = 1) -> None:
         self.pool, self.left = WorkerPool(workers=1), render_number
-        super().__init__(constants.APPLICATION, lambda: self, NotificationSettingsCache(""), CommitMetadataReader())
+        super().__init__(APPLICATION, lambda: self, NotificationSettingsCache(""), CommitMetadataReader())
         self.asked, self.may, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def run(self, function: str, payload: Any) -> Any:
@@ -376,7 +366,7 @@ async def test_reconciles_of_a_missing_object_never_overlap(cluster: EmbeddedClu
             return result
 
     notifier = Counted(
-        constants.APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
+        APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
     )
     context, tasks = ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK), []
     for _ in range(9):  # some start while others wait, and some when one has just finished

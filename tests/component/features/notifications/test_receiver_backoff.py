@@ -18,10 +18,11 @@ from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import EVENT
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine import LeapingClock
 from support.message_servers import http_inbox
-from support.notifications import APP, EVENT, Inbox, application, prepare, quiet, set_status, settings
+from support.notifications import APP, Inbox, application, prepare, quiet, set_status, settings
 
 pytestmark = pytest.mark.anyio
 Until = Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]

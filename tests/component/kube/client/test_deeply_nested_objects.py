@@ -27,11 +27,11 @@ from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.deadlines import wait_until_async
 from support.lying_cluster import LyingCluster, Request, chunked, http_answer
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
 KEY = ResourceKey("", "ConfigMap", "ml", "deep")
 
 
@@ -85,7 +85,7 @@ DEPTHS = {
 @pytest.mark.parametrize("name", DEPTHS)
 async def test_list_returns_all_objects_and_logs_the_truncated_one(name: str, caplog: pytest.LogCaptureFixture) -> None:
     async with cluster_with(DEPTHS[name]) as cluster:
-        manifests = (await cluster.list(KIND, namespace="ml")).items
+        manifests = (await cluster.list(CONFIG_MAP, namespace="ml")).items
     assert [item["metadata"]["name"] for item in manifests] == ["first", "deep", "last"]
     assert [manifests[0]["data"], manifests[2]["data"]] == [{"a": "1"}, {"a": "[{"}]
     assert depth_of(manifests[1]) == TRUNCATION_LEVEL + 1  # the last level is an empty container
@@ -96,7 +96,7 @@ async def test_list_returns_all_objects_and_logs_the_truncated_one(name: str, ca
 @pytest.mark.parametrize("name", DEPTHS)
 async def test_watch_continues_after_a_truncated_object(name: str) -> None:
     async with cluster_with(DEPTHS[name]) as cluster:
-        events = [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
+        events = [event async for event in cluster.watch(CONFIG_MAP, since="1", namespace="ml")]
     assert [event.manifest["metadata"]["name"] for event in events] == ["first", "deep", "last"]
     assert depth_of(events[1].manifest) == TRUNCATION_LEVEL + 1
 
@@ -120,12 +120,12 @@ async def test_informer_caches_all_objects_of_the_kind() -> None:
     async with cluster_with(nested(5000)) as cluster:
         cache = InformerCache()
         async with _informed(cluster, cache):
-            await wait_until_async(lambda: len(list(cache.keys(KIND))) == 3)
+            await wait_until_async(lambda: len(list(cache.keys(CONFIG_MAP))) == 3)
 
 
 @contextlib.asynccontextmanager
 async def _informed(cluster: Cluster, cache: InformerCache) -> AsyncIterator[None]:
-    informer = Informer(cluster, KIND, cache, clock=SystemClock(), namespace="ml")
+    informer = Informer(cluster, CONFIG_MAP, cache, clock=SystemClock(), namespace="ml")
     task = asyncio.create_task(informer.run())
     try:
         yield
@@ -142,7 +142,7 @@ async def test_object_is_truncated_the_same_in_lists_watches_and_get(levels: int
         "items"
     ][1]
     event = f'{{"type": "MODIFIED", "object": {text}}}'.encode()
-    in_watch = read_event(event, KIND, "ml", "host", is_namespaced=True)
+    in_watch = read_event(event, CONFIG_MAP, "ml", "host", is_namespaced=True)
     assert in_watch is not None
     assert in_list == in_watch[1] == read_response_json(text.encode(), "host")
 

@@ -22,6 +22,7 @@ from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.fuzzer import forget_peak_memory, peak_memory
 from support.lying_cluster import (
@@ -37,7 +38,6 @@ from support.lying_cluster import (
 from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 GOOD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "ml", "uid": "u"}}
 MEGABYTES = 200  # of memory that an attack may use at any moment, with the limits of these tests
@@ -64,13 +64,13 @@ async def against(lie: Lie, **connection: Any) -> AsyncIterator[tuple[KubeCluste
 
 
 async def watched(cluster: KubeCluster) -> list[Any]:
-    return [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
+    return [event async for event in cluster.watch(CONFIG_MAP, since="1", namespace="ml")]
 
 
 CALLS: dict[str, Call] = {
     "get": lambda cluster: cluster.get(KEY),
-    "list": lambda cluster: cluster.list(KIND, namespace="ml"),
-    "list of names": lambda cluster: cluster.list(KIND, metadata_only=True),
+    "list": lambda cluster: cluster.list(CONFIG_MAP, namespace="ml"),
+    "list of names": lambda cluster: cluster.list(CONFIG_MAP, metadata_only=True),
     "watch": watched,
     "apply": lambda cluster: cluster.apply(GOOD, manager="argosy"),
     "dry run": lambda cluster: cluster.apply(GOOD, manager="argosy", dry_run=True),
@@ -262,7 +262,7 @@ async def test_endless_empty_list_pages_are_an_error() -> None:
 
     async with against(lie) as (cluster, liar):
         with pytest.raises(TransientError, match="again and again"):
-            await cluster.list(KIND)
+            await cluster.list(CONFIG_MAP)
         assert len(liar.requests) < 100
 
 
@@ -293,7 +293,7 @@ async def test_endless_list_stops_at_the_memory_limit_of_the_cluster() -> None:
 
     async with against(lie, max_memory_bytes=2**20) as (cluster, liar):
         with pytest.raises(TransientError, match=r"more than .* GiB of memory; exclude kinds"):
-            await cluster.list(KIND)
+            await cluster.list(CONFIG_MAP)
         assert len(liar.requests) < 30
 
 
@@ -304,7 +304,7 @@ async def test_endless_watch_ends_with_gone_at_the_memory_limit_of_the_cluster()
         with pytest.raises(Gone):
             async with asyncio.timeout(HANG_SECONDS):
                 await watched(cluster)
-        assert (await cluster.list(KIND, namespace="ml")).items == []  # memory is available again
+        assert (await cluster.list(CONFIG_MAP, namespace="ml")).items == []  # memory is available again
         with pytest.raises(Gone):
             await watched(cluster)
 
@@ -319,7 +319,7 @@ async def test_many_updates_of_few_objects_leave_memory_for_lists() -> None:
         return None
 
     async with against(lie, max_memory_bytes=2**20) as (cluster, _):
-        await cluster.list(KIND, namespace="ml")
+        await cluster.list(CONFIG_MAP, namespace="ml")
         assert len(await watched(cluster)) == 5000
         assert (await cluster.list(GroupKind("", "Secret"), namespace="ml")).items == []
 
@@ -334,7 +334,7 @@ async def test_too_large_list_pages_are_requested_with_a_smaller_limit(monkeypat
         return http_answer({"metadata": {"resourceVersion": "5"}, "items": items})
 
     async with against(lie) as (cluster, _):
-        assert len((await cluster.list(KIND)).items) == 20
+        assert len((await cluster.list(CONFIG_MAP)).items) == 20
 
 
 @pytest.mark.parametrize(("group", "plural"), [
@@ -417,7 +417,7 @@ async def test_informer_pauses_between_watches_that_end_after_each_event() -> No
 
     lie: Lie = lambda request: chunked(event) if request.is_watch else None  # noqa: E731
     async with against(lie) as (cluster, liar):
-        running = asyncio.create_task(Informer(cluster, KIND, InformerCache(), clock=CountingClock()).run())
+        running = asyncio.create_task(Informer(cluster, CONFIG_MAP, InformerCache(), clock=CountingClock()).run())
         await wait_until_async(lambda: sum(request.is_watch for request in liar.requests) >= 5)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

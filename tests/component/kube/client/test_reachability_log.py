@@ -18,11 +18,10 @@ from argosy.kube.client.reachability_log import OUTAGE_GRACE_SECONDS, Reachabili
 from argosy.kube.client.status_errors import ApiServerUnavailable
 from argosy.kube.controller import InformerCache
 from argosy.kube.controller.informer import Informer
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
 
 
 def list_log_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -64,7 +63,8 @@ async def test_many_watches_log_one_outage_and_one_recovery(caplog: pytest.LogCa
     async with server, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
         cluster.set_reachability_log(ReachabilityLog(grace=0.0))
         watches = [
-            asyncio.create_task(Informer(cluster, KIND, InformerCache(), namespace=f"n{at}").run()) for at in range(5)
+            asyncio.create_task(Informer(cluster, CONFIG_MAP, InformerCache(), namespace=f"n{at}").run())
+            for at in range(5)
         ]
         async with asyncio.timeout(HANG_SECONDS):
             while request_count < 20:

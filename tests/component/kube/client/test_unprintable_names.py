@@ -14,11 +14,11 @@ import pytest
 from argosy.errors import TransientError
 from argosy.kube.client.cluster_client import KubeCluster, connect
 from argosy.kube.client.connection_settings import Connection
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.lying_cluster import Lie, LyingCluster, Request, http_answer
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
 UNPRINTABLE = ("a\u200bb", "a\x1b[2Jb", "a\nb", "a\u202eb")
 
 
@@ -44,7 +44,7 @@ async def test_list_skips_objects_with_unprintable_names(caplog: pytest.LogCaptu
 
     with caplog.at_level(logging.WARNING):
         async with connected(lie) as cluster:
-            listing = await cluster.list(KIND)
+            listing = await cluster.list(CONFIG_MAP)
     assert [item["metadata"]["name"] for item in listing.items] == ["first", "last"]
     (record,) = (record for record in caplog.records if "cannot be printed" in record.message)
     assert "count=4" in record.message and "kind=ConfigMap" in record.message and record.message.isprintable()
@@ -60,7 +60,7 @@ async def test_pages_with_only_unprintable_names_do_not_end_the_list() -> None:
         return list_of(*UNPRINTABLE, token=f"page-{page}") if page < 30 else list_of("last")
 
     async with connected(lie) as cluster:
-        assert [item["metadata"]["name"] for item in (await cluster.list(KIND)).items] == ["last"]
+        assert [item["metadata"]["name"] for item in (await cluster.list(CONFIG_MAP)).items] == ["last"]
 
 
 async def test_watch_skips_objects_with_unprintable_names(caplog: pytest.LogCaptureFixture) -> None:
@@ -70,7 +70,7 @@ async def test_watch_skips_objects_with_unprintable_names(caplog: pytest.LogCapt
 
     with caplog.at_level(logging.WARNING):
         async with connected(lambda request: http_answer(lines) if request.is_watch else None) as cluster:
-            watch_events = [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
+            watch_events = [event async for event in cluster.watch(CONFIG_MAP, since="1", namespace="ml")]
     assert [event.manifest["metadata"]["name"] for event in watch_events] == ["first", "last"]
     assert len([record for record in caplog.records if "cannot be printed" in record.message]) == 1
 
@@ -79,7 +79,7 @@ async def test_watch_skips_objects_with_unprintable_names(caplog: pytest.LogCapt
 async def test_list_with_an_invalid_name_is_an_error(name: str) -> None:
     async with connected(lambda request: list_of(name) if request.route.endswith("configmaps") else None) as cluster:
         with pytest.raises(TransientError, match="with an invalid name"):
-            await cluster.list(KIND)
+            await cluster.list(CONFIG_MAP)
 
 
 async def test_get_of_an_object_with_an_unprintable_name_is_a_printable_error() -> None:

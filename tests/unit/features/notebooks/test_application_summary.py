@@ -13,11 +13,11 @@ import pytest
 from argosy.features.notebooks import application_summary
 from argosy.features.notebooks.addon import CRD_NAME
 from argosy.features.notebooks.application_summary_controller import NotebookSummaryController
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
@@ -129,7 +129,7 @@ class World:
         await self.patch(name, {"metadata": marks})
 
     async def patch(self, name: str, patch: Any, part: str = "") -> None:
-        await self.cluster.patch(ResourceKey(*KIND, "default", name), patch, subresource=part)
+        await self.cluster.patch(ResourceKey(*NOTEBOOK_JOB, "default", name), patch, subresource=part)
 
     async def ends(self, name: str, phase: str) -> None:
         await self.patch(name, {"status": build_job(phase=phase)["status"]}, "status")
@@ -247,7 +247,7 @@ async def test_deleted_job_is_removed_from_the_summary(cluster: EmbeddedCluster)
         await world.app()
         await world.add(build_job("a", "Succeeded", "models"))
         await world.comes("1/1 succeeded (100.0% success rate)")
-        await cluster.delete(ResourceKey(*KIND, "default", "a"))
+        await cluster.delete(ResourceKey(*NOTEBOOK_JOB, "default", "a"))
         world.clock.leap(61)
         await world.comes("No notebook validation jobs")
 

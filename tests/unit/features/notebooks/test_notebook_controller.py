@@ -10,7 +10,7 @@ import pytest
 
 from argosy.errors import TransientError, UnknownRef
 from argosy.features.notebooks.controller import JobHook
-from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob
+from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
 from argosy.gitops.health.assess import assess_by_rule
 from argosy.gitops.health.rule_lookup import HealthRules
@@ -18,6 +18,7 @@ from argosy.gitops.health.settings import Customizations
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import (
@@ -35,12 +36,12 @@ from support.notebook_controller import (
 )
 
 pytestmark = pytest.mark.anyio
-TRAIN = ResourceKey(*KIND, "default", "train")
+TRAIN = ResourceKey(*NOTEBOOK_JOB, "default", "train")
 
 
 def health(live: Manifest, profile: str = "") -> tuple[str, str]:
-    chosen = {f"{KIND.group}/{KIND.kind}": profile} if profile else {}
-    assessment = assess_by_rule(live, HealthRules(Customizations(profiles=chosen)).find_rule(*KIND), {})
+    chosen = {f"{NOTEBOOK_JOB.group}/{NOTEBOOK_JOB.kind}": profile} if profile else {}
+    assessment = assess_by_rule(live, HealthRules(Customizations(profiles=chosen)).find_rule(*NOTEBOOK_JOB), {})
     assert assessment is not None
     return str(assessment.health), assessment.message
 
@@ -63,10 +64,10 @@ async def until(is_so: Callable[[], object]) -> None:
 async def test_job_phases_only_move_forward(cluster: EmbeddedCluster) -> None:
     async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
         phases: list[str] = []
-        since = (await cluster.list(KIND)).version
+        since = (await cluster.list(NOTEBOOK_JOB)).version
 
         async def watch() -> None:
-            async for event in cluster.watch(KIND, since=since, namespace="default"):
+            async for event in cluster.watch(NOTEBOOK_JOB, since=since, namespace="default"):
                 phase = (event.manifest.get("status") or {}).get("phase", "")
                 if not phases or phases[-1] != phase:
                     phases.append(phase)

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.notebook_validation_job import KIND, read_job
+from argosy.features.notebooks.notebook_validation_job import read_job
 from argosy.features.notebooks.pod_runs import runner_archive
 from argosy.features.notebooks.pod_runs.pod import build_runner_input
 from argosy.features.notebooks.run_backend import build_pod_name
 from argosy.features.notebooks.runner.run_request import RunRequest
 from argosy.features.notebooks.spec_validation import RESERVED_VOLUME_NAMES, RESERVED_VOLUME_PREFIX
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from support.notebook_controller import NOTEBOOK, build_run_pod, job
 
 
@@ -40,7 +41,7 @@ def test_pod_has_the_expected_name_labels_owner_and_run_annotation() -> None:
         "app.kubernetes.io/component": "validation-pod",
         "app.kubernetes.io/managed-by": "jupyter-notebook-validator-operator",
     }
-    reference = {"kind": KIND.kind, "name": "train", "uid": "0123456789", "controller": True}
+    reference = {"kind": NOTEBOOK_JOB.kind, "name": "train", "uid": "0123456789", "controller": True}
     assert reference.items() <= metadata["ownerReferences"][0].items()
     assert metadata["annotations"] == {"mlops.dev/run": "01234567-1-1"}
 

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.features.notebooks import deadlines, state_machine
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
 from argosy.features.notebooks.runner.failure_category_names import CATEGORIES
 from argosy.features.notebooks.state_machine import BuildState, JobStep
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.schema.crd import build_custom_kinds
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from support.examples import examples
 
 (SCHEMA,) = build_custom_kinds(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
@@ -106,6 +107,11 @@ def check(notebook_job: NotebookJob, status: dict[str, Any]) -> None:
     )  # fmt: skip
     numbers = [attempt["number"] for attempt in status.get("attempts") or ()]
     assert numbers == list(range(1, len(numbers) + 1))
-    live = {"apiVersion": API_VERSION, "kind": KIND.kind, "metadata": {"name": "a", "namespace": "b"}, "status": status}
+    live = {
+        "apiVersion": API_VERSION,
+        "kind": NOTEBOOK_JOB.kind,
+        "metadata": {"name": "a", "namespace": "b"},
+        "status": status,
+    }
     decoded, unknown = SCHEMA.decode(live)
     assert (unknown, [str(error) for error in SCHEMA.validate(decoded)]) == ([], [])

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.features.notebooks.spec_validation import list_warnings
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import APPLICATION, NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job
 from support.trigger_jobs import (
-    APPLICATION,
     TRIGGERS,
     WEB,
     all_done,
@@ -117,7 +116,7 @@ async def test_executed_trigger_without_a_status_record_is_not_repeated(cluster:
         status = await all_done(at)
     before = await get(cluster, WEB)
     forgotten = [{**trigger, "status": "Pending", "message": ""} for trigger in status["triggers"]]
-    train = ResourceKey(*KIND, "default", "train")
+    train = ResourceKey(*NOTEBOOK_JOB, "default", "train")
     await cluster.patch(train, {"status": {"triggers": forgotten}}, subresource="status")
     async with at_work(cluster, runs) as at:
         await all_done(at)

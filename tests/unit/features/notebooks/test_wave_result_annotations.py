@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks import wave_result_annotations
-from argosy.features.notebooks.notebook_validation_job import KIND
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
 
 pytestmark = pytest.mark.anyio
-TRAIN = ResourceKey(*KIND, "default", "train")
+TRAIN = ResourceKey(*NOTEBOOK_JOB, "default", "train")
 WAVE = "argocd.argoproj.io/sync-wave"
 OPTIONS: dict[str, Any] = {
     "start_hooks": [wave_result_annotations.clear_annotations],

@@ -11,7 +11,7 @@ from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
-from argosy.gitops.analysis.rules.live.workloads import MODEL
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from support.installation_facts import advised, ago, app, differs, list_messages, manifest, row, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
@@ -44,7 +44,7 @@ def test_idle_operator_fix_inspects_it_and_triggers_a_reconcile() -> None:
 def test_controller_log_error_is_reported_if_a_health_check_is_installed() -> None:
     key = f"resource.customizations.health.{SERVING}_InferenceService"
     settings = InstallationView(
-        "argocd", "a", {key: "x"}, requested_scripts={MODEL: "x"}, errors=("lua error in line 3",)
+        "argocd", "a", {key: "x"}, requested_scripts={INFERENCE_SERVICE: "x"}, errors=("lua error in line 3",)
     )
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     live = manifest(f"{SERVING}/v1beta1", "InferenceService", "fraud", status=status)

@@ -19,13 +19,13 @@ from argosy.gitops.analysis.live_view import (
 )
 from argosy.gitops.analysis.rule_violation import FileLocation, Violation
 from argosy.gitops.analysis.rules import CATALOGUE, diagnose_installation
-from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK, NOTEBOOK_KEY
-from argosy.gitops.analysis.rules.live.workloads import CLASS, MODEL
+from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
 from argosy.gitops.status.worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB, STORAGE_CLASS
 from support.installation_facts import ago, app, differs, list_messages, manifest, row, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
@@ -231,7 +231,7 @@ CASES: Mapping[str, Case] = {
         ],
         [
             view(live=(claim(), storage("fast", "WaitForFirstConsumer"))),
-            view(live=(claim("slow"),), unread_kinds=frozenset({CLASS})),
+            view(live=(claim("slow"),), unread_kinds=frozenset({STORAGE_CLASS})),
             view(live=(claim("slow", phase="Bound"), storage("fast"))),
             view(live=(claim(None), storage("fast", **{"storageclass.kubernetes.io/is-default-class": "true"}))),
         ],
@@ -413,7 +413,7 @@ CASES: Mapping[str, Case] = {
                 view(
                     app(health="Progressing", rows=(MODEL_ROW,)),
                     live=(model(),),
-                    settings=InstallationView("argocd", "a", {KEY: "x"}, requested_scripts={MODEL: "x"}),
+                    settings=InstallationView("argocd", "a", {KEY: "x"}, requested_scripts={INFERENCE_SERVICE: "x"}),
                 ),
                 "the health check is in ArgoCD CR and in ConfigMap",
             ),
@@ -438,7 +438,8 @@ CASES: Mapping[str, Case] = {
             view(app(rows=(MODEL_ROW,)), live=(model(),), settings=operated()),
             view(app(health="Progressing", rows=(MODEL_ROW,)), live=(model(),), settings=operated(missing_keys=(KEY,))),
             view(
-                app(rows=(TRAIN,)), settings=InstallationView("argocd", data={}, kinds_with_check=frozenset({NOTEBOOK}))
+                app(rows=(TRAIN,)),
+                settings=InstallationView("argocd", data={}, kinds_with_check=frozenset({NOTEBOOK_JOB})),
             ),
             view(app(rows=(TRAIN,)), settings=InstallationView("argocd")),
         ],
@@ -454,7 +455,7 @@ CASES: Mapping[str, Case] = {
             view(app(rows=(TRAIN,)), settings=PLAIN),
             view(
                 app(rows=(TRAIN, SERVED)),
-                settings=InstallationView("argocd", data={}, kinds_with_check=frozenset({NOTEBOOK})),
+                settings=InstallationView("argocd", data={}, kinds_with_check=frozenset({NOTEBOOK_JOB})),
             ),
             view(app(rows=(TRAIN, SERVED)), settings=InstallationView("argocd", data={}, is_delivered_by_argosy=True)),
         ],

@@ -10,16 +10,17 @@ import pytest
 
 from argosy.annotations import SIMULATED
 from argosy.gitops.applicationset.missing_controller_condition import WORKLOAD_KINDS, ApplicationSetReporter
-from argosy.gitops.policy.applicationset_controller_detection import APPLICATION_SET_KIND, NO_CONTROLLER_REASON
+from argosy.gitops.policy.applicationset_controller_detection import NO_CONTROLLER_REASON
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import APPLICATION_SET
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KEY = ResourceKey(*APPLICATION_SET_KIND, "argocd", "teams")
+KEY = ResourceKey(*APPLICATION_SET, "argocd", "teams")
 ARGOCD = {
     "app.kubernetes.io/name": "argocd-applicationset-controller",
     "app.kubernetes.io/component": "applicationset-controller",
@@ -61,7 +62,7 @@ async def create_controller(cluster: Cluster, labels: dict[str, str], **annotati
 
 async def read_cache(cluster: Cluster) -> InformerCache:
     cache = InformerCache()
-    for kind in (APPLICATION_SET_KIND, *WORKLOAD_KINDS):
+    for kind in (APPLICATION_SET, *WORKLOAD_KINDS):
         for manifest in (await cluster.list(kind)).items:
             cache.put({**manifest, "kind": kind.kind})
     return cache
@@ -142,7 +143,7 @@ async def test_condition_is_written_on_the_next_report_after_a_conflict(cluster:
     assert [condition["reason"] for condition in await reported(cluster)] == [NO_CONTROLLER_REASON]
 
 
-@pytest.mark.parametrize("kind", [APPLICATION_SET_KIND, *WORKLOAD_KINDS])
+@pytest.mark.parametrize("kind", [APPLICATION_SET, *WORKLOAD_KINDS])
 async def test_no_condition_if_a_required_kind_cannot_be_read(cluster: Cluster, kind: GroupKind) -> None:
     await create_set(cluster)
     assert await reported(cluster, unread=(kind,)) == []

@@ -23,6 +23,7 @@ from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps, read_manifests
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB, PERSISTENT_VOLUME_CLAIM
 from support.documented_health import (
     CELLS,
     CLAIM,
@@ -46,9 +47,6 @@ from support.documented_health import (
     service,
 )
 
-SERVICE = GroupKind("serving.kserve.io", "InferenceService")
-JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
-CLAIMS = GroupKind("", "PersistentVolumeClaim")
 SECRETS = GroupKind("external-secrets.io", "ExternalSecret")
 
 
@@ -57,15 +55,15 @@ def serving(kind: str) -> GroupKind:
 
 
 TABLES: list[tuple[GroupKind, str, list[Row]]] = [
-    (SERVICE, "strict", SERVICE_STRICT),
-    (SERVICE, "lenient", SERVICE_LENIENT),
+    (INFERENCE_SERVICE, "strict", SERVICE_STRICT),
+    (INFERENCE_SERVICE, "lenient", SERVICE_LENIENT),
     (serving("ServingRuntime"), "", SERVING_RUNTIME),
     (serving("ClusterServingRuntime"), "", CLUSTER_SERVING_RUNTIME),
     (serving("TrainedModel"), "", TRAINED_MODEL),
-    (CLAIMS, "wait-for-consumer", [*CLAIM, *CLAIM_LATER]),
+    (PERSISTENT_VOLUME_CLAIM, "wait-for-consumer", [*CLAIM, *CLAIM_LATER]),
     (SECRETS, "", EXTERNAL_SECRET),
-    (JOB, "basic", NOTEBOOK),
-    (JOB, "cells", CELLS),
+    (NOTEBOOK_JOB, "basic", NOTEBOOK),
+    (NOTEBOOK_JOB, "cells", CELLS),
 ]
 
 
@@ -96,12 +94,15 @@ def test_rule_gives_the_documented_result(of: GroupKind, profile: str, row: Row)
 
 def test_stopped_inference_service_is_suspended_and_not_degraded() -> None:
     for profile in ("strict", "argocd"):
-        assert evaluate_rule(SERVICE, profile, STOPPED) == (HealthStatus.SUSPENDED, "InferenceService is Stopped")
+        assert evaluate_rule(INFERENCE_SERVICE, profile, STOPPED) == (
+            HealthStatus.SUSPENDED,
+            "InferenceService is Stopped",
+        )
 
 
 def test_empty_condition_message_is_replaced_by_a_default() -> None:
     for status, message in (("False", "InferenceService is not ready"), ("Unknown", "InferenceService is progressing")):
-        assert evaluate_rule(SERVICE, "strict", service(Condition("Ready", status, "")))[1] == message
+        assert evaluate_rule(INFERENCE_SERVICE, "strict", service(Condition("Ready", status, "")))[1] == message
 
 
 @pytest.mark.parametrize(
@@ -141,15 +142,15 @@ def test_pending_claim_is_healthy_unless_its_class_binds_immediately(
     storage_class: str | None, facts: Any, health: str, message: str
 ) -> None:
     manifest = claim({"phase": "Pending"}, storage_class)
-    assert evaluate_rule(CLAIMS, "wait-for-consumer", manifest, facts) == (health, message)
+    assert evaluate_rule(PERSISTENT_VOLUME_CLAIM, "wait-for-consumer", manifest, facts) == (health, message)
 
 
 def test_pending_claim_is_progressing_unless_profile_is_selected() -> None:
     pending = claim({"phase": "Pending"}, "gp3")
-    assert HealthRules().find_rule(*CLAIMS).origin == "built-in"
+    assert HealthRules().find_rule(*PERSISTENT_VOLUME_CLAIM).origin == "built-in"
     assert builtin.assess_builtin(pending).health is HealthStatus.PROGRESSING
     chosen = read_config_maps({}, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
-    rule = HealthRules(chosen).find_rule(*CLAIMS)
+    rule = HealthRules(chosen).find_rule(*PERSISTENT_VOLUME_CLAIM)
     assert run_health_script(rule.script, pending, facts=MODES).health is HealthStatus.HEALTHY
 
 
@@ -178,19 +179,19 @@ def operators_resource(*entries: dict[str, str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("profile", ["strict", "lenient", "argocd"])
 def test_selected_inference_service_profile_is_used(profile: str) -> None:
-    assert set(list_profiles_of_kind(SERVICE)) == {"argocd", "lenient", "strict"}
+    assert set(list_profiles_of_kind(INFERENCE_SERVICE)) == {"argocd", "lenient", "strict"}
     chosen = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
-    assert HealthRules(chosen).find_rule(*SERVICE).profile == profile
+    assert HealthRules(chosen).find_rule(*INFERENCE_SERVICE).profile == profile
 
 
 def test_default_profiles_are_argocd_for_services_and_basic_for_jobs() -> None:
-    assert HealthRules().find_rule(*SERVICE).profile == "argocd"
-    assert HealthRules().find_rule(*JOB).profile == "basic"
+    assert HealthRules().find_rule(*INFERENCE_SERVICE).profile == "argocd"
+    assert HealthRules().find_rule(*NOTEBOOK_JOB).profile == "basic"
 
 
 def test_two_checks_for_one_kind_are_reported() -> None:
-    checks = [script(SERVICE, profile) for profile in ("strict", "lenient")]
-    entries = ({"group": SERVICE.group, "kind": SERVICE.kind, "check": check} for check in checks)
+    checks = [script(INFERENCE_SERVICE, profile) for profile in ("strict", "lenient")]
+    entries = ({"group": INFERENCE_SERVICE.group, "kind": INFERENCE_SERVICE.kind, "check": check} for check in checks)
     settings = read_manifests([operators_resource(*entries)])
     assert len(settings.checks) == 1
     assert [fault for fault in settings.faults if "InferenceService" in fault and "keep one" in fault]
@@ -228,16 +229,19 @@ def test_message_text_is_found_without_a_string_library(message: str, is_waiting
 @pytest.mark.parametrize(("limit", "shown"), [({"maxRetries": 5}, "5"), ({"maxRetries": 0}, "0"), ({}, "3")])
 def test_retry_limit_is_taken_from_the_job(limit: dict[str, int], shown: str) -> None:
     job = notebook({"phase": "Failed", "retryCount": 2}, spec={"retryPolicy": limit})
-    assert evaluate_rule(JOB, "basic", job) == (HealthStatus.DEGRADED, f"Notebook validation failed (retry 2/{shown})")
+    assert evaluate_rule(NOTEBOOK_JOB, "basic", job) == (
+        HealthStatus.DEGRADED,
+        f"Notebook validation failed (retry 2/{shown})",
+    )
 
 
 @pytest.mark.parametrize("profile", ["basic", "cells"])
 def test_job_is_progressing_until_its_generation_is_observed(profile: str) -> None:
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
     awaited = "Waiting for the controller to observe generation 2"
-    assert evaluate_rule(JOB, profile, stale) == (HealthStatus.PROGRESSING, awaited)
+    assert evaluate_rule(NOTEBOOK_JOB, profile, stale) == (HealthStatus.PROGRESSING, awaited)
     for status in ({"phase": "Succeeded", "observedGeneration": 2}, {"phase": "Succeeded"}):
-        assert evaluate_rule(JOB, profile, notebook(status, generation=2)) == (
+        assert evaluate_rule(NOTEBOOK_JOB, profile, notebook(status, generation=2)) == (
             HealthStatus.HEALTHY,
             "Notebook validation succeeded",
         )
@@ -264,13 +268,16 @@ def test_failing_cell_is_named_with_its_error_in_either_spelling(
     word: str, error_fields: dict[str, str], shown: str
 ) -> None:
     job = notebook({"phase": "Failed", "results": [cell(0, "Success"), cell(3, word, **error_fields)]})
-    assert evaluate_rule(JOB, "cells", job) == (HealthStatus.DEGRADED, f"Failed at cell 3: {shown}")
+    assert evaluate_rule(NOTEBOOK_JOB, "cells", job) == (HealthStatus.DEGRADED, f"Failed at cell 3: {shown}")
 
 
 def test_successful_cells_are_counted_in_either_spelling() -> None:
     results = [cell(0, "success"), cell(1, "Success"), cell(2, "Skipped"), cell(3, "Failure")]
     running = notebook({"phase": "ValidationRunning", "results": results})
-    assert evaluate_rule(JOB, "cells", running) == (HealthStatus.PROGRESSING, "Executing notebook (2 cells completed)")
+    assert evaluate_rule(NOTEBOOK_JOB, "cells", running) == (
+        HealthStatus.PROGRESSING,
+        "Executing notebook (2 cells completed)",
+    )
 
 
 # The test cases next to each rule

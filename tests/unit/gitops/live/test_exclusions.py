@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from argosy.gitops.live.exclusions import Exclusions, read_exclusions
 from argosy.kube.resource_key import GroupKind
-
-CONFIG_MAP = GroupKind("", "ConfigMap")
-INGRESS = GroupKind("networking.k8s.io", "Ingress")
+from argosy.kube.well_known_kinds import CONFIG_MAP, INGRESS
 
 
 def reading(exclusions: str = "", inclusions: str = "", cluster: str = "https://east") -> Exclusions:

@@ -11,6 +11,7 @@ from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.global_projects import apply_global_projects
 from argosy.gitops.policy.projects import permits_kind, permits_source
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import SECRET
 
 SETTING = """
 - labelSelector:
@@ -18,7 +19,6 @@ SETTING = """
     - {key: stage, operator: In, values: [prod]}
   projectName: house
 """
-SECRET = GroupKind("", "Secret")
 
 
 def project(name: str, stage: str = "", **spec: Any) -> Project:

@@ -22,6 +22,7 @@ from argosy.isolation import WorkerPool
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import SECRET
 
 
 def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> Manifest:
@@ -192,7 +193,6 @@ def write_project(desk: Desk, name: str, labels: dict[str, str], **spec: Any) ->
 
 
 PRODUCTION_INHERITS_HOUSE = "[{labelSelector: {matchLabels: {stage: prod}}, projectName: house}]"
-SECRET = GroupKind("", "Secret")
 
 
 def test_projects_inherit_from_global_projects(desk: Desk) -> None:

@@ -14,12 +14,11 @@ from argosy.gitops.sync.observed_generation_check import hold_stale_statuses
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import load_definition as bundled_definition
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.sync_operations import Stage, config, ends, manifest, summarize_results
 
-JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 # A health check as printed in guides: it uses the phase and never reads observedGeneration.
 CHECK = """
 hs = {status = "Progressing", message = "Initializing notebook validation"}
@@ -39,7 +38,7 @@ def training(ref: str) -> Manifest:
 
 
 async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-    return [run_health_script(CHECK, live) if live["kind"] == JOB.kind else None for live in manifests]
+    return [run_health_script(CHECK, live) if live["kind"] == NOTEBOOK_JOB.kind else None for live in manifests]
 
 
 async def nothing_happens(_: Cluster) -> None:

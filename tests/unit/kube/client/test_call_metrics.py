@@ -9,11 +9,11 @@ import pytest
 from argosy.errors import Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.client.call_metrics import RecordedCall, RecordingCluster
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
-KEY = ResourceKey(*KIND, "default", "a")
+KEY = ResourceKey(*CONFIG_MAP, "default", "a")
 MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
 
 
@@ -46,11 +46,11 @@ async def test_last_update_and_read_times_follow_discovery_lists_and_watch_event
     await counted.kinds()
     assert counted.last_update_at == 110.0
     now = 120.0
-    version = (await counted.list(KIND)).version
-    assert counted.last_read_at == {KIND: 120.0}
-    async with aclosing(counted.watch(KIND, since=version)) as events:  # type: ignore[type-var]
+    version = (await counted.list(CONFIG_MAP)).version
+    assert counted.last_read_at == {CONFIG_MAP: 120.0}
+    async with aclosing(counted.watch(CONFIG_MAP, since=version)) as events:  # type: ignore[type-var]
         now = 130.0
         await cluster.create(MANIFEST)
         assert (await anext(aiter(events))).manifest["metadata"]["name"] == "a"
-    assert counted.last_update_at == counted.last_read_at[KIND] == 130.0
+    assert counted.last_update_at == counted.last_read_at[CONFIG_MAP] == 130.0
     assert calls[-1] == RecordedCall("watch", "ConfigMap", 200)

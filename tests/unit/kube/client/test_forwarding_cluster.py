@@ -27,11 +27,11 @@ from argosy.kube.controller.cluster_liveness import FailFastCluster, LivenessPro
 from argosy.kube.controller.informer_set import _ListLimitedReader
 from argosy.kube.controller.write_fence import require_permit
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT
 
 pytestmark = pytest.mark.anyio
 SOURCE = Path(__file__).parents[4] / "src" / "argosy"
-KIND = GroupKind("apps", "Deployment")
-KEY, POD = ResourceKey(*KIND, "ml", "web"), ResourceKey("", "Pod", "ml", "web-0")
+KEY, POD = ResourceKey(*DEPLOYMENT, "ml", "web"), ResourceKey("", "Pod", "ml", "web-0")
 MANIFEST = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "ml"}}
 ANN = User("ann", ("devs",))
 ITEM = "an item of a stream"
@@ -45,7 +45,7 @@ ARGUMENTS: dict[str, Any] = {
     "force": True,
     "grace": 7,
     "key": KEY,
-    "kind": KIND,
+    "kind": DEPLOYMENT,
     "kind_of_patch": PatchKind.JSON,
     "labels": "app=web",
     "manager": "argosy",
@@ -69,7 +69,7 @@ class Recorder:
 
     def __init__(self, calls: list[tuple[str, dict[str, Any], User | None]], user: User | None = None) -> None:
         self.calls, self.user = calls, user
-        self.kinds_here = {KIND: KindInfo("v1", "deployments", namespaced=True, verbs=("list", "watch"))}
+        self.kinds_here = {DEPLOYMENT: KindInfo("v1", "deployments", namespaced=True, verbs=("list", "watch"))}
 
     def acting_as(self, user: User) -> Recorder:
         return Recorder(self.calls, user)
@@ -262,7 +262,7 @@ async def test_calls_of_an_impersonating_client_are_recorded() -> None:
     client = RecordingCluster(cluster, records.append)
     impersonating = client.acting_as(ANN)
     await impersonating.get(KEY)
-    await impersonating.list(KIND)
+    await impersonating.list(DEPLOYMENT)
     assert records == [RecordedCall("get", "Deployment", 200), RecordedCall("list", "Deployment", 200)]
     assert client.last_read_at == {}, "no cache is filled from the lists of an impersonating client"
 

@@ -7,8 +7,7 @@ from typing import Any
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-
-KIND = GroupKind("", "ConfigMap")
+from argosy.kube.well_known_kinds import CONFIG_MAP
 
 
 def config(name: str, namespace: str = "n", *, owners: tuple[str, ...] = (), **labels: str) -> dict[str, Any]:
@@ -31,10 +30,10 @@ def test_object_is_found_by_key_kind_namespace_labels_and_owner() -> None:
         cache.put(manifest)
     assert cache.get(key_of(a)) is a
     assert cache.get(ResourceKey("", "Secret", "n", "a")) is None
-    assert cache.list(KIND) == [a, b, c]
-    assert cache.list(KIND, namespace="n") == [a, b]
-    assert cache.list(KIND, namespace="n", labels={"colour": "red"}) == [b]
-    assert cache.list(KIND, namespace="none") == cache.list(GroupKind("", "Secret")) == []
+    assert cache.list(CONFIG_MAP) == [a, b, c]
+    assert cache.list(CONFIG_MAP, namespace="n") == [a, b]
+    assert cache.list(CONFIG_MAP, namespace="n", labels={"colour": "red"}) == [b]
+    assert cache.list(CONFIG_MAP, namespace="none") == cache.list(GroupKind("", "Secret")) == []
     assert (cache.list_owned("u1"), cache.list_owned("u2"), cache.list_owned("u3")) == ([a, c], [a], [])
 
 
@@ -46,7 +45,7 @@ def test_update_moves_an_object_between_indexes_and_drop_removes_it() -> None:
     assert (cache.list_owned("u1"), cache.list_owned("u2")) == ([], [adopted])
     assert cache.drop(key_of(adopted)) is adopted
     assert cache.drop(key_of(adopted)) is None
-    assert cache.list_owned("u2") == cache.list(KIND, namespace="n") == []
+    assert cache.list_owned("u2") == cache.list(CONFIG_MAP, namespace="n") == []
 
 
 def test_new_index_covers_existing_objects() -> None:

@@ -18,12 +18,12 @@ from argosy.kube.controller.clock import Backoff
 from argosy.kube.controller.informer import Informer
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.faulty_client import Faulty
 from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def _version(manifest: Manifest | None) -> str:
 
 @contextlib.asynccontextmanager
 async def informing(
-    cluster: Any, namespace: str, kind: GroupKind = KIND, **settings: Any
+    cluster: Any, namespace: str, kind: GroupKind = CONFIG_MAP, **settings: Any
 ) -> AsyncIterator[tuple[Informer, InformerCache, Told]]:
     cache, listener = InformerCache(), Told()
     one = Informer(cluster, kind, cache, namespace=namespace, **settings)
@@ -77,8 +77,8 @@ async def informing(
 
 
 async def agrees(cluster: Cluster, cache: InformerCache, namespace: str) -> bool:
-    listing = await cluster.list(KIND, namespace=namespace)
-    return sorted(map(_version, listing.items)) == sorted(map(_version, cache.list(KIND)))
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    return sorted(map(_version, listing.items)) == sorted(map(_version, cache.list(CONFIG_MAP)))
 
 
 async def test_existing_objects_and_changes_are_reported_once(
@@ -86,7 +86,7 @@ async def test_existing_objects_and_changes_are_reported_once(
 ) -> None:
     await cluster.create(config(namespace, "a"))
     async with informing(cluster, namespace) as (_, cache, listener):
-        assert [manifest["metadata"]["name"] for manifest in cache.list(KIND)] == ["a"]
+        assert [manifest["metadata"]["name"] for manifest in cache.list(CONFIG_MAP)] == ["a"]
         config_map = await cluster.create(config(namespace, "b"))
         changed = await cluster.patch(key_of(config_map), {"data": {"x": "1"}})
         await cluster.delete(key_of(config_map))
@@ -137,7 +137,9 @@ async def test_deletion_during_a_lost_watch_history_is_reported(
         await cluster.create(config(namespace, "new"))
         await turns()
         away.clear()
-        await eventually(lambda: {manifest["metadata"]["name"] for manifest in cache.list(KIND)} == {"kept", "new"})
+        await eventually(
+            lambda: {manifest["metadata"]["name"] for manifest in cache.list(CONFIG_MAP)} == {"kept", "new"}
+        )
         assert (
             listener.names().count("kept") == 1
             and _version(remaining) in listener.changes[0][2] + listener.changes[1][2]
@@ -169,8 +171,8 @@ async def test_no_change_is_lost_or_duplicated_under_random_faults(
                 await cluster.patch(key, {"data": {"x": str(number)}})
         faulty.fault = lambda verb: None
         faulty.events_until_cut = 0
-        final = sorted(map(_version, (await cluster.list(KIND, namespace=namespace)).items))
-        await eventually(lambda: sorted(map(_version, cache.list(KIND))) == final)
+        final = sorted(map(_version, (await cluster.list(CONFIG_MAP, namespace=namespace)).items))
+        await eventually(lambda: sorted(map(_version, cache.list(CONFIG_MAP))) == final)
     state: dict[str, str] = {}
     for name, before, after in listener.changes:  # each change starts at the version where the last one ended
         assert state.get(name, "") == before != after
@@ -226,7 +228,7 @@ async def test_forbidden_kind_is_never_synced(cluster: Cluster, namespace: str) 
         refusals += verb == "list"
         return Forbidden("no") if verb == "list" else None
 
-    one = Informer(Faulty(cluster, refuse), KIND, InformerCache(), namespace=namespace)
+    one = Informer(Faulty(cluster, refuse), CONFIG_MAP, InformerCache(), namespace=namespace)
     task = asyncio.create_task(one.run())
     await wait_until_async(lambda: refusals, "it was refused")
     await turns()
@@ -244,7 +246,7 @@ async def test_metadata_only_informer_uses_the_same_key(cluster: Cluster, namesp
             "metadata": config_map["metadata"],
         }
         await cluster.delete(key_of(config_map))
-        await eventually(lambda: cache.list(KIND) == [])
+        await eventually(lambda: cache.list(CONFIG_MAP) == [])
 
 
 async def test_reconnect_backoff_grows_while_the_server_is_unavailable(
@@ -252,7 +254,7 @@ async def test_reconnect_backoff_grows_while_the_server_is_unavailable(
 ) -> None:
     monkeypatch.setattr(module, "RECONNECT_BACKOFF", Backoff(1, 8, jitter=0))
     faulty = Faulty(cluster, lambda verb: TransientError("away"))
-    one = Informer(faulty, KIND, InformerCache(), namespace=namespace, clock=clock)
+    one = Informer(faulty, CONFIG_MAP, InformerCache(), namespace=namespace, clock=clock)
     task = asyncio.create_task(one.run())
     waits = []
     for _ in range(5):
@@ -285,12 +287,12 @@ async def test_object_falsely_reported_as_deleted_returns_with_the_next_list(
         await eventually(lambda: listener.names() == ["a", "a"] and clock.waits())
         clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
         await eventually(lambda: len(liar.watched_since) == 2)
-        assert cache.list(KIND) == [] and lists == ["list"], "the watch goes on from its last event"
+        assert cache.list(CONFIG_MAP) == [] and lists == ["list"], "the watch goes on from its last event"
         clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
         other = await cluster.create(config(namespace, "b"))
         await eventually(lambda: len(liar.watched_since) == 3)
         assert lists == ["list", "list"]
-        assert {key_of(manifest) for manifest in cache.list(KIND)} == {key_of(config_map), key_of(other)}
+        assert {key_of(manifest) for manifest in cache.list(CONFIG_MAP)} == {key_of(config_map), key_of(other)}
         assert await agrees(cluster, cache, namespace)
 
 

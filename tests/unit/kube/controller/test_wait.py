@@ -14,10 +14,10 @@ from argosy.kube.client import Cluster, Listing, WatchEvent
 from argosy.kube.controller.wait import wait_for_object, wait_for_objects
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.loop_clock import LoopClock, turns
 
-KIND = GroupKind("", "ConfigMap")
-KEY = ResourceKey(*KIND, "default", "waited")
+KEY = ResourceKey(*CONFIG_MAP, "default", "waited")
 LONG = 20.0
 pytestmark = pytest.mark.anyio
 
@@ -142,9 +142,11 @@ async def test_wait_polls_without_watch_permission(cluster: Cluster, verbs: tupl
 
 async def test_wait_for_objects_sees_only_objects_of_its_namespace(cluster: Cluster) -> None:
     await cluster.create(config(done="yes"))
-    assert await wait_for_objects(cluster, KIND, "default", lambda objects_by_name: KEY.name in objects_by_name, 0.0)
+    assert await wait_for_objects(
+        cluster, CONFIG_MAP, "default", lambda objects_by_name: KEY.name in objects_by_name, 0.0
+    )
     assert not await wait_for_objects(
-        cluster, KIND, "kube-system", lambda objects_by_name: KEY.name in objects_by_name, 0.0
+        cluster, CONFIG_MAP, "kube-system", lambda objects_by_name: KEY.name in objects_by_name, 0.0
     )
 
 

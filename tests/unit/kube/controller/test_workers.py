@@ -14,10 +14,10 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, itself, map_to_owner, run
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
-KIND = GroupKind("", "ConfigMap")
 
 
 def config(namespace: str, name: str, **metadata: Any) -> Manifest:
@@ -30,7 +30,7 @@ class Doing:
     def __init__(
         self,
         do: Callable[[ResourceKey, ControllerContext], Awaitable[Requeue | None]],
-        watches: Sequence[Watch] = (Watch(KIND, itself),),
+        watches: Sequence[Watch] = (Watch(CONFIG_MAP, itself),),
         name: str = "doing",
     ) -> None:
         self.name, self.watches, self._do = name, watches, do
@@ -72,7 +72,7 @@ async def test_controller_creates_and_restores_its_owned_objects(
             )
         return None
 
-    controller = Doing(copy, [Watch(KIND, itself), Watch(KIND, map_to_owner(KIND))])
+    controller = Doing(copy, [Watch(CONFIG_MAP, itself), Watch(CONFIG_MAP, map_to_owner(CONFIG_MAP))])
     await cluster.create(config(namespace, "early"))
     async with running(cluster, namespace, controller, cache=cache):
         late = await cluster.create(config(namespace, "late"))
@@ -84,7 +84,7 @@ async def test_controller_creates_and_restores_its_owned_objects(
 
 
 def names(cache: InformerCache) -> set[str]:
-    return {manifest["metadata"]["name"] for manifest in cache.list(KIND)}
+    return {manifest["metadata"]["name"] for manifest in cache.list(CONFIG_MAP)}
 
 
 async def test_user_error_is_not_retried_until_the_input_changes(
@@ -192,7 +192,7 @@ async def test_failing_watch_mapper_stops_no_other_watch(cluster: Cluster, names
     def broken(manifest: Manifest) -> list[ResourceKey]:
         return [manifest["metadata"]["annotations"]["wakes"]]
 
-    controller = Doing(nothing, [Watch(KIND, broken), Watch(KIND, itself)])
+    controller = Doing(nothing, [Watch(CONFIG_MAP, broken), Watch(CONFIG_MAP, itself)])
     async with running(cluster, namespace, controller):
         await cluster.create(config(namespace, "a"))
         await eventually(lambda: controller.woken == ["a"])
@@ -202,7 +202,7 @@ async def test_controller_with_an_unserved_kind_does_not_block_reconciles(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
     one = Doing(nothing, name="one")
-    two = Doing(nothing, [Watch(KIND, itself), Watch(GroupKind("never.example", "Never"), itself)], name="two")
+    two = Doing(nothing, [Watch(CONFIG_MAP, itself), Watch(GroupKind("never.example", "Never"), itself)], name="two")
     await cluster.create(config(namespace, "a"))
     async with running(cluster, namespace, one, two):
         await eventually(lambda: one.woken == ["a"] and two.woken == ["a"])

@@ -10,11 +10,11 @@ import pytest
 from argosy.errors import Forbidden, UserError
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
-CONFIG_MAP = GroupKind("", "ConfigMap")
 KEY = ResourceKey("", "ConfigMap", "default", "it")
 
 

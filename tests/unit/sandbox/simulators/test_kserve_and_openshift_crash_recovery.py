@@ -10,22 +10,12 @@ import pytest
 from argosy.kube.controller import run
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, ROUTE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon
 from support.deadlines import HANG_SECONDS
 from support.failing_clients import Moody, Mortal
-from support.serving_manifests import (
-    BUILD,
-    BUILD_CONFIG,
-    MODEL_KINDS,
-    ROUTE,
-    SERVICE,
-    STREAM,
-    build_config,
-    model,
-    runtime,
-    stream,
-)
+from support.serving_manifests import BUILD, BUILD_CONFIG, MODEL_KINDS, STREAM, build_config, model, runtime, stream
 from support.simulators import DEPLOYMENT, POD, condition, key
 from support.tiers import IN_TEST_ALL
 
@@ -47,7 +37,7 @@ async def prepared(cluster: EmbeddedCluster) -> None:
 
 
 async def is_done(cluster: EmbeddedCluster) -> bool:
-    live = await cluster.get(key(SERVICE, "web")) or {}
+    live = await cluster.get(key(INFERENCE_SERVICE, "web")) or {}
     builds = (await cluster.list(BUILD)).items
     done = [build for build in builds if (build.get("status") or {}).get("phase") == "Complete"]
     config = await cluster.get(key(BUILD_CONFIG, "web")) or {}

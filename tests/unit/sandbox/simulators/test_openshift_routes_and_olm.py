@@ -6,22 +6,13 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, ROUTE, SUBSCRIPTION
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from support.serving_manifests import (
-    PLAN,
-    ROUTE,
-    SUBSCRIPTION,
-    VERSION,
-    assess_health,
-    modelled,
-    operator_group,
-    route,
-    subscription,
-)
+from support.serving_manifests import PLAN, assess_health, modelled, operator_group, route, subscription
 from support.simulators import WHOLE, fail, key, simulated
 
 pytestmark = pytest.mark.anyio
-OPERATORS = (SUBSCRIPTION, PLAN, VERSION)
+OPERATORS = (SUBSCRIPTION, PLAN, CLUSTER_SERVICE_VERSION)
 NAME = "rhods-operator.v1.0.0"
 
 
@@ -66,7 +57,7 @@ async def test_subscription_installs_its_operator(cluster: EmbeddedCluster) -> N
         await cluster.create(operator_group())
         await cluster.create(subscription())
         live = await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["state"] == "AtLatestKnown")
-        version = await world.get(VERSION, NAME)
+        version = await world.get(CLUSTER_SERVICE_VERSION, NAME)
         plan = await world.get(PLAN, live["status"]["installPlanRef"]["name"])
         before = await world.settled()
         assert await world.settled() == before
@@ -81,7 +72,7 @@ async def test_subscription_installs_its_starting_csv(cluster: EmbeddedCluster) 
         await cluster.create(subscription(startingCSV="rhods-operator.2.10.0"))
         live = await world.becomes(SUBSCRIPTION, lambda manifest: manifest["status"]["installedCSV"])
         assert assess_health(live) == ("Healthy", "Installed: rhods-operator.2.10.0")
-        assert (await world.get(VERSION, "rhods-operator.2.10.0"))["spec"]["version"] == "2.10.0"
+        assert (await world.get(CLUSTER_SERVICE_VERSION, "rhods-operator.2.10.0"))["spec"]["version"] == "2.10.0"
 
 
 async def test_install_plan_waits_for_manual_approval(cluster: EmbeddedCluster) -> None:
@@ -117,7 +108,7 @@ async def test_failed_operator_is_degraded_until_the_fault_is_removed(cluster: E
         await cluster.create(operator_group())
         await cluster.create(subscription(fail("CrashLoop")))
         version = await world.becomes(
-            VERSION, lambda service_version: service_version["status"]["phase"] == "Failed", NAME
+            CLUSTER_SERVICE_VERSION, lambda service_version: service_version["status"]["phase"] == "Failed", NAME
         )
         assert assess_health(version)[0] == "Degraded" and "simulated by argosy" in assess_health(version)[1]
         await world.patch(SUBSCRIPTION, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
@@ -132,7 +123,7 @@ async def test_plain_cluster_has_no_routes(cluster: EmbeddedCluster) -> None:
 async def test_whole_simulator_set_serves_the_openshift_kinds(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster, WHOLE):
         kinds = await cluster.kinds()
-        assert {ROUTE, SUBSCRIPTION, VERSION} <= set(kinds)
+        assert {ROUTE, SUBSCRIPTION, CLUSTER_SERVICE_VERSION} <= set(kinds)
 
 
 async def test_unknown_simulator_kind_error_suggests_kinds(cluster: EmbeddedCluster) -> None:

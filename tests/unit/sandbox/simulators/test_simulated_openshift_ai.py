@@ -9,16 +9,16 @@ import pytest
 
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import DATA_SCIENCE_CLUSTER
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import DEFAULT_KINDS, OPENSHIFT_AI_KINDS, make
 from support.deadlines import HANG_SECONDS
 from support.simulators import DEPLOYMENT, NAMESPACE, fail, simulated
 
 pytestmark = pytest.mark.anyio
-CLUSTER = GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster")
 GATEWAY, DOCLING = GroupKind("networking.istio.io", "Gateway"), GroupKind("docling.io", "DoclingServe")
 VARIANT = "DataScienceCluster+DoclingServe"
-OURS = ResourceKey(*CLUSTER, "", "default-dsc")
+OURS = ResourceKey(*DATA_SCIENCE_CLUSTER, "", "default-dsc")
 
 
 def cluster_with(state: str = "Managed") -> Manifest:
@@ -107,7 +107,7 @@ async def test_docling_operator_sets_and_owns_a_minimum_of_two_replicas(cluster:
 
 
 def test_only_the_ai_variant_has_these_operators() -> None:
-    assert {CLUSTER, DOCLING} == set(OPENSHIFT_AI_KINDS) - set(DEFAULT_KINDS)
+    assert {DATA_SCIENCE_CLUSTER, DOCLING} == set(OPENSHIFT_AI_KINDS) - set(DEFAULT_KINDS)
     assert {definition["metadata"]["name"] for definition in make("ai").definitions} >= {
         "clusterpolicies.nvidia.com", "doclingserves.docling.io", "gateways.networking.istio.io"
     }  # fmt: skip

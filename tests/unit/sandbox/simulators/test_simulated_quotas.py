@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import Forbidden
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import RESOURCE_QUOTA
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.simulators import (
     DEPLOYMENT,
@@ -26,7 +26,6 @@ from support.simulators import (
 )
 
 pytestmark = pytest.mark.anyio
-QUOTA = GroupKind("", "ResourceQuota")
 
 
 def quota(name: str = "compute", hard: dict[str, str] | None = None, **spec: Any) -> Manifest:
@@ -70,14 +69,16 @@ async def test_deployment_over_quota_reports_it_and_continues_when_the_quota_gro
         (only,) = await world.all(REPLICA_SET)
         assert health(only)[0] == "Degraded"
         await world.becomes(
-            QUOTA, lambda manifest: manifest["status"] == {"hard": {"pods": "2"}, "used": {"pods": "2"}}, "compute"
+            RESOURCE_QUOTA,
+            lambda manifest: manifest["status"] == {"hard": {"pods": "2"}, "used": {"pods": "2"}},
+            "compute",
         )
         await world.told("FailedCreate: Error creating: pods ")
-        await world.patch(QUOTA, {"spec": {"hard": {"pods": "3"}}}, "compute")
+        await world.patch(RESOURCE_QUOTA, {"spec": {"hard": {"pods": "3"}}}, "compute")
         await world.becomes(
             DEPLOYMENT, lambda manifest: health(manifest)[0] == "Healthy" and manifest["status"]["replicas"] == 3
         )
-        await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "3"}, "compute")
+        await world.becomes(RESOURCE_QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "3"}, "compute")
 
 
 async def test_job_and_stateful_set_wait_for_quota_and_emit_events(cluster: EmbeddedCluster) -> None:
@@ -87,7 +88,7 @@ async def test_job_and_stateful_set_wait_for_quota_and_emit_events(cluster: Embe
         selector = {"selector": {"matchLabels": {"app": "web"}}, "serviceName": "web"}
         await cluster.create(build_manifest("apps/v1", "StatefulSet", {**selector, "template": template()}))
         await world.told("FailedCreate: Error creating: ", "FailedCreate: create Pod in StatefulSet web failed error: ")
-        await world.patch(QUOTA, {"spec": {"hard": {"pods": "5"}}}, "compute")
+        await world.patch(RESOURCE_QUOTA, {"spec": {"hard": {"pods": "5"}}}, "compute")
         await world.becomes(JOB, lambda job: health(job)[0] == "Healthy")
         await world.becomes(STATEFUL_SET, lambda stateful_set: stateful_set["status"]["readyReplicas"] == 1)
         await world.told(
@@ -155,12 +156,12 @@ async def test_finished_pods_release_their_quota(cluster: EmbeddedCluster) -> No
         await cluster.create(first)
         await world.becomes(POD, lambda manifest: manifest["status"]["phase"] == "Succeeded")
         used = {"pods": "0", "requests.cpu": "0"}
-        await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == used, "compute")
+        await world.becomes(RESOURCE_QUOTA, lambda manifest: manifest["status"]["used"] == used, "compute")
         second = asking(cpu="1")
         second["metadata"]["name"] = "second"
         await cluster.create(second)
         await world.becomes(
-            QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "1", "requests.cpu": "1"}, "compute"
+            RESOURCE_QUOTA, lambda manifest: manifest["status"]["used"] == {"pods": "1", "requests.cpu": "1"}, "compute"
         )
 
 
@@ -171,8 +172,10 @@ async def test_quota_status_counts_other_kinds_and_drops_removed_limits(cluster:
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
         await cluster.create(build_manifest("v1", "PersistentVolumeClaim", claim))
         used = {"count/deployments.apps": "1", "secrets": "0", "requests.storage": "2Gi"}
-        await world.becomes(QUOTA, lambda manifest: manifest["status"]["used"] == used, "compute")
-        await world.patch(QUOTA, {"spec": {"hard": {"secrets": None, "count/deployments.apps": None}}}, "compute")
+        await world.becomes(RESOURCE_QUOTA, lambda manifest: manifest["status"]["used"] == used, "compute")
+        await world.patch(
+            RESOURCE_QUOTA, {"spec": {"hard": {"secrets": None, "count/deployments.apps": None}}}, "compute"
+        )
         await world.becomes(
-            QUOTA, lambda manifest: manifest["status"]["used"] == {"requests.storage": "2Gi"}, "compute"
+            RESOURCE_QUOTA, lambda manifest: manifest["status"]["used"] == {"requests.storage": "2Gi"}, "compute"
         )

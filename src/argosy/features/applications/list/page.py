@@ -31,11 +31,12 @@ from argosy.gitops.application_client.app_list import (
     build_app_list_page,
     read_query,
 )
-from argosy.gitops.application_client.client import APPLICATION, utc_now
+from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
 from argosy.gitops.cluster_view.cluster_view import ClusterView
 from argosy.gitops.cluster_view.health_message_details import explain_health_message
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web import page_templates
 from argosy.web.application_lookup import is_in_allowed_namespace
 from argosy.web.preference_cookies import MAX_FAVOURITES, read_preferences

@@ -24,9 +24,9 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
     ObjectSelector,
     read_log_lines,
 )
-from argosy.gitops.live.resource_tree import POD
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.well_known_kinds import POD
 from argosy.web.api.stream_frames import (
     STREAM_MEDIA_TYPES,
     accepts_events,

@@ -11,7 +11,6 @@ from typing import Final
 
 from argosy.errors import TransientError
 from argosy.features.applications.read.health_in_status import add_health
-from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application_client.application_actions import refresh_and_wait
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
@@ -19,6 +18,7 @@ from argosy.kube.controller.wait import WaitTimeout
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
+from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
 from argosy.web.application_lookup import (
@@ -73,7 +73,7 @@ def _list_matching(request: RequestContext) -> Iterator[Manifest]:
 
 
 def _list_all(request: RequestContext, namespace: str = "") -> Iterable[Manifest]:
-    manifests: list[Manifest] = request.cluster_view.cache.list(GroupKind(*APPLICATION_KIND), namespace=namespace)
+    manifests: list[Manifest] = request.cluster_view.cache.list(GroupKind(*APPLICATION), namespace=namespace)
     return [
         request.masks.mask_application(manifest) for manifest in manifests if is_in_allowed_namespace(request, manifest)
     ]

@@ -15,7 +15,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.project import SyncWindow
 from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.deep_links import DeepLink, render_links
-from argosy.gitops.application_client.event_list import EVENT, events_of
+from argosy.gitops.application_client.event_list import events_of
 from argosy.gitops.application_client.owned_objects import load_owned_object, walk_owned_objects
 from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.diff import mask_secrets
@@ -23,6 +23,7 @@ from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows
 from argosy.gitops.status.shared_wire_fields import as_mapping, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import EVENT
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page
 from argosy.web.caller_application_service import build_reader, build_service

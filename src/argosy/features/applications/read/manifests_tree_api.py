@@ -23,13 +23,13 @@ from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
-from argosy.gitops.live.resource_tree import POD, ResourceNode, build_node
+from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
 from argosy.kube.client import Catalog
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import NODE, POD
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import name_body_fields
 from argosy.web.application_lookup import resolve_application
@@ -38,7 +38,6 @@ from argosy.web.request import QueryParameters, RequestContext, quote_input
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route, SignedIn
 
-NODE_KIND: Final = GroupKind("", "Node")
 MAX_TAGS_AGE_SECONDS: Final = 60.0  # of the cached tags of a repository
 
 
@@ -130,7 +129,7 @@ async def build_tree_response(
     return {
         "nodes": [_node_to_wire(reader, node) for node in nodes],
         "orphanedNodes": [_node_to_wire(reader, node) for node in orphan_nodes],
-        "hosts": hosts_to_wire(reader.cache.list(NODE_KIND), pods),
+        "hosts": hosts_to_wire(reader.cache.list(NODE), pods),
     }
 
 

@@ -13,12 +13,12 @@ import orjson
 from argosy.gitops.application.step_results import AppComparison, Pair
 from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.diff import mask_pair, mask_secrets
-from argosy.gitops.live.resource_tree import POD, ResourceNode
+from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
+from argosy.kube.resource_key import ResourceKey, split_api_version
+from argosy.kube.well_known_kinds import POD, SERVICE
 
-SERVICE_KIND: Final = GroupKind("", "Service")
 JSON_NULL: Final = "null"  # argo: the state of an object that does not exist
 
 
@@ -61,7 +61,7 @@ def build_networking_info(manifest: Manifest) -> dict[str, Any]:
     kind = key_of(manifest).group_kind
     if kind == POD:
         return omit_empty(labels=dict(as_mapping(manifest["metadata"].get("labels"))))
-    if kind == SERVICE_KIND:
+    if kind == SERVICE:
         balancer = as_mapping(as_mapping(manifest.get("status")).get("loadBalancer"))
         selector = dict(as_mapping(as_mapping(manifest.get("spec")).get("selector")))
         return omit_empty(

@@ -19,13 +19,14 @@ from argosy.errors import Gone, TransientError
 from argosy.features.applications.read import text_output
 from argosy.features.applications.sync.progress_output import TerminalCanvas, create_progress_display
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import APPLICATION, ApplicationService, utc_now
+from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.condition_wait import NO_TIMEOUT_SECONDS
 from argosy.gitops.application_client.delay_reasons import describe_delays, may_be_delayed
 from argosy.kube.controller.clock import SYSTEM_CLOCK, cancel_and_wait, sleep
 from argosy.kube.controller.wait import RETRY_BACKOFF, wait_for_object
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 DELAY_CACHE_SECONDS: Final = 5.0  # before delays are read again
 MAX_RETRIES: Final = 10  # in a row, over half a minute

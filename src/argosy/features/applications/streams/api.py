@@ -14,11 +14,12 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.applications.read.health_in_status import add_health, lacks_health
-from argosy.gitops.application import APPLICATION_KIND, read_application
+from argosy.gitops.application import read_application
 from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
+from argosy.kube.well_known_kinds import APPLICATION, APPLICATION_SET
 from argosy.web.api.field_selection import parse_field_selection
 from argosy.web.api.stream_frames import (
     FRAME_CACHE,
@@ -36,8 +37,6 @@ from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
 from argosy.web.route import FilteredList, QueryParameter, Route
 
-APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
-
 
 @dataclass(frozen=True)
 class StreamedKind:
@@ -48,7 +47,7 @@ class StreamedKind:
     resource: str
 
 
-APPLICATION_STREAM: Final = StreamedKind(GroupKind(*APPLICATION_KIND), "application", "applications")
+APPLICATION_STREAM: Final = StreamedKind(GroupKind(*APPLICATION), "application", "applications")
 APPLICATION_SET_STREAM: Final = StreamedKind(APPLICATION_SET, "applicationSet", "applicationsets")
 
 

@@ -20,7 +20,6 @@ from argosy.features.health_checks.argocd_install.health_settings_object import 
     write_checks,
 )
 from argosy.features.health_checks.argocd_install.merge import (
-    INFERENCE_SERVICE,
     KSERVE_GROUP,
     RequestedHealthCheck,
     list_affected_kinds,
@@ -46,6 +45,7 @@ from argosy.gitops.health.setting_kind_names import render_kind
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import wait_for_object
 from argosy.kube.objects import Manifest, get_annotation
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 CONTINUE_QUESTION: Final = "Do you want to continue? (y/n)"
 ARGOCD_PROFILE: Final = "argocd"  # the profile that equals Argo CD's built-in check

@@ -13,7 +13,6 @@ from typing import Any, Final
 from argosy.errors import Conflict, UserError
 from argosy.features.health_checks.argocd_install.merge import (
     DEFAULT_KINDS,
-    INFERENCE_SERVICE,
     RequestedHealthCheck,
     list_missing_checks,
     merge_entries,
@@ -29,6 +28,7 @@ from argosy.gitops.coexistence.argocd_settings_location import (
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 HEALTH_CHECKS_FIELD: Final = "resourceHealthChecks"
 MAX_WRITE_ATTEMPTS: Final = 5

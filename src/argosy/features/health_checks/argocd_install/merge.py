@@ -21,9 +21,9 @@ from argosy.gitops.health.bundled_rules import (
 )
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 KSERVE_GROUP: Final = "serving.kserve.io"
-INFERENCE_SERVICE: Final = GroupKind(KSERVE_GROUP, "InferenceService")
 DEFAULT_KINDS: Final = (INFERENCE_SERVICE, GroupKind(KSERVE_GROUP, "ServingRuntime"))
 HEALTH_KEY_PREFIX: Final = "resource.customizations.health."
 

@@ -20,7 +20,6 @@ from argosy.features.health_checks.argocd_install.health_settings_object import 
 )
 from argosy.features.health_checks.argocd_install.merge import (
     HEALTH_KEY_PREFIX,
-    INFERENCE_SERVICE,
     find_profile_of_script,
     read_entry_kind,
 )
@@ -34,9 +33,9 @@ from argosy.gitops.health.settings import CustomHealthCheck, read_config_maps
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NAMESPACE
 
 DEFAULT_ENVIRONMENT_NAMESPACES: Final = ("llmops-dev", "llmops-staging", "llmops-prod")
-NAMESPACE: Final = GroupKind("", "Namespace")
 APPLY_COMMAND: Final = "argosy health apply"
 
 

@@ -9,8 +9,9 @@ import hashlib
 from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND, NotebookJob
+from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
 from argosy.kube.objects import Manifest, get_annotation
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 MAX_JOB_NAME_CHARACTERS: Final = 50  # k8s: with suffixes added by controllers, a name must still fit into a label
 
@@ -26,7 +27,7 @@ def build_name(job: NotebookJob) -> str:
 def build_metadata(job: NotebookJob, run_id: str) -> dict[str, Any]:
     """Metadata with the job as owner, so that its builds are deleted with it."""
     owner = {
-        "apiVersion": API_VERSION, "kind": KIND.kind, "name": job.name, "uid": job.uid, "controller": True,
+        "apiVersion": API_VERSION, "kind": NOTEBOOK_JOB.kind, "name": job.name, "uid": job.uid, "controller": True,
         "blockOwnerDeletion": True,
     }  # fmt: skip
     labels = {"mlops.redhat.com/notebook-validation": "true", "app.kubernetes.io/managed-by": "argosy"}

@@ -13,10 +13,9 @@ from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.state_machine import BuildState
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG
 
-KIND: Final = GroupKind("build.openshift.io", "BuildConfig")
-BUILD: Final = GroupKind("build.openshift.io", "Build")
+KIND: Final = BUILD_CONFIG
 ADVICE: Final = "use the strategy tekton"
 FAILED_PHASES: Final = ("Failed", "Error", "Cancelled")
 

@@ -21,12 +21,13 @@ from argosy.features.notebooks.local_runs.placeholder_pod_manifest import (
     is_placeholder_pod,
     render_log_lines,
 )
-from argosy.features.notebooks.notebook_validation_job import KIND, read_job
+from argosy.features.notebooks.notebook_validation_job import read_job
 from argosy.features.notebooks.pod_runs.object_metadata import pod_key
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself, map_to_owner
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 MANAGER: Final = "notebooks"
 POLL_INTERVAL_SECONDS: Final = 0.2  # seconds between polls of a followed run
@@ -40,7 +41,7 @@ class PlaceholderPodController:
     name = "notebook-pods"
 
     def __init__(self, runs: LocalRuns) -> None:
-        self.watches = (Watch(KIND, itself),)
+        self.watches = (Watch(NOTEBOOK_JOB, itself),)
         self._runs = runs
         self._created_runs: dict[ResourceKey, str] = {}
         self._cluster: Cluster | None = None
@@ -106,7 +107,7 @@ class PlaceholderPodController:
     async def _load_job(self, pod: Manifest) -> Manifest | None:
         if self._cluster is None:
             return None
-        key = next(iter(map_to_owner(KIND)(pod)), None)
+        key = next(iter(map_to_owner(NOTEBOOK_JOB)(pod)), None)
         return await self._cluster.get(key) if key is not None else None
 
 

@@ -21,6 +21,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT, SERVICE
 
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
 REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
@@ -150,7 +151,7 @@ async def _check_prediction(
 
 async def _find_model_url(live: Manifest, cluster: Cluster) -> str:
     url = platforms.read_url(live)
-    if not url and live["kind"] == platforms.DEPLOYMENT.kind:
+    if not url and live["kind"] == DEPLOYMENT.kind:
         url = await _find_service_url(live, cluster)
     try:
         host = urlsplit(url).hostname or ""
@@ -167,7 +168,7 @@ async def _find_service_url(live: Manifest, cluster: Cluster) -> str:
     """URL of the first Service in its namespace that selects its Pods."""
     template = ((live.get("spec") or {}).get("template") or {}).get("metadata") or {}
     labels, namespace = template.get("labels") or {}, live["metadata"]["namespace"]
-    for service in (await cluster.list(GroupKind("", "Service"), namespace=namespace)).items:
+    for service in (await cluster.list(SERVICE, namespace=namespace)).items:
         selector = (service.get("spec") or {}).get("selector") or {}
         if selector and selector.items() <= labels.items():
             port = next((int(port["port"]) for port in service["spec"].get("ports") or ()), 80)

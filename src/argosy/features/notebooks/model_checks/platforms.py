@@ -12,9 +12,8 @@ from argosy.features.notebooks.notebook_validation_job import ModelChecks
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import DATA_SCIENCE_CLUSTER, DEPLOYMENT, INFERENCE_SERVICE
 
-INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
-DEPLOYMENT: Final = GroupKind("apps", "Deployment")
 MODEL_KINDS: Final[Mapping[str, GroupKind]] = {
     "kserve": INFERENCE_SERVICE,
     "openshift-ai": INFERENCE_SERVICE,
@@ -30,7 +29,7 @@ MODEL_KINDS: Final[Mapping[str, GroupKind]] = {
 
 # Kinds that distinguish platforms with the same model kind
 PLATFORM_MARKER_KINDS: Final[Mapping[str, GroupKind]] = {
-    "openshift-ai": GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster"),
+    "openshift-ai": DATA_SCIENCE_CLUSTER,
 }
 
 

@@ -30,13 +30,13 @@ from argosy.features.notebooks.on_success_triggers.records import (
 )
 from argosy.features.notebooks.on_success_triggers.trigger_annotation import (
     DEFAULT_TIMEOUT_SECONDS,
-    INFERENCE_SERVICE,
     TriggerEntry,
     read_entries,
 )
 from argosy.features.notebooks.statuses import SUCCEEDED
 from argosy.kube.controller import ControllerContext, Requeue
 from argosy.kube.objects import Manifest, get_annotation
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
 log = logging.getLogger(__name__)
 TRIGGERS_METRIC: Final = "argocd_triggers_total"

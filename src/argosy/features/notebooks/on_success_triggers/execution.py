@@ -12,12 +12,13 @@ from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers import application_sync, restarts, trial_pod
 from argosy.features.notebooks.on_success_triggers.execution_context import TriggerExecution, TriggerStep
 from argosy.features.notebooks.on_success_triggers.records import TriggerRecord, build_trigger_id
-from argosy.features.notebooks.on_success_triggers.trigger_annotation import APPLICATION, RESTART, SYNC, TriggerEntry
+from argosy.features.notebooks.on_success_triggers.trigger_annotation import RESTART, SYNC, TriggerEntry
 from argosy.gitops.application.refresh_annotations import build_refresh_annotations
 from argosy.kube.client import Cluster, KindInfo
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION
 
 # argo: namespaces where an installation keeps its Applications by default
 

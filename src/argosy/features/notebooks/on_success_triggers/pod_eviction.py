@@ -20,10 +20,9 @@ from argosy.features.notebooks.on_success_triggers.execution_context import (
 from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import label_selector_from_wire
+from argosy.kube.well_known_kinds import POD
 
-POD: Final = GroupKind("", "Pod")
 TERMINAL_POD_PHASES: Final = ("Succeeded", "Failed")
 
 

@@ -17,17 +17,11 @@ from argosy.features.notebooks.on_success_triggers.execution_context import (
     TriggerStep,
     describe_target,
 )
-from argosy.features.notebooks.on_success_triggers.trigger_annotation import (
-    EVICT,
-    INFERENCE_SERVICE,
-    ROLLING,
-    WORKLOADS,
-)
+from argosy.features.notebooks.on_success_triggers.trigger_annotation import EVICT, ROLLING, WORKLOADS
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 
-POD: Final = GroupKind("", "Pod")
 SERVICE_LABEL: Final = "serving.kserve.io/inferenceservice"
 DEPLOYMENT_MODE: Final = "serving.kserve.io/deploymentMode"
 REVISION_MODES: Final = ("Serverless", "Knative")

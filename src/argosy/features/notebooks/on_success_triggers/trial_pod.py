@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN
 from argosy.errors import TransientError, UserError
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND
+from argosy.features.notebooks.notebook_validation_job import API_VERSION
 from argosy.features.notebooks.on_success_triggers import service_account_permission
 from argosy.features.notebooks.on_success_triggers.execution_context import (
     MANAGER,
@@ -22,13 +22,14 @@ from argosy.features.notebooks.on_success_triggers.execution_context import (
     TriggerExecution,
     TriggerStep,
 )
-from argosy.features.notebooks.on_success_triggers.pod_eviction import POD, TERMINAL_POD_PHASES, is_pod_ready
+from argosy.features.notebooks.on_success_triggers.pod_eviction import TERMINAL_POD_PHASES, is_pod_ready
 from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
 from argosy.features.notebooks.on_success_triggers.trigger_annotation import TrialProbe
 from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB, POD
 
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
 DEADLINE_MARGIN_SECONDS: Final = 60
@@ -105,7 +106,12 @@ def build_trial_pod(execution: TriggerExecution, service: Manifest, template_pod
         "annotations": dict(template_pod["metadata"].get("annotations") or {}),
     }
     if key.namespace == execution.job.namespace:  # k8s: owners must be in the same namespace
-        owner = {"apiVersion": API_VERSION, "kind": KIND.kind, "name": execution.job.name, "uid": execution.job.uid}
+        owner = {
+            "apiVersion": API_VERSION,
+            "kind": NOTEBOOK_JOB.kind,
+            "name": execution.job.name,
+            "uid": execution.job.uid,
+        }
         metadata["ownerReferences"] = [owner]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

@@ -16,6 +16,7 @@ from argosy.errors import ManifestError, UserError
 from argosy.features.notebooks.go_durations import parse_duration
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import GroupKind, split_api_version
+from argosy.kube.well_known_kinds import APPLICATION, INFERENCE_SERVICE
 
 RESTART, SYNC, REFRESH = "restart", "sync", "refresh"
 ACTIONS: Final = (RESTART, SYNC, REFRESH)
@@ -23,8 +24,6 @@ REQUIRED_FIELDS: Final = ("apiVersion", "kind", "name", "action")
 OPTIONAL_FIELDS: Final = ("namespace", "waitFor", "timeout", "strategy", "probe")
 ROLLING, EVICT = "rolling", "evict"
 READY: Final = "Ready"
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
-INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 WORKLOADS: Final = tuple(GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet"))
 PROBE_FIELDS: Final = ("path", "port", "contains")
 DEFAULT_TIMEOUT_SECONDS: Final = 600.0

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, KIND, NotebookJob
+from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
 from argosy.features.notebooks.run_backend import RunKey, build_pod_name
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
 OPERATOR: Final = "jupyter-notebook-validator-operator"
 INPUT_FILE, EVENTS_KEY, RESULTS_KEY = "errand.json", "events.jsonl", "results.json"
@@ -38,7 +39,13 @@ def build_labels(job: NotebookJob, component: str = "validation-pod") -> dict[st
 
 
 def build_owner_reference(job: NotebookJob) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": KIND.kind, "name": job.name, "uid": job.uid, "controller": True}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": NOTEBOOK_JOB.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+    }
 
 
 def build_run_id(run: RunKey) -> str:
@@ -64,4 +71,6 @@ def belongs_to_run(live: Manifest, run: RunKey) -> bool:
 def belongs_to_job(live: Manifest, job: ResourceKey) -> bool:
     """Compare owners by name: cleanup after a deleted job does not know its uid."""
     references = live["metadata"].get("ownerReferences") or ()
-    return any(reference.get("kind") == KIND.kind and reference.get("name") == job.name for reference in references)
+    return any(
+        reference.get("kind") == NOTEBOOK_JOB.kind and reference.get("name") == job.name for reference in references
+    )

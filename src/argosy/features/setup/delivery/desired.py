@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.coexistence.argocd_settings_location import APPLICATION, ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, SECRET
 
-NAMESPACE: Final = GroupKind("", "Namespace")
-SECRET: Final = GroupKind("", "Secret")
 ROLE_BINDING: Final = GroupKind("rbac.authorization.k8s.io", "RoleBinding")
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"

@@ -8,16 +8,12 @@ from __future__ import annotations
 from argosy.errors import ClusterError, UserError
 from argosy.features.setup.delivery import desired
 from argosy.features.setup.delivery.plan import SetupState, list_managed_keys
-from argosy.gitops.coexistence.argocd_settings_location import (
-    APPLICATION,
-    ArgoCDInstallation,
-    ArgoCDNotFound,
-    find_argocd,
-)
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation, ArgoCDNotFound, find_argocd
 from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryFile
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, SECRET
 
 
 async def load_setup_state(cluster: ClusterReader, delivery: DeliveryFile) -> SetupState:
@@ -46,7 +42,7 @@ async def _list_repository_secrets(
     if delivery.repository.credentials is None:
         return []
     label = ",".join(f"{name}={value}" for name, value in desired.REPOSITORY_SECRET_LABELS.items())
-    return list((await cluster.list(desired.SECRET, namespace=installation.namespace, labels=label)).items)
+    return list((await cluster.list(SECRET, namespace=installation.namespace, labels=label)).items)
 
 
 async def _load_object(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:

@@ -23,6 +23,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.live_update_patch import build_update_patch
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import NAMESPACE
 
 HIDDEN_VALUE: Final = "(hidden)"
 PUBLIC_SECRET_FIELDS: Final = ("type", "url", "username")  # of a repository's Secret
@@ -113,7 +114,7 @@ def list_managed_keys(delivery: DeliveryFile, installation: ArgoCDInstallation) 
     """List the keys of all objects that a plan depends on."""
     keys = [installation.settings_target, rbac_policy.policy_key(installation)]
     for environment in delivery.environments:
-        keys.append(ResourceKey(*desired.NAMESPACE, "", environment.namespace))
+        keys.append(ResourceKey(*NAMESPACE, "", environment.namespace))
         keys.append(ResourceKey(*desired.ROLE_BINDING, environment.namespace, desired.BINDING_NAME))
         keys.append(key_of(desired.build_application(delivery, environment, installation)))
     return list(dict.fromkeys(keys))

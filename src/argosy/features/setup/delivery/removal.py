@@ -21,11 +21,12 @@ from argosy.features.setup.delivery.apply import (
     iterate_attempts,
 )
 from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest, SetupState
-from argosy.gitops.coexistence.argocd_settings_location import APPLICATION, ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import APPLICATION, NAMESPACE
 
 # Applications first, because pruning their resources needs Argo CD's permissions.
 REMOVAL_ORDER: Final = (
@@ -80,7 +81,7 @@ def _list_candidates(request: SetupRequest, live: SetupState) -> Iterator[tuple[
         for part, key in (
             (SetupPart.APPLICATION, application),
             (SetupPart.ROLE_BINDING, ResourceKey(*desired.ROLE_BINDING, environment.namespace, desired.BINDING_NAME)),
-            (SetupPart.NAMESPACE, ResourceKey(*desired.NAMESPACE, "", environment.namespace)),
+            (SetupPart.NAMESPACE, ResourceKey(*NAMESPACE, "", environment.namespace)),
         ):
             if live_object := live.live_objects.get(key):
                 yield environment.name, part, live_object

@@ -24,8 +24,8 @@ from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violat
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.name_syntax import check_dns_label
+from argosy.kube.well_known_kinds import ARGOCD
 
-_ARGOCD_KIND: Final = ("argoproj.io", "ArgoCD")
 _WORK_BRANCH_PREFIXES: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
 _PRODUCTION_WORDS: Final = frozenset({"prod", "production", "prd", "live"})
 
@@ -207,7 +207,7 @@ def _find_missing_namespaces(repository: RepositoryView) -> Iterator[Violation]:
 
 def _find_misplaced_ignore_rules(repository: RepositoryView) -> Iterator[Violation]:
     for item in (*repository.unrendered_manifests, *(item for _, item in repository.list_objects())):
-        if item.group_kind == _ARGOCD_KIND and "ignoreDifferences" in item.get_map("spec"):
+        if item.group_kind == ARGOCD and "ignoreDifferences" in item.get_map("spec"):
             message = f"{item.name} has spec.ignoreDifferences, a field of Applications that the operator drops"
             fix = "move it to spec.resourceIgnoreDifferences here, or to spec.ignoreDifferences of the Application"
             yield Violation(

@@ -14,9 +14,9 @@ from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.ineffective_repository_denials import ShallowDenial, find_shallow_denials
+from argosy.kube.well_known_kinds import APP_PROJECT
 
 SHALLOW_DENIAL_RULE: Final = "AGY118"
-_PROJECT: Final = ("argoproj.io", "AppProject")
 
 
 def find_live_denials(projects: Mapping[str, Project], apps: Iterable[LiveApplication]) -> tuple[Violation, ...]:
@@ -34,7 +34,7 @@ def find_live_denials(projects: Mapping[str, Project], apps: Iterable[LiveApplic
 
 def _find_denials(repository: RepositoryView) -> Iterator[Violation]:
     for item in (*repository.unrendered_manifests, *(item for _, item in repository.list_objects())):
-        if item.group_kind == _PROJECT:
+        if item.group_kind == APP_PROJECT:
             yield from _find_project_denials(repository, item)
 
 

@@ -19,8 +19,8 @@ from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.rules.sync_order import PHASES, find_sync_position
 from argosy.gitops.analysis.unset_shell_loop_counters import find_unset_counters
 from argosy.gitops.application.operations import SyncPhase
+from argosy.kube.well_known_kinds import JOB
 
-_JOB: Final = ("batch", "Job")
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 _LOOP_KEYWORD: Final = re.compile(r"\b(?:until|while)\b")
 _BUILD_START: Final = re.compile(r"\b(oc\s+start-build|tkn\s+pipeline\s+start)\b([^\n;|&]*)")
@@ -31,7 +31,7 @@ def _list_job_scripts(
     repository: RepositoryView,
 ) -> Iterator[tuple[RenderedSource, ManifestWithLocations, PodContainer, str]]:
     for rendering, item in repository.list_objects():
-        if item.group_kind == _JOB:
+        if item.group_kind == JOB:
             for container in list_containers(item):
                 yield rendering, item, container, join_commands(container)
 
@@ -84,7 +84,7 @@ def _list_pre_sync_waits(
     rendering: RenderedSource,
 ) -> Iterator[tuple[ManifestWithLocations, PodContainer, ManifestWithLocations]]:
     """Yield each PreSync Job, the container that waits, and the object of a later phase that it waits for."""
-    for item in rendering.list_of_kind(*_JOB):
+    for item in rendering.list_of_kind(*JOB):
         position = find_sync_position(item)
         if position is None or PHASES[position[0]] is not SyncPhase.PRE_SYNC:
             continue

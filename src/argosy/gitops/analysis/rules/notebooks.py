@@ -19,19 +19,18 @@ from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.application import sync_annotations
 from argosy.kube.objects import read_yaml
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 
-_NOTEBOOK_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
-_INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
 _KEEPING_OPTIONS: Final = ("Prune=false", "Delete=false", "Prune=confirm", "Delete=confirm")
 
 
 def _list_notebook_jobs(rendering: RenderedSource) -> list[ManifestWithLocations]:
-    return list(rendering.list_of_kind(*_NOTEBOOK_JOB))
+    return list(rendering.list_of_kind(*NOTEBOOK_JOB))
 
 
 def _find_missing_notebooks(repository: RepositoryView) -> Iterator[Violation]:
     for _, item in repository.list_objects():
-        if item.group_kind != _NOTEBOOK_JOB:
+        if item.group_kind != NOTEBOOK_JOB:
             continue
         for field in ("notebook", "goldenNotebook"):
             url, ref = item.get_string("spec", field, "git", "url"), item.get_string("spec", field, "git", "ref")
@@ -120,7 +119,7 @@ def _read_trigger_entries(item: ManifestWithLocations) -> list[dict[str, Any]]:
 def _find_models_served_too_early(repository: RepositoryView) -> Iterator[Violation]:
     for rendering in repository.renderings:
         claims = {claim_item.key.name for claim_item in rendering.list_of_kind("", "PersistentVolumeClaim")}
-        for model in rendering.list_of_kind(*_INFERENCE_SERVICE):
+        for model in rendering.list_of_kind(*INFERENCE_SERVICE):
             uri = model.get_string("spec", "predictor", "model", "storageUri")
             claim = uri.removeprefix("pvc://").partition("/")[0] if uri.startswith("pvc://") else ""
             if claim in claims:

@@ -15,12 +15,11 @@ from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.kube.schema.pod_resources import add_amounts, read_amounts
 from argosy.kube.schema.quantity import Quantity
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 
-_INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
-_NOTEBOOK_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _CUSTOM_RESOURCE_PATHS: Final[Mapping[tuple[str, str], tuple[PathStep, ...]]] = {
-    _INFERENCE_SERVICE: ("spec", "predictor", "model", "resources"),
-    _NOTEBOOK_JOB: ("spec", "podConfig", "resources"),
+    INFERENCE_SERVICE: ("spec", "predictor", "model", "resources"),
+    NOTEBOOK_JOB: ("spec", "podConfig", "resources"),
 }
 _SCALABLE_KINDS: Final = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"))
 _SINGLE_POD_KINDS: Final = (("", "Pod"), ("batch", "Job"))
@@ -77,14 +76,14 @@ def _list_container_resources(item: ManifestWithLocations) -> list[_ContainerRes
 
 def _count_minimum_pods(rendering: RenderedSource, item: ManifestWithLocations) -> int:
     """Return the minimum number of Pods; 0 if it is unknown."""
-    if item.group_kind == _INFERENCE_SERVICE:
+    if item.group_kind == INFERENCE_SERVICE:
         return _read_count(item.get_value("spec", "predictor", "minReplicas"))
     if item.group_kind in _SCALABLE_KINDS:
         is_autoscaled = any(
             other.key.kind in _AUTOSCALER_KINDS and _scales_item(other, item) for other in rendering.items
         )
         return 1 if is_autoscaled else _read_count(item.get_value("spec", "replicas"))
-    return 1 if item.group_kind == _NOTEBOOK_JOB or item.group_kind in _SINGLE_POD_KINDS else 0
+    return 1 if item.group_kind == NOTEBOOK_JOB or item.group_kind in _SINGLE_POD_KINDS else 0
 
 
 def _read_count(value: Any) -> int:

@@ -16,8 +16,8 @@ from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.schema_validation import MISSING, MISTYPED, UNKNOWN, WRONG, SchemaValidator, SchemaViolation
 from argosy.gitops.live.exclusions import read_exclusions
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
-_NOTEBOOK_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _POD_CONFIG_FIELDS: Final = (
     "volumes",
     "volumeMounts",
@@ -104,7 +104,7 @@ def _render_path(schema_violation: SchemaViolation) -> str:
 
 def _is_misplaced(item: ManifestWithLocations, schema_violation: SchemaViolation) -> bool:
     return (
-        item.group_kind == _NOTEBOOK_JOB
+        item.group_kind == NOTEBOOK_JOB
         and schema_violation.path[:1] == ("spec",)
         and len(schema_violation.path) == 2
         and schema_violation.path[1] in _POD_CONFIG_FIELDS
@@ -113,7 +113,7 @@ def _is_misplaced(item: ManifestWithLocations, schema_violation: SchemaViolation
 
 def _find_misplaced_pod_fields(repository: RepositoryView) -> Iterator[Violation]:
     for _, item in repository.list_objects():
-        for field in _POD_CONFIG_FIELDS if item.group_kind == _NOTEBOOK_JOB else ():
+        for field in _POD_CONFIG_FIELDS if item.group_kind == NOTEBOOK_JOB else ():
             if field in item.get_map("spec"):
                 message = f"{item.name}: {field} is under spec, where the operator's CRD drops it"
                 fix = f"move it to spec.podConfig.{field}"

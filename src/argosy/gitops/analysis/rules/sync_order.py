@@ -25,9 +25,9 @@ from argosy.gitops.application import sync_annotations
 from argosy.gitops.application.operations import SyncPhase
 from argosy.gitops.application.sync_annotations import DeletePolicy
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import JOB
 
 PHASES: Final = (SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC)
-_JOB: Final = ("batch", "Job")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _HOOK_TYPES: Final = (*SyncPhase, "Skip")
 _WAIT_LOOP: Final = re.compile(r"^\s*(?:until\b|while\s+(?:true|:|!|\[))", re.MULTILINE)
@@ -107,7 +107,7 @@ def _find_invalid_annotations(repository: RepositoryView) -> Iterator[Violation]
 
 def _find_expiring_jobs(repository: RepositoryView) -> Iterator[Violation]:
     for rendering, item in repository.list_objects():
-        if rendering.declaration is None or item.group_kind != _JOB or sync_annotations.is_hook(item.manifest):
+        if rendering.declaration is None or item.group_kind != JOB or sync_annotations.is_hook(item.manifest):
             continue
         seconds = item.get_value("spec", "ttlSecondsAfterFinished")
         if seconds is None:
@@ -125,7 +125,7 @@ def _find_expiring_jobs(repository: RepositoryView) -> Iterator[Violation]:
 
 def _find_leftover_hooks(repository: RepositoryView) -> Iterator[Violation]:
     for _, item in repository.list_objects():
-        if item.group_kind != _JOB or not sync_annotations.is_hook(item.manifest) or not item.key.name:
+        if item.group_kind != JOB or not sync_annotations.is_hook(item.manifest) or not item.key.name:
             continue
         policies = sync_annotations.list_delete_policies(item.manifest)
         if DeletePolicy.BEFORE_HOOK_CREATION in policies or len(policies) > 1:
@@ -144,7 +144,7 @@ def _find_leftover_hooks(repository: RepositoryView) -> Iterator[Violation]:
 
 def _find_unlimited_waits(repository: RepositoryView) -> Iterator[Violation]:
     for _, item in repository.list_objects():
-        if item.group_kind != _JOB or item.get_value("spec", "activeDeadlineSeconds") is not None:
+        if item.group_kind != JOB or item.get_value("spec", "activeDeadlineSeconds") is not None:
             continue
         for container in list_containers(item):
             script = join_commands(container)

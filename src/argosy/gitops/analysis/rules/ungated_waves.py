@@ -18,6 +18,7 @@ from argosy.gitops.health.bundled_rules import RuleOrigin
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_manifests
 from argosy.gitops.health.settings_collection import ARGOSY_CM, has_settings
+from argosy.kube.well_known_kinds import BUILD_CONFIG, JOB, NOTEBOOK_JOB
 
 # argo: kinds that keep working after creation, and that Argo CD has no built-in health check for
 _KINDS_WITHOUT_CHECK: Final = frozenset({
@@ -31,9 +32,6 @@ _KINDS_WITHOUT_CHECK: Final = frozenset({
     ("mlops.seldon.io", "Model"),
     ("serving.kserve.io", "InferenceGraph"),
 })  # fmt: skip
-_BUILD_CONFIG: Final = ("build.openshift.io", "BuildConfig")
-_NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
-_JOB: Final = ("batch", "Job")
 _INTERNAL_IMAGE: Final = re.compile(
     r"(?:image-registry\.openshift-image-registry\.svc(?:\.cluster\.local)?|docker-registry\.default\.svc)(?::\d+)?"
     r"/([^/:@]+)/([^/:@]+)(?::([^/:@]+))?"
@@ -78,7 +76,7 @@ def _find_unawaited_builds(repository: RepositoryView) -> Iterator[Violation]:
             continue
         builds_by_image = {
             name: build_config
-            for build_config in rendering.list_of_kind(*_BUILD_CONFIG)
+            for build_config in rendering.list_of_kind(*BUILD_CONFIG)
             if (name := _get_output_image(rendering, build_config))
         }
         for item in rendering.items if builds_by_image else ():
@@ -89,7 +87,7 @@ def _find_unawaited_builds(repository: RepositoryView) -> Iterator[Violation]:
                     message = f"{item.name} runs an image that {build.name} builds, and nothing waits for the build"
                     fix = "add a Job that waits in a wave between them; argosy generate wait-for-image prints one"
                     # A notebook job fails permanently; other Pods retry until the image exists.
-                    severity = None if item.group_kind == _NOTEBOOK else Severity.INFO
+                    severity = None if item.group_kind == NOTEBOOK_JOB else Severity.INFO
                     yield Violation(
                         item.find_location(*path), message, fix, item.name, ".".join(map(str, path)), severity
                     )
@@ -107,7 +105,7 @@ def _get_output_image(rendering: RenderedSource, build: ManifestWithLocations) -
 def _list_images(item: ManifestWithLocations) -> Iterator[tuple[tuple[PathStep, ...], str]]:
     if IMAGE_TRIGGERS_ANNOTATION in item.get_map("metadata", "annotations"):
         return  # OpenShift restarts it when the image exists
-    if item.group_kind == _NOTEBOOK:
+    if item.group_kind == NOTEBOOK_JOB:
         path = ("spec", "podConfig", "containerImage")
         yield path, item.get_string(*path)
     for container in list_containers(item):
@@ -118,7 +116,7 @@ def _is_build_awaited(rendering: RenderedSource, item: ManifestWithLocations, im
     """True if a Job in an earlier wave mentions the image."""
     position = find_sync_position(item)
     image_word = re.compile(rf"(?<![\w-]){re.escape(image)}(?![\w-])")
-    jobs = [job for job in rendering.list_of_kind(*_JOB) if job is not item]
+    jobs = [job for job in rendering.list_of_kind(*JOB) if job is not item]
     earlier = [job for job in jobs if position is None or (find_sync_position(job) or position) < position]
     return any(image_word.search(_join_job_texts(job)) for job in earlier)
 

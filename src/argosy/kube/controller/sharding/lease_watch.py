@@ -13,7 +13,8 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.kube.client import Cluster, WatchEvent
 from argosy.kube.controller.clock import Backoff, Clock, sleep
-from argosy.kube.controller.sharding.member_lease_format import LEASE, MEMBER_SELECTOR, Roster, read_roster
+from argosy.kube.controller.sharding.member_lease_format import MEMBER_SELECTOR, Roster, read_roster
+from argosy.kube.well_known_kinds import LEASE
 
 log = logging.getLogger(__name__)
 MIN_ROUND_SECONDS: Final = 0.05  # minimum seconds between two rounds of a member, which lists the Leases once a round

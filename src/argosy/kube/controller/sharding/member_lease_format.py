@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import LEASE
 
-LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 LEASE_NAME_PREFIX: Final = "argosy-member-"
 MEMBER_SELECTOR: Final = f"{names.MEMBER}=true"
 MAX_HOST_LENGTH: Final = 180  # characters, so that the name of the Lease stays below 253

@@ -30,7 +30,6 @@ from argosy.kube.controller.clock import BOOT_CLOCK, Clock, run_with_timeout, sl
 from argosy.kube.controller.sharding.lease_watch import MIN_ROUND_SECONDS, RETRY_BACKOFF, LeaseWatch
 from argosy.kube.controller.sharding.member_lease_format import (
     EMPTY_ROSTER,
-    LEASE,
     MEMBER_SELECTOR,
     ObservedLease,
     Roster,
@@ -45,6 +44,7 @@ from argosy.kube.controller.sharding.member_lease_format import (
 from argosy.kube.controller.sharding.rendezvous_hash import find_owner
 from argosy.kube.controller.write_fence import FencedStep, require_permit
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import LEASE
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

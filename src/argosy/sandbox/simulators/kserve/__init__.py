@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.sandbox.simulators.kserve.inference_services import InferenceServiceController
-from argosy.sandbox.simulators.kserve.kinds_and_labels import INFERENCE_SERVICE
 from argosy.sandbox.simulators.kserve.model_probe_interface import ModelProbe, ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.model_servers import ModelServers
 from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes

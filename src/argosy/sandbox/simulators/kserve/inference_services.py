@@ -14,6 +14,17 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import (
+    DEPLOYMENT,
+    INFERENCE_SERVICE,
+    INGRESS,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    ROUTE,
+    SECRET,
+    SERVICE,
+)
 from argosy.sandbox.simulators.conditional_writes import (
     NAMESPACE_TERMINATING,
     delete_object,
@@ -28,10 +39,6 @@ from argosy.sandbox.simulators.fault_injection import (
     read_simulation_settings,
 )
 from argosy.sandbox.simulators.kinds_and_owners import (
-    DEPLOYMENT,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    REPLICA_SET,
     build_key,
     enqueue_if_unmarked,
     find_controller_reference,
@@ -45,11 +52,7 @@ from argosy.sandbox.simulators.kserve.inference_service_status import ExternalAc
 from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     CLUSTER_SERVING_RUNTIME,
     COMPONENT_LABEL,
-    INFERENCE_SERVICE,
     INFERENCE_SERVICE_LABEL,
-    INGRESS,
-    SECRET,
-    SERVICE,
     SERVING_RUNTIME,
     build_cluster_local_host,
     is_stopped,
@@ -61,7 +64,7 @@ from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
 from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice, choose_runtime
 from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storage_problem, is_waiting_for_storage
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
-from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, ROUTE
+from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN
 from argosy.sandbox.simulators.pod_counts import is_ready
 
 FIELD_MANAGER: Final = "kserve-controller-manager"

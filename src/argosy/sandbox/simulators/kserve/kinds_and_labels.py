@@ -10,12 +10,8 @@ from typing import Final
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import GroupKind
 
-INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 SERVING_RUNTIME: Final = GroupKind("serving.kserve.io", "ServingRuntime")
 CLUSTER_SERVING_RUNTIME: Final = GroupKind("serving.kserve.io", "ClusterServingRuntime")
-SERVICE: Final = GroupKind("", "Service")
-SECRET: Final = GroupKind("", "Secret")
-INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
 
 DEPLOYMENT_MODE_ANNOTATION: Final = "serving.kserve.io/deploymentMode"
 STOP_ANNOTATION: Final = "serving.kserve.io/stop"

@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.kinds_and_owners import PERSISTENT_VOLUME_CLAIM, build_key, is_being_deleted
-from argosy.sandbox.simulators.kserve.kinds_and_labels import SECRET
+from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM, SECRET
+from argosy.sandbox.simulators.kinds_and_owners import build_key, is_being_deleted
 
 MISSING_MODEL_NAME: Final = "does-not-exist"  # as for images: a model with this name cannot be fetched
 SECRET_NAME_ANNOTATION: Final = "serving.kserve.io/storageSecretName"

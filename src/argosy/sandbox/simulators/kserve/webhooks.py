@@ -12,11 +12,11 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.sandbox.simulators.kinds_and_owners import is_simulated_by_other_addon
 from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     COMPONENTS,
     DEPLOYMENT_MODE_ANNOTATION,
-    INFERENCE_SERVICE,
     KSERVE_CONTAINER,
     STANDARD_MODE,
 )

@@ -11,6 +11,7 @@ from typing import Final
 from argosy.kube.client import AdmissionHandler, SubresourceExtension
 from argosy.kube.controller import Controller
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG, CLUSTER_SERVICE_VERSION, ROUTE, SUBSCRIPTION
 from argosy.sandbox.simulators.openshift import build_configs, build_requests, image_streams, routes
 from argosy.sandbox.simulators.openshift.build_configs import BuildConfigController
 from argosy.sandbox.simulators.openshift.builds import BuildController
@@ -20,16 +21,7 @@ from argosy.sandbox.simulators.openshift.olm_subscriptions import (
     InstallPlanController,
     SubscriptionController,
 )
-from argosy.sandbox.simulators.openshift.openshift_kinds import (
-    BUILD,
-    BUILD_CONFIG,
-    CLUSTER_SERVICE_VERSION,
-    DEFAULT_DOMAIN,
-    IMAGE_STREAM,
-    INSTALL_PLAN,
-    ROUTE,
-    SUBSCRIPTION,
-)
+from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, IMAGE_STREAM, INSTALL_PLAN
 from argosy.sandbox.simulators.openshift.routes import RouteController
 
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {

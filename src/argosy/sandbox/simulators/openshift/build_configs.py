@@ -13,6 +13,7 @@ from argosy.kube.client import AdmissionHandler
 from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG
 from argosy.sandbox.simulators.conditional_writes import (
     create_if_absent,
     delete_object,
@@ -33,7 +34,7 @@ from argosy.sandbox.simulators.openshift.builds import (
     read_build_number,
     read_build_phase,
 )
-from argosy.sandbox.simulators.openshift.openshift_kinds import BUILD, BUILD_CONFIG, SERVER_FIELD_MANAGER
+from argosy.sandbox.simulators.openshift.openshift_kinds import SERVER_FIELD_MANAGER
 
 PAUSED_ANNOTATION: Final = "openshift.io/build-config.paused"
 COPIED_SPEC_FIELDS: Final = (

@@ -10,8 +10,8 @@ from typing import Any, Final
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.kube.client import Cluster, SubresourceExtension, SubresourceRequest
 from argosy.kube.objects import Manifest, key_of
+from argosy.kube.well_known_kinds import BUILD_CONFIG
 from argosy.sandbox.simulators.openshift.build_configs import build_build_manifest, is_paused
-from argosy.sandbox.simulators.openshift.openshift_kinds import BUILD_CONFIG
 
 MAX_ATTEMPTS: Final = 20
 MANUAL_TRIGGER_MESSAGE: Final = "Manually triggered"

@@ -14,6 +14,7 @@ from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Wa
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION
 from argosy.sandbox.simulators.conditional_writes import create_if_absent, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.fault_injection import (
     DEFAULT_SETTINGS,
@@ -32,13 +33,7 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift.openshift_kinds import (
-    CLUSTER_SERVICE_VERSION,
-    GLOBAL_OPERATORS_NAMESPACE,
-    INSTALL_PLAN,
-    OPERATOR_GROUP,
-    SUBSCRIPTION,
-)
+from argosy.sandbox.simulators.openshift.openshift_kinds import GLOBAL_OPERATORS_NAMESPACE, INSTALL_PLAN
 from argosy.sandbox.simulators.timestamps import ExactTimestamps
 
 OlmCondition = dict[str, Any]

@@ -9,15 +9,9 @@ from typing import Final
 
 from argosy.kube.resource_key import GroupKind
 
-ROUTE: Final = GroupKind("route.openshift.io", "Route")
-BUILD_CONFIG: Final = GroupKind("build.openshift.io", "BuildConfig")
-BUILD: Final = GroupKind("build.openshift.io", "Build")
 IMAGE_STREAM: Final = GroupKind("image.openshift.io", "ImageStream")
 IMAGE_STREAM_TAG: Final = GroupKind("image.openshift.io", "ImageStreamTag")
-SUBSCRIPTION: Final = GroupKind("operators.coreos.com", "Subscription")
 INSTALL_PLAN: Final = GroupKind("operators.coreos.com", "InstallPlan")
-CLUSTER_SERVICE_VERSION: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
-OPERATOR_GROUP: Final = GroupKind("operators.coreos.com", "OperatorGroup")
 
 DEFAULT_DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: reserved, so a link to it leads nowhere
 REGISTRY_HOST: Final = "image-registry.openshift-image-registry.svc:5000"

@@ -10,9 +10,10 @@ from typing import Final
 
 from argosy.kube.controller import Controller
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import DATA_SCIENCE_CLUSTER
 from argosy.sandbox.simulators.openshift_ai.data_science_clusters import DataScienceClusterController
 from argosy.sandbox.simulators.openshift_ai.docling_serves import DoclingServeController
-from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DATA_SCIENCE_CLUSTER, DOCLING_SERVE
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DOCLING_SERVE
 
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
     DATA_SCIENCE_CLUSTER: DataScienceClusterController,

@@ -14,6 +14,7 @@ from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import DATA_SCIENCE_CLUSTER
 from argosy.sandbox.simulators.conditional_writes import (
     equals_ignoring_empty,
     retry_on_conflict,
@@ -28,11 +29,7 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import (
-    DATA_SCIENCE_CLUSTER,
-    GATEWAY,
-    OPERATOR_FIELD_MANAGER,
-)
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import GATEWAY, OPERATOR_FIELD_MANAGER
 
 DEFAULT_GATEWAY_NAMESPACE: Final = "knative-serving"
 GATEWAY_SELECTOR: Final = {"knative": "ingressgateway"}

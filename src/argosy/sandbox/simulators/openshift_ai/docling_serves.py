@@ -11,9 +11,9 @@ from typing import Any, Final
 from argosy.kube.controller import ControllerContext, Watch, map_to_owner
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import DEPLOYMENT
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.kinds_and_owners import (
-    DEPLOYMENT,
     build_key,
     build_owner_reference,
     enqueue_if_unmarked,

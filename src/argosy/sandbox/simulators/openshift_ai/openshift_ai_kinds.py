@@ -9,7 +9,6 @@ from typing import Final
 
 from argosy.kube.resource_key import GroupKind
 
-DATA_SCIENCE_CLUSTER: Final = GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster")
 GATEWAY: Final = GroupKind("networking.istio.io", "Gateway")
 DOCLING_SERVE: Final = GroupKind("docling.io", "DoclingServe")
 

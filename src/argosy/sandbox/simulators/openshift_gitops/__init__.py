@@ -14,6 +14,7 @@ from argosy.errors import UserError
 from argosy.kube.controller import AddOn
 from argosy.kube.schema.bundled_crds import list_definition_names as all_definitions
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import POD
 from argosy.sandbox.simulators.openshift_gitops import initial_objects, kinds_and_labels
 from argosy.sandbox.simulators.openshift_gitops.operator import ArgoCDOperator
 from argosy.sandbox.simulators.openshift_gitops.workload_simulator import WORKLOAD_KINDS, WorkloadSimulator
@@ -61,7 +62,7 @@ def _build_plain_variant() -> AddOn:
         f"{ADDON_NAME}=plain",
         description="simulates an Argo CD installed without an operator; no Argo CD runs "
         f"({kinds_and_labels.SIMULATED_NOTE})",
-        controllers=[WorkloadSimulator((*WORKLOAD_KINDS, kinds_and_labels.POD))],
+        controllers=[WorkloadSimulator((*WORKLOAD_KINDS, POD))],
         definitions=[load_definition(name) for name in crd_names],
         initial_manifests=initial_objects.build_plain_objects(),
         embedded_only=True,

@@ -10,17 +10,6 @@ from typing import Any, Final
 
 from argosy.annotations import SIMULATED  # on every object of this add-on
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.kube.resource_key import GroupKind
-
-ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
-NAMESPACE: Final = GroupKind("", "Namespace")
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
-POD: Final = GroupKind("", "Pod")
-DEPLOYMENT: Final = GroupKind("apps", "Deployment")
-STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
-ROUTE: Final = GroupKind("route.openshift.io", "Route")
-SUBSCRIPTION: Final = GroupKind("operators.coreos.com", "Subscription")
-CLUSTER_SERVICE_VERSION: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 
 SETTINGS_CONFIG_MAP: Final = "argocd-cm"
 POLICY_CONFIG_MAP: Final = "argocd-rbac-cm"

@@ -16,6 +16,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import ARGOCD, CONFIG_MAP, NAMESPACE, ROUTE
 from argosy.sandbox.simulators.openshift_gitops import argocd_instance_objects as parts
 from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
 from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import ArgoCDInstance
@@ -34,7 +35,7 @@ FIELD_MANAGER: Final = "argocd-operator"
 def enqueue_namespace(manifest: Manifest) -> Iterable[ResourceKey]:
     """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation, and the namespace is the
     key."""
-    yield ResourceKey(*kinds_and_labels.NAMESPACE, "", manifest["metadata"]["namespace"])
+    yield ResourceKey(*NAMESPACE, "", manifest["metadata"]["namespace"])
 
 
 def enqueue_namespace_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
@@ -44,16 +45,16 @@ def enqueue_namespace_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
 
 def enqueue_namespace_of_owned(manifest: Manifest) -> Iterable[ResourceKey]:
     references = manifest["metadata"].get("ownerReferences") or ()
-    if any(reference["kind"] == kinds_and_labels.ARGOCD.kind for reference in references):
+    if any(reference["kind"] == ARGOCD.kind for reference in references):
         yield from enqueue_namespace(manifest)
 
 
 class ArgoCDOperator:
     name = "argocd-operator"
     watches = (
-        Watch(kinds_and_labels.ARGOCD, enqueue_namespace),
-        Watch(kinds_and_labels.CONFIG_MAP, enqueue_namespace_of_settings, metadata_only=True),
-        Watch(kinds_and_labels.ROUTE, enqueue_namespace_of_owned, metadata_only=True),
+        Watch(ARGOCD, enqueue_namespace),
+        Watch(CONFIG_MAP, enqueue_namespace_of_settings, metadata_only=True),
+        Watch(ROUTE, enqueue_namespace_of_owned, metadata_only=True),
         *(Watch(kind, enqueue_namespace_of_owned, metadata_only=True) for kind in WORKLOAD_KINDS),
     )
 
@@ -109,7 +110,7 @@ class ArgoCDOperator:
 async def _list_instances(namespace: str, cluster: Cluster) -> list[ArgoCDInstance]:
     """List the ArgoCD resources of a namespace, oldest first; only the oldest counts."""
     try:
-        listing = await cluster.list(kinds_and_labels.ARGOCD, namespace=namespace)
+        listing = await cluster.list(ARGOCD, namespace=namespace)
     except ClusterError as error:
         if error.code == 404:  # the CRD was deleted, and all resources with it
             return []

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, DEPLOYMENT, POD, ROUTE, STATEFUL_SET, SUBSCRIPTION
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import SIMULATED_NOTE
 from argosy.sandbox.simulators.openshift_gitops.workloads import hash_pod_template
 
@@ -120,10 +120,10 @@ def _build_condition(live: Manifest, type_: str, reason: str, message: str) -> S
 
 
 STATUS_BUILDERS: Final[Mapping[GroupKind, Callable[[Manifest], StatusFields]]] = {
-    kinds_and_labels.DEPLOYMENT: build_deployment_status,
-    kinds_and_labels.STATEFUL_SET: build_stateful_set_status,
-    kinds_and_labels.POD: build_pod_status,
-    kinds_and_labels.ROUTE: build_route_status,
-    kinds_and_labels.SUBSCRIPTION: build_subscription_status,
-    kinds_and_labels.CLUSTER_SERVICE_VERSION: build_version_status,
+    DEPLOYMENT: build_deployment_status,
+    STATEFUL_SET: build_stateful_set_status,
+    POD: build_pod_status,
+    ROUTE: build_route_status,
+    SUBSCRIPTION: build_subscription_status,
+    CLUSTER_SERVICE_VERSION: build_version_status,
 }

@@ -13,12 +13,12 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Watch, map_to_owner
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.kube.well_known_kinds import DEPLOYMENT, NAMESPACE, POD, STATEFUL_SET
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import is_simulated
 from argosy.sandbox.simulators.openshift_gitops.simulated_object_statuses import STATUS_BUILDERS
 from argosy.sandbox.simulators.openshift_gitops.workloads import REVISION_LABELS, build_pods
 
-WORKLOAD_KINDS = (kinds_and_labels.DEPLOYMENT, kinds_and_labels.STATEFUL_SET)
+WORKLOAD_KINDS = (DEPLOYMENT, STATEFUL_SET)
 
 
 def enqueue_if_simulated(manifest: Manifest) -> Iterable[ResourceKey]:
@@ -33,7 +33,7 @@ class WorkloadSimulator:
 
     def __init__(self, kinds: Iterable[GroupKind] = tuple(STATUS_BUILDERS)) -> None:
         status_watches = [Watch(kind, enqueue_if_simulated, metadata_only=True) for kind in kinds]
-        pod_watches = [Watch(kinds_and_labels.POD, map_to_owner(kind), metadata_only=True) for kind in WORKLOAD_KINDS]
+        pod_watches = [Watch(POD, map_to_owner(kind), metadata_only=True) for kind in WORKLOAD_KINDS]
         self.watches = (*status_watches, *pod_watches)
 
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
@@ -49,7 +49,7 @@ class WorkloadSimulator:
 
 async def is_namespace_active(namespace: str, cluster: Cluster) -> bool:
     """True if the namespace exists and is not being deleted; such a namespace accepts no new objects."""
-    manifest = await cluster.get(ResourceKey(*kinds_and_labels.NAMESPACE, "", namespace))
+    manifest = await cluster.get(ResourceKey(*NAMESPACE, "", namespace))
     return manifest is not None and not manifest["metadata"].get("deletionTimestamp")
 
 
@@ -63,7 +63,7 @@ async def update_status_if_changed(live: Manifest, status: Manifest, cluster: Cl
 async def _sync_pods(workload: Manifest, cluster: Cluster) -> None:
     metadata = workload["metadata"]
     desired = {key_of(pod): pod for pod in build_pods(workload)}
-    listing = await cluster.list(kinds_and_labels.POD, namespace=metadata["namespace"])
+    listing = await cluster.list(POD, namespace=metadata["namespace"])
     revision = REVISION_LABELS[workload["kind"]]
     for pod in listing.items:
         if not _is_owned_by(pod, metadata["uid"]):

@@ -22,11 +22,12 @@ from argosy.features.notebooks.image_builds.dockerfile import (
     render_dockerfile,
 )
 from argosy.features.notebooks.image_builds.object_metadata import build_name
-from argosy.features.notebooks.notebook_validation_job import KIND, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import build_addon
 from support.deadlines import HANG_SECONDS
@@ -104,7 +105,7 @@ async def test_jobs_with_one_name_in_two_namespaces_have_separate_builds(cluster
         await at.ends()
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                live = await cluster.get(ResourceKey(*KIND, "other", "train")) or {}
+                live = await cluster.get(ResourceKey(*NOTEBOOK_JOB, "other", "train")) or {}
                 if (live.get("status") or {}).get("completionTime"):
                     break
                 await asyncio.sleep(0.01)

@@ -15,13 +15,13 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.notebooks.model_checks import _is_metadata_address, platforms, prediction_comparison
 from argosy.kube.objects import Manifest
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import World, condition, job, leaping, world
 
 pytestmark = pytest.mark.anyio
-SERVICE = GroupKind("serving.kserve.io", "InferenceService")
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 ASKED = {"testData": "[[1.0, 2.0]]", "expectedOutput": "[0.5]", "tolerance": "0.01"}
 
@@ -63,7 +63,9 @@ async def serve(at: World, status: Mapping[str, Any], name: str = "fraud") -> No
     metadata = {"name": name, "namespace": "default"}
     kind = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
     await at.cluster.apply({**kind, "metadata": metadata, "spec": spec}, manager="test")
-    await at.cluster.patch(ResourceKey(*SERVICE, "default", name), {"status": dict(status)}, subresource="status")
+    await at.cluster.patch(
+        ResourceKey(*INFERENCE_SERVICE, "default", name), {"status": dict(status)}, subresource="status"
+    )
 
 
 def asking(**checks: Any) -> Manifest:

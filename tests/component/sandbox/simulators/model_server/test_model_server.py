@@ -21,12 +21,13 @@ import pytest
 from argosy.kube.controller import AddOn
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 from argosy.sandbox.simulators.model_server import server
 from argosy.sandbox.simulators.model_server.model_file import ModelLoadError, load_model
 from support.deadlines import HANG_SECONDS
-from support.serving_manifests import MODEL_KINDS, POD, SERVICE, model, runtime
+from support.serving_manifests import MODEL_KINDS, POD, model, runtime
 from support.simulators import World, build_manifest, condition, key
 from support.tiers import IN_TEST_ALL
 
@@ -101,7 +102,7 @@ async def test_python_file_on_a_volume_is_served_as_a_model(cluster: EmbeddedClu
     put(place, "model.py", DOUBLING)
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        live = await world.becomes(SERVICE, is_ready)
+        live = await world.becomes(INFERENCE_SERVICE, is_ready)
         url = live["status"]["url"]
         assert url.startswith("http://web-default.localhost:")
         assert await ask(url, "/v1/models/web:predict", {"instances": [1, 21]}) == (200, {"predictions": [2, 42]})
@@ -115,7 +116,7 @@ async def test_python_file_on_a_volume_is_served_as_a_model(cluster: EmbeddedClu
 async def test_text_model_is_a_stub_that_says_so(cluster: EmbeddedCluster, place: Path) -> None:
     async with answering(cluster, place) as world:
         await cluster.create(model())
-        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        url = (await world.becomes(INFERENCE_SERVICE, is_ready))["status"]["url"]
         chat_request = {"messages": [{"role": "user", "content": "Hello"}]}
         code, response = await ask(url, "/v1/chat/completions", chat_request)
         text = response["choices"][0]["message"]["content"]
@@ -132,9 +133,9 @@ async def test_deleted_model_is_no_longer_served(cluster: EmbeddedCluster, place
         other["metadata"]["name"] = "other"
         for manifest in (model(**PYTHON), other):
             await cluster.create(manifest)
-        urls = [(await world.becomes(SERVICE, is_ready, name))["status"]["url"] for name in ("web", "other")]
+        urls = [(await world.becomes(INFERENCE_SERVICE, is_ready, name))["status"]["url"] for name in ("web", "other")]
         for name, url in zip(("web", "other"), urls, strict=True):
-            await cluster.delete(key(SERVICE, name))
+            await cluster.delete(key(INFERENCE_SERVICE, name))
             await until(lambda url=url: refused(url))
 
 
@@ -143,11 +144,11 @@ async def test_new_pod_reloads_the_model(cluster: EmbeddedCluster, place: Path) 
     file = put(place, "model.py", DOUBLING)
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        url = (await world.becomes(INFERENCE_SERVICE, is_ready))["status"]["url"]
         file.write_text("def predict(instances):\n    return ['anew' for each in instances]\n")
 
         async def answers() -> Any:
-            live = await cluster.get(key(SERVICE, "web"))
+            live = await cluster.get(key(INFERENCE_SERVICE, "web"))
             assert live is not None
             with contextlib.suppress(OSError, ValueError):
                 return (await ask(live["status"]["url"], "/v1/models/web:predict", {"instances": [1]}))[1]
@@ -160,7 +161,7 @@ async def test_new_pod_reloads_the_model(cluster: EmbeddedCluster, place: Path) 
             return bool(await answers() == {"predictions": ["anew"]})
 
         await until(is_anew)
-        live = await world.becomes(SERVICE, is_ready)
+        live = await world.becomes(INFERENCE_SERVICE, is_ready)
         assert live["status"]["url"] == url
 
 
@@ -169,7 +170,7 @@ async def test_model_keeps_its_url_after_a_simulator_restart(cluster: EmbeddedCl
     put(place, "model.py", DOUBLING)
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        url = (await world.becomes(INFERENCE_SERVICE, is_ready))["status"]["url"]
     async with run_addons([make(KINDS)], cluster, on_failure=lambda: None, folder=place):
 
         async def answers() -> bool:
@@ -185,7 +186,7 @@ async def test_killed_model_process_restarts_at_the_same_url(cluster: EmbeddedCl
     put(place, "model.py", "import os\n\ndef predict(instances):\n    return [os.getppid(), os.kill(os.getpid(), 9)]\n")
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        url = (await world.becomes(INFERENCE_SERVICE, is_ready))["status"]["url"]
         with contextlib.suppress(OSError):
             await ask(url, "/v1/models/web:predict", {"instances": [1]})
 
@@ -214,7 +215,7 @@ async def test_model_that_cannot_be_loaded_reports_the_reason(
     put(place, name, content)
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         assert why in live["status"]["modelStatus"]["lastFailureInfo"]["message"]
         assert "simulated by argosy" in condition(live, "Ready")["message"]
 
@@ -248,7 +249,7 @@ async def test_scikit_learn_model_is_served_from_joblib_and_pickle(cluster: Embe
             served["metadata"]["name"] = name
             await cluster.create(served)
         for name in ("joblib", "pickle"):
-            url = (await world.becomes(SERVICE, is_ready, name))["status"]["url"]
+            url = (await world.becomes(INFERENCE_SERVICE, is_ready, name))["status"]["url"]
             response = await ask(url, f"/v1/models/{name}:predict", {"instances": FLOWERS})
             assert response == (200, {"predictions": [0, 2]})
             rows = {"name": "x", "shape": [2, 4], "datatype": "FP64", "data": [one for row in FLOWERS for one in row]}
@@ -302,7 +303,7 @@ async def test_crash_looping_model_process_is_a_failure_with_its_last_output(
     put(place, "model.py", "import os\nprint('no licence')\nos._exit(7)\n")
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
     assert condition(live, "Ready")["message"] == (
         "model server process: exited with code 7: no licence (simulated by argosy)"
     )
@@ -318,7 +319,7 @@ async def test_pickle_that_runs_code_cannot_read_secrets(cluster: EmbeddedCluste
     put(place, "model.pkl", pickle.dumps(Thief()))
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
     assert "model.pkl cannot be loaded: " in condition(live, "Ready")["message"] and "sesame" not in str(live)
 
 
@@ -326,7 +327,7 @@ async def test_folder_with_the_name_of_a_model_file_is_not_a_model(cluster: Embe
     put(place, "it", "", "doubling/model.joblib")
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
     assert "found none of model.py, model.joblib, model.pkl" in condition(live, "Ready")["message"]
 
 
@@ -335,7 +336,7 @@ async def test_storage_path_outside_the_volume_is_refused(cluster: EmbeddedClust
     (place / "volumes" / "default" / "models" / "link").symlink_to("/etc")
     async with answering(cluster, place) as world:
         await cluster.create(model(**{**PYTHON, "storageUri": "pvc://models/link"}))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         assert "leads out of its volume" in condition(live, "Ready")["message"]
 
 
@@ -361,7 +362,7 @@ async def test_model_cannot_access_files_network_or_processes(cluster: EmbeddedC
     put(place, "model.py", STEALING.format(port=port, folder=str(place), pid=os.getpid()))
     async with server, answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
-        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        url = (await world.becomes(INFERENCE_SERVICE, is_ready))["status"]["url"]
         _, response = await ask(url, "/v1/models/web:predict", {"instances": [1]})
         assert response == {"predictions": ["refused"] * 4}
 
@@ -380,7 +381,7 @@ async def test_predictor_log_is_the_output_of_its_process(cluster: EmbeddedClust
     addon = make(KINDS)
     async with answering(cluster, place, addon) as world:
         await cluster.create(model(**PYTHON))
-        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        url = (await world.becomes(INFERENCE_SERVICE, is_ready))["status"]["url"]
         (pod,) = await world.pods()
         await ask(url, "/v1/models/web:predict", {"instances": [7]})
         async with asyncio.timeout(HANG_SECONDS):
@@ -390,7 +391,7 @@ async def test_predictor_log_is_the_output_of_its_process(cluster: EmbeddedClust
             assert lines[1] == "I am read" and "loaded in" in lines[2] and lines[3] == "asked [7]"
             assert lines[4].split(" ", 1)[1].startswith("POST '/v1/models/web:predict' 200")
             assert [line async for line in printed(addon, pod)] == lines
-            await cluster.delete(key(SERVICE, "web"))
+            await cluster.delete(key(INFERENCE_SERVICE, "web"))
             assert [line async for line in followed] == []
     assert not (place / "logs" / "models").exists()
 
@@ -402,7 +403,9 @@ async def test_stubs_share_a_process_but_not_log_lines(cluster: EmbeddedCluster,
         other["metadata"]["name"] = "other"
         for manifest in (model(), other):
             await cluster.create(manifest)
-        urls = {name: (await world.becomes(SERVICE, is_ready, name))["status"]["url"] for name in ("web", "other")}
+        urls = {
+            name: (await world.becomes(INFERENCE_SERVICE, is_ready, name))["status"]["url"] for name in ("web", "other")
+        }
         await ask(urls["other"], "/v1/completions", {"prompt": "Hello"})
         pods = {pod["metadata"]["labels"]["app"]: pod for pod in await world.pods()}
 

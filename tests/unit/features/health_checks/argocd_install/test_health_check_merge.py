@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from argosy.errors import UserError
 from argosy.features.health_checks.argocd_install.merge import (
     DEFAULT_KINDS,
-    INFERENCE_SERVICE,
     RequestedHealthCheck,
     build_requested_checks,
     list_affected_kinds,
@@ -25,6 +24,7 @@ from argosy.features.health_checks.argocd_install.merge import (
 from argosy.gitops.health.bundled_rules import list_profiles, load_bundled_rules, load_profile_rules
 from argosy.gitops.health.lint import lint_script
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from support.examples import examples
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "-- of somebody else\nreturn {}\n"}

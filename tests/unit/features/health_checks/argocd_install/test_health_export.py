@@ -10,12 +10,11 @@ from argosy.features.health_checks.argocd_install.export import EXPORT_FORMATS, 
 from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
 from argosy.gitops.health.settings import read_manifests
 from argosy.kube.objects import read_yaml
-from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM
 from support.paths import ROOT
 
 READY_MADE = ROOT / "deploy/health"
 INTEGRATIONS = ROOT / "integrations"
-CLAIM = GroupKind("", "PersistentVolumeClaim")
 FORM_OF = {"argocd-cr": "cr", "argocd-cm": "configmap"}
 
 
@@ -29,7 +28,7 @@ def test_committed_files_equal_the_export(name: str, profile: str) -> None:
 @pytest.mark.parametrize("name", FORM_OF)
 def test_committed_pvc_files_equal_the_export(name: str) -> None:
     text = (READY_MADE / f"{name}-pvc.yaml").read_text()
-    assert text == render_export(FORM_OF[name], build_requested_checks((CLAIM,)))
+    assert text == render_export(FORM_OF[name], build_requested_checks((PERSISTENT_VOLUME_CLAIM,)))
     (check,) = read_manifests([read_yaml(text)]).checks
     assert check.pattern == "PersistentVolumeClaim"
 

@@ -13,18 +13,14 @@ from argosy.features.health_checks.argocd_install.health_settings_object import 
     load_health_settings,
     write_checks,
 )
-from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, INFERENCE_SERVICE, build_requested_checks
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
 from argosy.features.health_checks.argocd_install.verification import HealthVerification, render_verification
-from argosy.gitops.coexistence.argocd_settings_location import (
-    ARGOCD_KIND,
-    ArgoCDInstallation,
-    ArgoCDNotFound,
-    find_argocd,
-)
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation, ArgoCDNotFound, find_argocd
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.well_known_kinds import ARGOCD, INFERENCE_SERVICE
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}\n"}
 WANTED = build_requested_checks(DEFAULT_KINDS)
@@ -154,7 +150,7 @@ class Narrow:
         return getattr(self._cluster, name)
 
     async def list(self, kind: GroupKind, *, namespace: str = "", **options: Any) -> Any:
-        if kind == ARGOCD_KIND and not namespace:
+        if kind == ARGOCD and not namespace:
             raise Forbidden("not everywhere")
         return await self._cluster.list(kind, namespace=namespace, **options)
 

@@ -9,8 +9,8 @@ from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lint.observed_generation import check_generations, reports_generation
 from argosy.gitops.health.lua.syntax import parse
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 
-JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 GATEWAY_API = "gateway.networking.k8s.io"
 BY_PHASE = """\
 hs = {status = "Progressing"}
@@ -26,7 +26,9 @@ def findings(script: str, kind: GroupKind | None) -> list[tuple[int, str]]:
     return [(finding.line, finding.severity) for finding in lint_script(script, kind=kind) if finding.rule == "AGY409"]
 
 
-@pytest.mark.parametrize("kind", [JOB, GroupKind("apps", "Deployment"), GroupKind("serving.knative.dev", "Service")])
+@pytest.mark.parametrize(
+    "kind", [NOTEBOOK_JOB, GroupKind("apps", "Deployment"), GroupKind("serving.knative.dev", "Service")]
+)
 def test_check_of_phase_only_is_found_where_it_returns_healthy(kind: GroupKind) -> None:
     assert findings(BY_PHASE, kind) == [(4, "warning")]
 
@@ -41,11 +43,11 @@ def test_check_of_phase_only_is_found_where_it_returns_healthy(kind: GroupKind) 
 )
 def test_check_that_reads_observed_generation_is_not_reported(guard: str) -> None:
     head, test, rest = BY_PHASE.partition("if obj.status.phase")
-    assert findings(head + guard + test + rest, JOB) == []
+    assert findings(head + guard + test + rest, NOTEBOOK_JOB) == []
 
 
 def test_comment_about_the_field_does_not_count() -> None:
-    assert findings("-- observedGeneration\n" + BY_PHASE, JOB) == [(5, "warning")]
+    assert findings("-- observedGeneration\n" + BY_PHASE, NOTEBOOK_JOB) == [(5, "warning")]
 
 
 @pytest.mark.parametrize(
@@ -65,13 +67,13 @@ def test_kind_not_known_to_report_observed_generation_is_ignored(kind: GroupKind
 
 
 def test_advice_covers_a_status_without_the_field() -> None:
-    (advice,) = [finding.advice for finding in lint_script(BY_PHASE, kind=JOB) if finding.rule == "AGY409"]
+    (advice,) = [finding.advice for finding in lint_script(BY_PHASE, kind=NOTEBOOK_JOB) if finding.rule == "AGY409"]
     assert "is nil or less than" in advice
 
 
 def test_check_without_status_or_healthy_result_is_not_reported() -> None:
-    assert findings('return {status = "Healthy"}', JOB) == []
-    assert findings(BY_PHASE.replace("Healthy", "Suspended"), JOB) == []
+    assert findings('return {status = "Healthy"}', NOTEBOOK_JOB) == []
+    assert findings(BY_PHASE.replace("Healthy", "Suspended"), NOTEBOOK_JOB) == []
 
 
 def test_bundled_rules_compare_observed_generation_if_reported() -> None:

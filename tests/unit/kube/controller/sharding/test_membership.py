@@ -13,9 +13,10 @@ from argosy import annotations as names
 from argosy.errors import TransientError
 from argosy.gitops.application_client.control_namespace import has_engine
 from argosy.kube.client import Cluster
-from argosy.kube.controller.sharding.member_lease_format import LEASE, MEMBER_SELECTOR, build_lease_key
+from argosy.kube.controller.sharding.member_lease_format import MEMBER_SELECTOR, build_lease_key
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from argosy.kube.controller.write_fence import NotOwner, run_write
+from argosy.kube.well_known_kinds import LEASE
 from support.faulty_client import Faulty
 from support.loop_clock import turns
 

@@ -11,18 +11,11 @@ import pytest
 from argosy.errors import Forbidden
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, ROUTE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.kserve import ModelState, ProbeResult
 from support.deadlines import HANG_SECONDS
-from support.serving_manifests import (
-    MODEL_KINDS,
-    ROUTE,
-    SERVICE,
-    assess_health,
-    model,
-    modelled,
-    runtime,
-)
+from support.serving_manifests import MODEL_KINDS, assess_health, model, modelled, runtime
 from support.simulators import CLAIM, DEPLOYMENT, POD, World, build_manifest, condition, fail, key, simulated
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +40,7 @@ def target(live: Manifest) -> str:
 async def ready(world: World, *manifests: Manifest) -> Manifest:
     for manifest in manifests:
         await world.cluster.create(manifest)
-    return await world.becomes(SERVICE, is_ready)
+    return await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_inference_service_becomes_ready_with_its_owned_objects(cluster: EmbeddedCluster) -> None:
@@ -86,13 +79,13 @@ async def test_starting_inference_service_is_progressing(cluster: EmbeddedCluste
         await cluster.create(runtime())
         await cluster.create(model(fail("NotReady")))
         live = await world.becomes(
-            SERVICE, lambda service: condition(service, "PredictorReady")["reason"] == "ReplicaSetUpdated"
+            INFERENCE_SERVICE, lambda service: condition(service, "PredictorReady")["reason"] == "ReplicaSetUpdated"
         )
         assert assess_health(live, "strict")[0] == assess_health(live)[0] == "Progressing"
         assert assess_health(live, "strict")[1].endswith("(simulated by argosy)")
         assert live["status"]["modelStatus"]["transitionStatus"] == "InProgress" and "url" not in live["status"]
-        await world.patch(SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(SERVICE, is_ready)
+        await world.patch(INFERENCE_SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +98,7 @@ async def test_inference_service_with_failing_pods_reports_the_reason(
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(fail(fault)))
-        live = await world.becomes(SERVICE, lambda service: condition(service, "Ready")["reason"] == reason)
+        live = await world.becomes(INFERENCE_SERVICE, lambda service: condition(service, "Ready")["reason"] == reason)
     assert condition(live, "Ready")["status"] == "False"
     health, message = assess_health(live, "strict")
     assert health == "Degraded" and "(simulated by argosy)" in message
@@ -116,7 +109,7 @@ async def test_missing_pvc_fails_the_model_until_the_pvc_exists(cluster: Embedde
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(storageUri="pvc://models/fraud"))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         failure = live["status"]["modelStatus"]["lastFailureInfo"]
         assert (failure["reason"], failure["exitCode"]) == ("ModelLoadFailed", 1)
         assert failure["message"] == 'persistentvolumeclaim "models" not found (simulated by argosy)'
@@ -124,7 +117,7 @@ async def test_missing_pvc_fails_the_model_until_the_pvc_exists(cluster: Embedde
         assert assess_health(live)[0] == "Degraded" and "BlockedByFailedLoad" in assess_health(live)[1]
         storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         await cluster.create(build_manifest("v1", "PersistentVolumeClaim", storage, "models"))
-        healed = await world.becomes(SERVICE, is_ready)
+        healed = await world.becomes(INFERENCE_SERVICE, is_ready)
         assert "lastFailureInfo" not in healed["status"]["modelStatus"]
         (pod,) = await world.pods()
         assert pod["spec"]["containers"][0]["volumeMounts"][0]["subPath"] == "fraud"
@@ -135,54 +128,56 @@ async def test_missing_storage_key_fails_the_model_until_the_key_exists(cluster:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(storageUri=None, storage={"key": "minio", "path": "fraud/model"}))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         assert "can't read storage secret storage-config" in condition(live, "Ready")["message"]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "storage-config", "namespace": "default"}}
         await cluster.create({**secret, "stringData": {"other": "{}"}})
         message = "specified storage key minio not found in storage secret storage-config (simulated by argosy)"
-        await world.becomes(SERVICE, lambda service: condition(service, "Ready")["message"] == message)
+        await world.becomes(INFERENCE_SERVICE, lambda service: condition(service, "Ready")["message"] == message)
         await cluster.patch(key(GroupKind("", "Secret"), "storage-config"), {"stringData": {"minio": "{}"}})
-        await world.becomes(SERVICE, is_ready)
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_storage_fault_fails_the_model_until_it_is_removed(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(fail("Storage")))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         assert live["status"]["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
         assert assess_health(live, "strict")[0] == assess_health(live)[0] == "Degraded"
-        await world.patch(SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
-        await world.becomes(SERVICE, is_ready)
+        await world.patch(INFERENCE_SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_fault_annotation_on_the_predictor_fails_the_model(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(predictor={"annotations": fail("Storage")}))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         assert live["status"]["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
 
 
 async def test_previous_model_keeps_serving_while_the_new_one_fails_to_load(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
-        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
-        live = await world.becomes(SERVICE, is_failed)
+        await world.patch(
+            INFERENCE_SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}}
+        )
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         pods = await world.pods_become(lambda live_pods: len(live_pods) == 2)
         assert any(condition(pod, "Ready")["status"] == "True" for pod in pods)
         states = live["status"]["modelStatus"]["states"]
         assert states == {"activeModelState": "Loaded", "targetModelState": "FailedToLoad"}
         assert "No model found in s3://models/does-not-exist" in assess_health(live, "strict")[1]
-        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/web"}}}})
-        await world.becomes(SERVICE, is_ready)
+        await world.patch(INFERENCE_SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/web"}}}})
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_model_without_a_runtime_is_an_invalid_spec_until_one_exists(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(model())
         live = await world.becomes(
-            SERVICE, lambda service: service["status"]["modelStatus"]["transitionStatus"] == "InvalidSpec"
+            INFERENCE_SERVICE, lambda service: service["status"]["modelStatus"]["transitionStatus"] == "InvalidSpec"
         )
         failure = live["status"]["modelStatus"]["lastFailureInfo"]
         assert failure["reason"] == "NoSupportingRuntime"
@@ -191,7 +186,7 @@ async def test_model_without_a_runtime_is_an_invalid_spec_until_one_exists(clust
         assert assess_health(live)[0] == "Degraded" and assess_health(live, "strict")[0] == "Progressing"
         assert await world.all(DEPLOYMENT) == []
         await cluster.create(runtime())
-        await world.becomes(SERVICE, is_ready)
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_model_becomes_ready_when_its_missing_named_runtime_is_created(cluster: EmbeddedCluster) -> None:
@@ -199,31 +194,31 @@ async def test_model_becomes_ready_when_its_missing_named_runtime_is_created(clu
         await cluster.create(model(runtime="later"))
         reason = "RuntimeNotRecognized"
         await world.becomes(
-            SERVICE, lambda service: service["status"]["modelStatus"]["lastFailureInfo"]["reason"] == reason
+            INFERENCE_SERVICE, lambda service: service["status"]["modelStatus"]["lastFailureInfo"]["reason"] == reason
         )
         await cluster.create(runtime("later"))
-        live = await world.becomes(SERVICE, is_ready)
+        live = await world.becomes(INFERENCE_SERVICE, is_ready)
         assert live["status"]["servingRuntimeName"] == "later"
 
 
 async def test_stopped_inference_service_is_suspended_and_its_objects_deleted(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
-        await world.patch(SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": "true"}}})
-        live = await world.becomes(SERVICE, lambda service: condition(service, "Stopped")["status"] == "True")
+        await world.patch(INFERENCE_SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": "true"}}})
+        live = await world.becomes(INFERENCE_SERVICE, lambda service: condition(service, "Stopped")["status"] == "True")
         assert assess_health(live) == assess_health(live, "strict") == ("Suspended", "InferenceService is Stopped")
         assert "url" not in live["status"] and "modelStatus" not in live["status"]
         await world.becomes(DEPLOYMENT, lambda deployment: not deployment["metadata"], "web-predictor")
         await world.becomes(ROUTE, lambda route: not route["metadata"])
-        await world.patch(SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": None}}})
-        await world.becomes(SERVICE, is_ready)
+        await world.patch(INFERENCE_SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": None}}})
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_events_report_that_a_model_became_ready_and_failed(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
-        await world.patch(SERVICE, {"metadata": {"annotations": fail("Storage")}})
-        await world.becomes(SERVICE, is_failed)
+        await world.patch(INFERENCE_SERVICE, {"metadata": {"annotations": fail("Storage")}})
+        await world.becomes(INFERENCE_SERVICE, is_failed)
         await world.settled()
         events = await world.all(GroupKind("", "Event"))
     reasons = [event["reason"] for event in events if event["involvedObject"]["kind"] == "InferenceService"]
@@ -295,14 +290,14 @@ async def test_each_change_creates_a_revision_in_serverless_mode(cluster: Embedd
             entry["type"] for entry in live["status"]["conditions"]
         }
         assert assess_health(live, "strict")[0] == assess_health(live)[0] == "Healthy"
-        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"args": ["--max-model-len=8000"]}}}})
+        await world.patch(INFERENCE_SERVICE, {"spec": {"predictor": {"model": {"args": ["--max-model-len=8000"]}}}})
 
         def has_second(service: Manifest) -> bool:
             return bool(
                 service["status"]["components"]["predictor"].get("latestReadyRevision") == "web-predictor-00002"
             )
 
-        live = await world.becomes(SERVICE, lambda service: has_second(service) and is_ready(service))
+        live = await world.becomes(INFERENCE_SERVICE, lambda service: has_second(service) and is_ready(service))
         predictor = live["status"]["components"]["predictor"]
         assert predictor["previousRolledoutRevision"] == "web-predictor-00001"
         assert predictor["traffic"] == [{"latestRevision": True, "percent": 100, "revisionName": "web-predictor-00002"}]
@@ -312,7 +307,9 @@ async def test_each_change_creates_a_revision_in_serverless_mode(cluster: Embedd
 async def test_model_spec_change_rolls_out_the_deployment(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
-        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"resources": {"limits": {"cpu": "4"}}}}}})
+        await world.patch(
+            INFERENCE_SERVICE, {"spec": {"predictor": {"model": {"resources": {"limits": {"cpu": "4"}}}}}}
+        )
 
         def is_new(pods: list[Manifest]) -> bool:
             limits = [pod["spec"]["containers"][0]["resources"].get("limits") for pod in pods]
@@ -320,7 +317,7 @@ async def test_model_spec_change_rolls_out_the_deployment(cluster: EmbeddedClust
 
         await world.pods_become(is_new)
         live = await world.becomes(
-            SERVICE, lambda service: is_ready(service) and service["status"]["observedGeneration"] == 2
+            INFERENCE_SERVICE, lambda service: is_ready(service) and service["status"]["observedGeneration"] == 2
         )
         assert live["status"]["url"] == URL
 
@@ -336,13 +333,13 @@ async def test_runtime_change_rolls_out_models_without_disable_auto_update(clust
         await ready(world, runtime(), model())
         other = {**model(keeps), "metadata": {**model(keeps)["metadata"], "name": "old"}}
         await cluster.create(other)
-        await world.becomes(SERVICE, is_ready, "old")
+        await world.becomes(INFERENCE_SERVICE, is_ready, "old")
         await world.patch(RUNTIME, changed, "vllm")
         await world.becomes(DEPLOYMENT, is_new, "web-predictor")
-        await world.patch(SERVICE, {"metadata": {"labels": {"looked": "again"}}}, "old")
-        await world.becomes(SERVICE, is_ready, "old")
+        await world.patch(INFERENCE_SERVICE, {"metadata": {"labels": {"looked": "again"}}}, "old")
+        await world.becomes(INFERENCE_SERVICE, is_ready, "old")
         assert not is_new(await world.get(DEPLOYMENT, "old-predictor"))
-        await world.patch(SERVICE, {"spec": {"predictor": {"minReplicas": 2}}}, "old")
+        await world.patch(INFERENCE_SERVICE, {"spec": {"predictor": {"minReplicas": 2}}}, "old")
         await world.becomes(DEPLOYMENT, is_new, "old-predictor")
 
 
@@ -366,11 +363,11 @@ async def test_rejected_owned_object_is_reported_as_reconcile_failed(cluster: Em
     async with modelled(cluster, *MODEL_KINDS) as world:
         await cluster.create(runtime())
         await cluster.create(model(env=[{"name": "", "value": "x"}]))
-        live = await world.becomes(SERVICE, is_failed)
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
         assert condition(live, "Ready")["reason"] == "ReconcileFailed"
         assert assess_health(live, "strict")[0] == "Degraded" and "env" in assess_health(live, "strict")[1]
-        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"env": None}}}})
-        await world.becomes(SERVICE, is_ready)
+        await world.patch(INFERENCE_SERVICE, {"spec": {"predictor": {"model": {"env": None}}}})
+        await world.becomes(INFERENCE_SERVICE, is_ready)
 
 
 async def test_url_uses_the_configured_domain(cluster: EmbeddedCluster) -> None:
@@ -382,7 +379,7 @@ async def test_url_uses_the_configured_domain(cluster: EmbeddedCluster) -> None:
 async def test_deleting_an_inference_service_deletes_its_objects(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())
-        await cluster.delete(key(SERVICE, "web"))
+        await cluster.delete(key(INFERENCE_SERVICE, "web"))
         for kind in (DEPLOYMENT, ROUTE, POD):
             async with asyncio.timeout(HANG_SECONDS):
                 while await world.all(kind):
@@ -417,13 +414,15 @@ async def test_model_is_ready_only_after_a_successful_probe(cluster: EmbeddedClu
     async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
         await cluster.create(runtime())
         await cluster.create(model())
-        live = await world.becomes(SERVICE, lambda service: target(service) == "Loading")
+        live = await world.becomes(INFERENCE_SERVICE, lambda service: target(service) == "Loading")
         assert condition(live, "Ready")["status"] == "Unknown"
         answers.append(ProbeResult(ModelState.LOADED, url="http://127.0.0.1:8080"))
-        live = await world.becomes(SERVICE, is_ready)
+        live = await world.becomes(INFERENCE_SERVICE, is_ready)
         assert live["status"]["url"] == "http://127.0.0.1:8080" and set(probed_names) == {"web"}
-        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
-        live = await world.becomes(SERVICE, is_failed)
+        await world.patch(
+            INFERENCE_SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}}
+        )
+        live = await world.becomes(INFERENCE_SERVICE, is_failed)
     assert live["status"]["url"] == "http://127.0.0.1:8080", "an address that leads nowhere says less"
 
 
@@ -434,5 +433,5 @@ async def test_failed_probe_makes_the_model_degraded(cluster: EmbeddedCluster) -
     async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
         await cluster.create(runtime())
         await cluster.create(model())
-        live: Any = await world.becomes(SERVICE, is_failed)
+        live: Any = await world.becomes(INFERENCE_SERVICE, is_failed)
     assert assess_health(live, "strict") == ("Degraded", "model.pkl cannot be read")

@@ -6,12 +6,13 @@ import pytest
 
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.kserve.kinds_and_labels import CLUSTER_SERVING_RUNTIME
 from argosy.sandbox.simulators.kserve.runtime_selection import choose_runtime
 from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
 from argosy.sandbox.simulators.kserve.webhooks import FRAMEWORKS, apply_defaults
-from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled
+from support.serving_manifests import MODEL_KINDS, model, modelled
 
 pytestmark = pytest.mark.anyio
 EXPECTED = {
@@ -58,7 +59,7 @@ async def test_legacy_model_becomes_ready_with_a_stock_runtime(cluster: Embedded
         names = {runtime["metadata"]["name"] for runtime in (await cluster.list(CLUSTER_SERVING_RUNTIME)).items}
         assert names == {*EXPECTED.values(), "kserve-mlserver"}
         await cluster.create(old_style(storageUri="s3://models/web"))
-        live = await world.becomes(SERVICE, is_ready)
+        live = await world.becomes(INFERENCE_SERVICE, is_ready)
     assert live["status"]["clusterServingRuntimeName"] == "kserve-sklearnserver"
 
 

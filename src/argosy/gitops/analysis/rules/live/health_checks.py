@@ -11,11 +11,11 @@ from typing import Final
 from argosy.gitops.analysis.live_view import InstallationView, LiveApplication, LiveResource, LiveView
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.analysis.rules.live.workloads import MODEL, is_model_ready
+from argosy.gitops.analysis.rules.live.workloads import is_model_ready
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.resource_key import GroupKind
+from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 
-NOTEBOOK: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 HEALTH_KEY_PREFIX: Final = "resource.customizations.health."
 NOTEBOOK_KEY: Final = f"{HEALTH_KEY_PREFIX}mlops.mlops.dev_NotebookValidationJob"
 _OPERATOR_DEPLOYMENT: Final = "deployment/jupyter-notebook-validator-operator-controller-manager"
@@ -39,16 +39,16 @@ def list_finished_resources(view: LiveView, app: LiveApplication) -> list[tuple[
         live = view.by_key.get(resource.key)
         if live is None:
             continue
-        if resource.key.group_kind == MODEL and is_model_ready(live):
+        if resource.key.group_kind == INFERENCE_SERVICE and is_model_ready(live):
             finished.append((resource, "its condition Ready is True"))
-        elif resource.key.group_kind == NOTEBOOK and as_mapping(live.get("status")).get("phase") == "Succeeded":
+        elif resource.key.group_kind == NOTEBOOK_JOB and as_mapping(live.get("status")).get("phase") == "Succeeded":
             finished.append((resource, "its status.phase is Succeeded"))
     return finished
 
 
 def _is_progressing_though_finished(view: LiveView, app: LiveApplication) -> bool:
     """True if Progressing although every model and notebook job is done and no other object is unhealthy."""
-    checked = [resource for resource in app.resources if resource.key.group_kind in (MODEL, NOTEBOOK)]
+    checked = [resource for resource in app.resources if resource.key.group_kind in (INFERENCE_SERVICE, NOTEBOOK_JOB)]
     finished_keys = {resource.key for resource, _ in list_finished_resources(view, app)}
     other_resources = [resource for resource in app.resources if resource not in checked]
     are_others_healthy = all(resource.health in ("", "Healthy") for resource in other_resources) and not app.blockers
@@ -63,7 +63,9 @@ def _find_wrong_health(view: LiveView) -> Iterator[Violation]:
             if missing_link is not None:
                 text, fix = missing_link
                 log_text = (
-                    f"; if its phase is wrong: {_OPERATOR_LOGS_COMMAND}" if resource.key.group_kind == NOTEBOOK else ""
+                    f"; if its phase is wrong: {_OPERATOR_LOGS_COMMAND}"
+                    if resource.key.group_kind == NOTEBOOK_JOB
+                    else ""
                 )
                 prefix = f"{resource.name}: {status_text}, but Argo CD shows Progressing"
                 yield app.build_violation(f"{prefix}: {text}", fix + log_text, subject=resource.name)
@@ -105,11 +107,11 @@ def _find_missing_link(settings: InstallationView, kind: GroupKind) -> tuple[str
 def _find_missing_health(view: LiveView) -> Iterator[Violation]:
     """Report health that is not shown."""
     settings = view.settings
-    apps = [app for app in view.apps if any(resource.key.group_kind == NOTEBOOK for resource in app.resources)]
+    apps = [app for app in view.apps if any(resource.key.group_kind == NOTEBOOK_JOB for resource in app.resources)]
     if (
         not apps
         or settings.is_delivered_by_argosy
-        or NOTEBOOK in settings.kinds_with_check
+        or NOTEBOOK_JOB in settings.kinds_with_check
         or NOTEBOOK_KEY in settings.missing_keys
     ):
         return
@@ -137,10 +139,10 @@ def _find_missing_health(view: LiveView) -> Iterator[Violation]:
 
 def _find_waves_that_do_not_wait(view: LiveView) -> Iterator[Violation]:
     settings = view.settings
-    if settings.is_delivered_by_argosy or settings.data is None or NOTEBOOK in settings.kinds_with_check:
+    if settings.is_delivered_by_argosy or settings.data is None or NOTEBOOK_JOB in settings.kinds_with_check:
         return
     for app in view.apps:
-        jobs = [resource for resource in app.resources if resource.key.group_kind == NOTEBOOK and not resource.hook]
+        jobs = [resource for resource in app.resources if resource.key.group_kind == NOTEBOOK_JOB and not resource.hook]
         later_resources = [
             resource for resource in app.resources if jobs and resource.wave > min(job.wave for job in jobs)
         ]
@@ -172,7 +174,9 @@ def _find_old_failures(view: LiveView) -> Iterator[Violation]:
         if app.health != "Degraded":
             continue
         phases = {
-            resource: _get_phase(view, resource) for resource in app.resources if resource.key.group_kind == NOTEBOOK
+            resource: _get_phase(view, resource)
+            for resource in app.resources
+            if resource.key.group_kind == NOTEBOOK_JOB
         }
         failed = [resource for resource, phase in phases.items() if phase == "Failed"]
         if not failed or "Succeeded" not in phases.values():

@@ -14,14 +14,16 @@ from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, get_annotation, key_of
-from argosy.kube.resource_key import GroupKind, ResourceKey
+from argosy.kube.resource_key import ResourceKey
+from argosy.kube.well_known_kinds import (
+    BUILD,
+    INFERENCE_SERVICE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+)
 
-CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
-CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
-VOLUME: Final = GroupKind("", "PersistentVolume")
-POD: Final = GroupKind("", "Pod")
-BUILD: Final = GroupKind("build.openshift.io", "Build")
-MODEL: Final = GroupKind("serving.kserve.io", "InferenceService")
 FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 IMAGE_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -47,7 +49,7 @@ def _build_violation(view: LiveView, key: ResourceKey, message: str, fix: str) -
 
 
 def _find_unbindable_claims(view: LiveView) -> Iterator[Violation]:
-    for claim in view.list_objects(CLAIM):
+    for claim in view.list_objects(PERSISTENT_VOLUME_CLAIM):
         if as_mapping(claim.get("status")).get("phase") == "Pending" and (
             problem_and_fix := _explain_unbound_claim(view, claim)
         ):
@@ -58,7 +60,7 @@ def _explain_unbound_claim(view: LiveView, claim: Manifest) -> tuple[str, str] |
     """Return why the claim cannot be bound; None if it may be, for example when it waits for its first consumer."""
     spec = as_mapping(claim.get("spec"))
     name = spec.get("storageClassName", get_annotation(claim, "volume.beta.kubernetes.io/storage-class") or None)
-    classes = {str(entry["metadata"]["name"]): entry for entry in view.list_objects(CLASS)}
+    classes = {str(entry["metadata"]["name"]): entry for entry in view.list_objects(STORAGE_CLASS)}
     events = view.list_events(key_of(claim))
     failure_event = next((entry for entry in reversed(events) if entry.get("reason") == "ProvisioningFailed"), None)
     has_no_volume = not spec.get("volumeName") and _has_no_available_volume(view, name or "")
@@ -75,10 +77,12 @@ def _explain_unbound_claim(view: LiveView, claim: Manifest) -> tuple[str, str] |
 
 def _has_no_available_volume(view: LiveView, storage_class: str) -> bool:
     """True if no manually created volume can be bound; False if volumes cannot be read."""
-    if {CLASS, VOLUME} & view.unread_kinds:
+    if {STORAGE_CLASS, PERSISTENT_VOLUME} & view.unread_kinds:
         return False
     available_volumes = [
-        volume for volume in view.list_objects(VOLUME) if as_mapping(volume.get("status")).get("phase") == "Available"
+        volume
+        for volume in view.list_objects(PERSISTENT_VOLUME)
+        if as_mapping(volume.get("status")).get("phase") == "Available"
     ]
     return not any(
         str(as_mapping(volume.get("spec")).get("storageClassName") or "") == storage_class
@@ -201,9 +205,9 @@ def _find_degraded_apps(view: LiveView) -> Iterator[Violation]:
 
 def _render_inspection_commands(app: LiveApplication, kinds: set[str]) -> str:
     namespace = app.app.destination.namespace
-    if MODEL.kind not in kinds:
+    if INFERENCE_SERVICE.kind not in kinds:
         return f"see each object: argosy explain application/{app.name}"
-    model = next(resource for resource in app.resources if resource.key.kind == MODEL.kind)
+    model = next(resource for resource in app.resources if resource.key.kind == INFERENCE_SERVICE.kind)
     model_namespace = model.key.namespace or namespace
     pods = f"kubectl get pods -n {model_namespace}"
     events = f"kubectl describe inferenceservice {model.key.name} -n {model_namespace}"
