@@ -199,8 +199,9 @@ def sandbox(
 
 def _ready_line(process: subprocess.Popen[str] | forked_commands.Started, log: Path) -> str:
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], HANG_SECONDS)
-    line = process.stdout.readline() if ready else ""
+    output = select.poll()  # there may be more descriptors than select supports
+    output.register(process.stdout, select.POLLIN)
+    line = process.stdout.readline() if output.poll(HANG_SECONDS * 1000) else ""
     if not line:
         process.kill()
         raise AssertionError(f"the sandbox did not become ready: {log.read_text()[-2000:]}")

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 import subprocess
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +74,7 @@ class ObjectReader:
         self.where = where
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._end_process: Callable[[], object] = _do_nothing
         self.folders = FolderCache()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -147,20 +151,13 @@ class ObjectReader:
             )
         except OSError as error:
             raise start_error(error) from error
+        # A reader that is dropped without close() must not leave its git process: Popen keeps running ones forever.
+        self._end_process = weakref.finalize(self, _end, self._process, os.getpid())
         return self._process
 
     def _stop_process(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    pass
+        self._process = None
+        self._end_process()  # has an effect only once
 
     def _mark_corrupt(self, id: str, problem: str) -> CorruptSource:
         if self.folder.is_dir():
@@ -168,6 +165,20 @@ class ObjectReader:
         return CorruptSource(
             f"object {id} {problem} in the local mirror; the next refresh fetches it again", where=self.where
         )
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() == owner:  # a forked process has a copy of the reader, but its parent still reads
+        process.kill()
+        process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
 
 
 class ReaderPool:

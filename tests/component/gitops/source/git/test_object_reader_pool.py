@@ -76,3 +76,28 @@ def test_open_readers_are_limited_and_closed_ones_reopen_on_read(repository, mon
     assert object_readers[0].read(id).content == b"x"
     for reader in object_readers:
         reader.close()
+
+
+def test_dropped_reader_ends_its_git_process(repository) -> None:
+    id = repository.commit({"a": "x"})
+    reader = ObjectReader(repository.path, SourceLimits(), "here")
+    before = set(children(os.getpid()))
+    assert reader.read(id).kind == "commit"
+    (git,) = set(children(os.getpid())) - before
+    del reader
+    assert not is_running(git)
+
+
+def test_forked_copy_of_a_reader_leaves_the_git_process_of_its_parent(repository) -> None:
+    id = repository.commit({"a": "x"})
+    reader = ObjectReader(repository.path, SourceLimits(), "here")
+    content = reader.read(id).content
+    pid = os.fork()
+    if pid == 0:
+        del reader
+        os._exit(0)
+    os.waitpid(pid, 0)
+    before = set(children(os.getpid()))
+    assert reader.read(id).content == content
+    assert set(children(os.getpid())) == before
+    reader.close()
