@@ -23,7 +23,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache, InformerSet
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
-from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD
 from support.contract_manifests import WAIT, config, definition
 from support.real_server import REAL
 
@@ -55,7 +55,7 @@ async def test_informer_set_caches_managed_objects_and_follows_crds_that_come_an
         read_exclusions({}).is_watched,
         cache,
         lambda *change: changes.append(change),
-        definition_kinds=[CRD_KIND],
+        definition_kinds=[CRD],
     )
     task = asyncio.create_task(everything.run())
     try:

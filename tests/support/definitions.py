@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 
 def thing_definition(**spec_properties: Any) -> Manifest:
@@ -34,7 +34,7 @@ async def are_established(cluster: Cluster) -> bool:
 
     After a CRD is created, the server adds a finalizer and then the status.
     """
-    definitions = (await cluster.list(CRD_KIND)).items
+    definitions = (await cluster.list(CRD)).items
     return bool(definitions) and all(map(_is_established, definitions))
 
 

@@ -44,6 +44,7 @@ _UNIT_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 
 _DURATION_PART: Final = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION: Final = re.compile(rf"([-+]?)(?:0|(?:{_DURATION_PART})+)", re.ASCII)
 _NUMBER: Final = re.compile(r"[-+]?[0-9]{1,18}")
+_MAX_DURATION_LENGTH: Final = 200  # characters; longer ones would take long to match
 _MAX_DURATION_SECONDS: Final = 2**63 / 1e9  # of Go, about 292 years
 _MAX_LOOKAHEAD: Final = timedelta(days=366 * 5)  # k8s: the search for the next time stops after five years
 
@@ -73,6 +74,8 @@ class CronSchedule:
         It counts local time and converts it to the zone: a time that daylight saving skips never occurs, and a time
         that it repeats occurs once.
         """
+        if not (self.minutes and self.hours):  # a list of nothing, such as `,`
+            return None
         zone: tzinfo = self.zone or after.tzinfo or UTC
         local_time = after.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0) + timedelta(minutes=1)
         last_local_time = local_time + _MAX_LOOKAHEAD
@@ -155,8 +158,9 @@ def _load_zone(name: str) -> tzinfo:
 
 def _parse_interval(text: str) -> IntervalSchedule:
     duration = text.removeprefix(_EVERY_PREFIX)
-    match = _DURATION.fullmatch(duration)
-    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in re.findall(_DURATION_PART, duration))
+    match = _DURATION.fullmatch(duration) if len(duration) <= _MAX_DURATION_LENGTH else None
+    parts = re.findall(_DURATION_PART, duration) if match is not None else ()
+    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
     if match is None or seconds > _MAX_DURATION_SECONDS:
         raise CronError(f'failed to parse duration {text}: time: invalid duration "{duration}"')
     return IntervalSchedule(max(1, int(seconds)) if match[1] != "-" else 1)

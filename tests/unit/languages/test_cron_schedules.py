@@ -68,8 +68,14 @@ def test_error_names_the_field_and_has_the_reason_of_go() -> None:
     assert str(caught.value) == f"invalid day of week 'MON-8'; {caught.value.reason}"
 
 
-def test_schedule_that_never_matches_has_no_next_time() -> None:
-    assert parse_schedule("0 0 31 2 *").next_time(parse_time("2026-01-01T00:00")) is None
+@pytest.mark.parametrize("schedule", ["0 0 31 2 *", ", * * * *", "0 , * * *", "0 0 , * ,", "0 0 * , *"])
+def test_schedule_that_never_matches_has_no_next_time(schedule: str) -> None:
+    assert parse_schedule(schedule).next_time(parse_time("2026-01-01T00:00")) is None
+
+
+def test_long_interval_is_refused_before_it_is_matched() -> None:
+    with pytest.raises(CronError, match="invalid duration"):
+        parse_schedule("@every " + "9" * 1_000_000)
 
 
 def test_hour_skipped_by_daylight_saving_time_does_not_run() -> None:

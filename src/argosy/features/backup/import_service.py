@@ -31,7 +31,7 @@ from argosy.kube.well_known_kinds import (
     APP_PROJECT,
     APPLICATION,
     APPLICATION_SET,
-    CRD_KIND,
+    CRD,
     NAMESPACE,
     SECRET,
 )
@@ -90,7 +90,7 @@ async def plan_import(cluster: Cluster, documents: Sequence[Manifest], options: 
 
 def _plan_crd(kind: GroupKind) -> ImportChange:
     crd = load_definition(CRD_NAMES[kind])
-    return ImportChange(ImportVerb.CREATE, ResourceKey(*CRD_KIND, "", CRD_NAMES[kind]), body=crd)
+    return ImportChange(ImportVerb.CREATE, ResourceKey(*CRD, "", CRD_NAMES[kind]), body=crd)
 
 
 def _read_group_kind(document: Manifest) -> GroupKind:
@@ -119,7 +119,7 @@ async def execute_changes(
 
 def _can_dry_run(key: ResourceKey, created_keys: Container[ResourceKey]) -> bool:
     """k8s: a dry run fails if the kind or the namespace does not exist yet."""
-    crd_key = ResourceKey(*CRD_KIND, "", CRD_NAMES.get(key.group_kind, ""))
+    crd_key = ResourceKey(*CRD, "", CRD_NAMES.get(key.group_kind, ""))
     return crd_key not in created_keys and ResourceKey(*NAMESPACE, "", key.namespace) not in created_keys
 
 
@@ -139,7 +139,7 @@ async def _write_change(cluster: Cluster, change: ImportChange, *, dry_run: bool
     if change.verb is ImportVerb.CREATE:
         metadata = {**change.body["metadata"], **({"namespace": key.namespace} if key.namespace else {})}
         await cluster.create({**change.body, "metadata": metadata}, dry_run=dry_run)
-        if key.group_kind == CRD_KIND and not dry_run:
+        if key.group_kind == CRD and not dry_run:
             await _wait_until_served(cluster, key.name)
     elif change.verb is ImportVerb.UPDATE:
         metadata = {**change.body.get("metadata", {}), "resourceVersion": change.version}

@@ -33,7 +33,7 @@ from argosy.gitops.workspace.manifest_files import YamlFile, find_top_folder, lo
 from argosy.gitops.workspace.path_resolution import load_remotes
 from argosy.gitops.workspace.render_request import is_repository_url
 from argosy.kube.objects import Manifest
-from argosy.kube.well_known_kinds import APPLICATION, CRD_KIND
+from argosy.kube.well_known_kinds import APPLICATION, CRD
 
 _PLACEHOLDER: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\$[A-Z][A-Z0-9_]+|<[\w -]+>")
 _MAX_CHART_NOTES: Final = 5  # more charts share one note
@@ -73,7 +73,7 @@ class RepositoryScanner:
         tracked = TrackedFiles()
         kubeconfigs = find_kubeconfigs(self._paths, self.files, tracked)
         all_items = [*loose, *(item for rendering in renderings for item in rendering.items)]
-        definitions = [item.manifest for item in all_items if item.group_kind == CRD_KIND]
+        definitions = [item.manifest for item in all_items if item.group_kind == CRD]
         return RepositoryView(
             renderings=tuple(renderings),
             environments=tuple(declared_environments),

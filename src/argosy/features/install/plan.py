@@ -18,7 +18,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.merge_patch import diff
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND, DEPLOYMENT, NAMESPACE, SECRET
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD, DEPLOYMENT, NAMESPACE, SECRET
 
 # Created if missing. Existing ones belong to the user, except for the label by which commands find the namespace.
 KINDS_KEPT_IF_PRESENT: Final = (NAMESPACE, SECRET, CONFIG_MAP)
@@ -70,7 +70,7 @@ def build_install_plan(options: InstallOptions, state: InstallState) -> InstallP
     steps += [
         InstallStep(ChangeVerb.DELETE, key, {}, (), str(live["metadata"].get("uid", "")))
         for key, live in state.live.items()
-        if key not in keys and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD_KIND) and is_part_of_argosy(live)
+        if key not in keys and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD) and is_part_of_argosy(live)
     ]
     notes = [*_list_notes(desired_manifests, state), *_list_image_notes(options, steps)]
     return InstallPlan(tuple(steps), tuple(notes), tuple(_list_problems(options, desired_manifests, state)))
@@ -120,7 +120,7 @@ def _list_notes(desired_manifests: Sequence[Manifest], state: InstallState) -> I
             continue
         if key.group_kind == NAMESPACE:
             yield f"namespace {key.name} already exists and keeps its labels, such as its Pod security level"
-        elif key.group_kind == CRD_KIND:
+        elif key.group_kind == CRD:
             yield f"{key.name} already exists, for example from an Argo CD, and is not changed"
 
 
@@ -161,5 +161,5 @@ def _list_problems(
             continue
         if live["metadata"].get("deletionTimestamp"):
             yield f"{key} is being deleted; wait until it is deleted"
-        elif not is_part_of_argosy(live) and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD_KIND):
+        elif not is_part_of_argosy(live) and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD):
             yield f"{key} already exists and is not managed by argosy; delete it, or choose another --namespace"

@@ -19,7 +19,7 @@ from argosy.gitops.application.install_labels import is_part_of_argosy, was_labe
 from argosy.gitops.policy.delivery_engine import ARGOSY
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND, NAMESPACE, SECRET
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD, NAMESPACE, SECRET
 
 MAX_NAMED_APPLICATIONS: Final = 5
 NAMESPACE_DELETED_NOTE: Final = (
@@ -53,7 +53,7 @@ def build_uninstall_plan(
     steps += [_build_deletion(manifest) for manifest in state.leases]
     if state.budgets is not None and is_part_of_argosy(state.budgets):
         steps.append(_build_deletion(state.budgets))
-    steps.sort(key=lambda step: step.key.group_kind in (CRD_KIND, NAMESPACE))
+    steps.sort(key=lambda step: step.key.group_kind in (CRD, NAMESPACE))
     if kept_apps:
         notes.append(f"Applications that stay, with their resources: {len(kept_apps)}")
     problems = list(_list_problems(options, state, deleted_apps))
@@ -82,7 +82,7 @@ def _find_reason_to_keep(
     """Return why an object is kept; empty if it is deleted."""
     if key.group_kind in (SECRET, CONFIG_MAP) and not with_applications:
         return "it contains login data"
-    if key.group_kind not in (CRD_KIND, NAMESPACE):
+    if key.group_kind not in (CRD, NAMESPACE):
         return ""
     if not with_applications:
         return "it contains Applications and settings" if key.group_kind == NAMESPACE else "Applications need it"

@@ -16,7 +16,7 @@ from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.gitops.workspace.render_source_trees import ShowProgress
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,6 @@ def build_schemas(comparison: RepositoryComparison) -> SchemaValidator:
         item.manifest
         for change_found in comparison.touched
         for item in (*change_found.unchanged, *(change.after for change in change_found.changes if change.after))
-        if item.group_kind == CRD_KIND
+        if item.group_kind == CRD
     ]
     return SchemaValidator(definitions)

@@ -53,7 +53,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, CRD_KIND, SECRET, STORAGE_CLASS
+from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, CRD, SECRET, STORAGE_CLASS
 
 MAX_CONCURRENT_REQUESTS: Final = 8  # concurrent requests
 _BUILT_IN: Final = frozenset(resource.group_kind for resource in BUILTIN_RESOURCES)
@@ -333,7 +333,7 @@ async def _skip_assessment(manifests: Sequence[Manifest]) -> list[Assessment | N
 def _list_crd_keys(keys: Iterable[ResourceKey], kinds: Catalog) -> list[ResourceKey]:
     """List the CRDs of the custom kinds: they define how lists are compared."""
     custom = {key.group_kind for key in keys if key.group_kind in kinds and key.group_kind not in _BUILT_IN}
-    return [ResourceKey(*CRD_KIND, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
+    return [ResourceKey(*CRD, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
 
 
 def _add_kind(manifest: Manifest, kind: GroupKind) -> Manifest:

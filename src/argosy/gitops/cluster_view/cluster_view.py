@@ -39,7 +39,7 @@ from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APPLICATION, CRD_KIND
+from argosy.kube.well_known_kinds import APPLICATION, CRD
 
 log = logging.getLogger(__name__)
 _row_sort_key: Final = operator.attrgetter("name", "namespace")  # sort key of a row
@@ -79,7 +79,7 @@ class ClusterView:
             self._is_watched,
             self.cache,
             self._on_change,
-            definition_kinds=[CRD_KIND],
+            definition_kinds=[CRD],
             clock=clock,
         )
         self._listeners: list[ChangeListener] = []

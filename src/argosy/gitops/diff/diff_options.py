@@ -13,7 +13,7 @@ from argosy import annotations as names
 from argosy.annotations import FIELD_MANAGER
 from argosy.gitops.application import Application, IgnoreDifference
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 from argosy.languages import globs
 
 IgnoreStatus = Literal["all", "crd", "none"]
@@ -50,11 +50,11 @@ class DiffOptions:
     @property
     def all_ignore_rules(self) -> tuple[IgnoreDifference, ...]:
         """argo: also status, and a CRD field that servers drop."""
-        added = [IgnoreDifference(*CRD_KIND, pointers=("/spec/preserveUnknownFields",))]
+        added = [IgnoreDifference(*CRD, pointers=("/spec/preserveUnknownFields",))]
         if self.ignore_status == "all":
             added.append(IgnoreDifference("*", "*", pointers=(_STATUS_POINTER,)))
         elif self.ignore_status == "crd":
-            added.append(IgnoreDifference(*CRD_KIND, pointers=(_STATUS_POINTER,)))
+            added.append(IgnoreDifference(*CRD, pointers=(_STATUS_POINTER,)))
         return (*added, *self.ignore_rules)
 
 

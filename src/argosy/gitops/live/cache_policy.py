@@ -20,7 +20,7 @@ from argosy.kube.well_known_kinds import (
     APPLICATION,
     APPLICATION_SET,
     CONFIG_MAP,
-    CRD_KIND,
+    CRD,
     INGRESS,
     JOB,
     NAMESPACE,
@@ -48,7 +48,7 @@ KINDS_KEPT_WHOLE: Final = frozenset(
         GroupKind("extensions", "Ingress"),
         ROUTE,
         STORAGE_CLASS,  # its volumeBindingMode
-        CRD_KIND,  # its schema says how lists are compared
+        CRD,  # its schema says how lists are compared
         STATEFUL_SET,  # templates of claims
     }
 )

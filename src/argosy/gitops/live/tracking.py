@@ -16,7 +16,7 @@ from argosy.errors import ManifestError
 from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest, key_of, key_of_desired
 from argosy.kube.resource_key import ResourceKey, split_api_version
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 TrackingMethod = Literal["annotation", "label", "annotation+label"]
 
@@ -179,7 +179,7 @@ def _truncate_label(instance: str) -> str:
 
 def _is_crd(manifest: Manifest) -> bool:
     group, _ = split_api_version(str(manifest.get("apiVersion")))
-    return (group, manifest.get("kind")) == CRD_KIND
+    return (group, manifest.get("kind")) == CRD
 
 
 def _read_metadata_text(manifest: Manifest, part: str, name: str) -> str:

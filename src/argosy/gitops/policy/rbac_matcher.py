@@ -196,8 +196,10 @@ class RbacRuleSet:
         return NamePatterns(frozenset(allowed), frozenset(denied))
 
     def _matches_rule(self, rule: RbacRule, resource: str, action: str) -> bool | None:
-        """Return None if a pattern that would decide is invalid."""
+        """Return None if a pattern that would decide is invalid, or the text too long for it."""
         for pattern, text in ((rule.resource, resource), (rule.action, action)):
+            if self._matcher.is_regex and len(text) > _MAX_PATTERN_LENGTH:
+                return None
             if (matcher := self._matcher.find_matcher(pattern)) is None:
                 return None
             if not matcher(text):

@@ -174,6 +174,11 @@ class AppMemo:
         if self._connection is not None and self._connection.connection is connection:
             self._connection = None
 
+    def drop_sources_from(self, count: int) -> None:
+        """Free what was cached of sources that the Application no longer has."""
+        for number in [number for number in self.sources if number >= count]:
+            del self.sources[number]
+
     def invalidate(self) -> None:
         """Forget the last result, because a child of a managed object changed and health may differ."""
         self.settled = self.unwritten = self.summary = None

@@ -59,10 +59,10 @@ from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 READER_FIELD_MANAGER: Final = "argosy-reader"
-MAX_CACHE_SECONDS: Final = 300.0  # seconds
+MAX_CACHE_SECONDS: Final = 300.0
 
 
 class AppStateComparer:
@@ -81,7 +81,7 @@ class AppStateComparer:
         """
         self.cluster, self.cache, self.diff_cache, self.is_kind_cached = cluster, cache, diff_cache, is_kind_cached
         self._applications = cache if applications is None else applications
-        self.find_shape = CrdShapes(partial(cache.list, CRD_KIND))
+        self.find_shape = CrdShapes(partial(cache.list, CRD))
 
     async def compare_app_state(
         self,

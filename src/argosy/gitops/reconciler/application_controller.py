@@ -59,7 +59,7 @@ class ApplicationController:
         self.reconciler, self.settings_watcher = reconciler, settings_watcher
         self.cache, self.handover, self.memos = cache, handover, reconciler.memos
         self.enqueue: Callable[[ResourceKey], None] = lambda key: None
-        self.on_pass_finished: Callable[[Application, ReconcileResult, float], None] = lambda app, passed, seconds: None
+        self.on_pass_finished: Callable[[Application, ReconcileResult, float], None] = lambda app, result, seconds: None
         self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
         self.claim_queue: ClaimQueue | None = None  # set together with `claims`
         self._fault_log, self._ignored_updates = SettingFaultLog(), IgnoredUpdateFilter(settings_watcher)

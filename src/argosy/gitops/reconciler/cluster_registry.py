@@ -126,6 +126,8 @@ class ClusterRegistry:
                 yield destination
             finally:
                 self._concurrency.release(secret_name, app.key)
+                if remote.destination is not destination:  # the connection ended during the pass, which may have cached
+                    remote.forget_connection(app.key, destination)
 
     def enqueue_all(self, secret_name: str) -> None:
         for app in self._apps_by_cluster().get(secret_name, ()):

@@ -24,7 +24,7 @@ from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, need
 from argosy.kube.objects import Manifest
 
 DELETION_HOOKS_UNKNOWN: Final = "cannot determine the deletion hooks"
-DELETION_RETRY_SECONDS: Final = 15.0
+DELETION_RETRY_SECONDS: Final = 15.0  # until a deletion that must wait is tried again
 
 
 async def delete_resources(

@@ -108,6 +108,7 @@ class DesiredStateBuilder:
                 rendered.append(
                     await self.renders.render(render_request, number, fetch, ignores_cache=request.ignores_cache)
                 )
+        self._memos[app.key].drop_sources_from(max(len(app.sources), len(request.sources)))
         tracked = self._track_manifests(app, rendered, settings, kinds)
         return DesiredState(
             sources=request.sources,

@@ -53,6 +53,8 @@ class OperationDispatcher:
         seconds_waited: float,
     ) -> OperationResult:
         state = app.state
+        if state is None or state.phase.is_over:
+            destination.operation_runner.drop_comparison(app)  # of an operation that was rejected
         if app.operation is not None and (state is None or state.phase.is_over):
             return await self._begin_operation(destination, app, app.operation, project, settings, seconds_waited)
         if state is None or state.phase.is_over:

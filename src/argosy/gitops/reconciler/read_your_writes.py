@@ -17,7 +17,7 @@ from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send
 from argosy.kube.controller.write_fence import run_write
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import CRD_KIND, EVENT, NAMESPACE, POD
+from argosy.kube.well_known_kinds import CRD, EVENT, NAMESPACE, POD
 
 T = TypeVar("T")
 MAX_REMEMBERED_WRITES: Final = 20_000
@@ -25,7 +25,7 @@ WATCH_DELIVERY_SECONDS: Final = 60.0  # seconds after which the watch must have 
 EVENT_KINDS: Final = frozenset({EVENT, GroupKind("events.k8s.io", "Event")})
 SLOWLY_DELETED_KINDS: Final = frozenset({POD, NAMESPACE})
 KINDS_CACHE_SECONDS: Final = 10.0  # a change of a CRD usually invalidates it earlier
-DEFINING_KINDS: Final = frozenset({CRD_KIND, GroupKind("apiregistration.k8s.io", "APIService")})
+DEFINING_KINDS: Final = frozenset({CRD, GroupKind("apiregistration.k8s.io", "APIService")})
 
 
 class _OwnWrite(NamedTuple):

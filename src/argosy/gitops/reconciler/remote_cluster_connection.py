@@ -140,6 +140,11 @@ class RemoteCluster:
             informer_task.cancel()
             await asyncio.gather(informer_task, return_exceptions=True)
 
+    def forget_connection(self, app: ResourceKey, destination: DestinationCluster) -> None:
+        """Free what a pass over an Application cached of a connection that has ended."""
+        if (memo := self._memos.find(app)) is not None:
+            memo.drop_connection(destination.cluster)
+
     def _choose_reader(self, client: Cluster) -> ClusterReader:
         if not self.cluster.namespaces:
             return client

@@ -16,13 +16,13 @@ from argosy.kube.controller.informer import ChangeListener
 from argosy.kube.controller.informer_set import InformerSet, IsWatched
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 ChooseReader = Callable[[Cluster], ClusterReader]  # from the recorded client to the one that lists and watches
 
 
 class WatchedCluster:
-    """Add what must hear of changes to `listeners`, in order, before `informers` run."""
+    """A cluster whose objects are cached. Changes go to the `listeners` in order; add them before the informers run."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class WatchedCluster:
             is_watched,
             cache,
             self._on_change,
-            definition_kinds=[CRD_KIND],
+            definition_kinds=[CRD],
             required_kinds=required_kinds,
             clock=clock,
             cache_policy=policy,

@@ -20,10 +20,10 @@ from argosy.gitops.sync.operation_options import REPLACE_FIELD_MANAGER, ApplyOpt
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
-_UPDATED_KINDS: Final = frozenset({CRD_KIND, ("", "Namespace")})
+_UPDATED_KINDS: Final = frozenset({CRD, ("", "Namespace")})
 _BINDING_KINDS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
 
 

@@ -16,12 +16,12 @@ from argosy.gitops.application.sync_annotations import has_option
 from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS
 from argosy.gitops.sync.options import CONFIRM_VALUE, SyncOptions
 from argosy.kube.objects import Manifest
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 REPLACE_FIELD_MANAGER: Final = "argocd-application-controller"  # argo: the field manager of replaced objects
 CLIENT_SIDE_MANAGER: Final = "kubectl-client-side-apply"
 _OUR_FIELD_MANAGERS: Final = frozenset({names.FIELD_MANAGER, REPLACE_FIELD_MANAGER})
-_NEVER_RECREATED_KINDS: Final = frozenset({CRD_KIND, ("", "Namespace")})
+_NEVER_RECREATED_KINDS: Final = frozenset({CRD, ("", "Namespace")})
 
 
 @dataclass(frozen=True, slots=True)

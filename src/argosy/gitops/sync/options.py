@@ -14,7 +14,7 @@ from typing import Final
 from argosy.annotations import HELM_RESOURCE_POLICY
 from argosy.gitops.application.sync_annotations import get_annotation, list_sync_options
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 CONFIRM_VALUE: Final = "confirm"
 
@@ -46,7 +46,7 @@ class SyncOptions:
 
 def find_keep_reason(manifest: Manifest, options: SyncOptions) -> str:
     """argo: return why the object stays when its Application is deleted; empty if it is deleted too."""
-    if key_of(manifest).group_kind == CRD_KIND:
+    if key_of(manifest).group_kind == CRD:
         return "CRDs are not deleted with an Application"
     if options.with_manifest_options(manifest).is_off("Delete"):
         return "Delete=false"

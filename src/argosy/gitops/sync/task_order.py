@@ -12,7 +12,7 @@ from typing import Final
 from argosy.gitops.application import SyncPhase
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 
 PHASES: Final = (SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC, SyncPhase.SYNC_FAIL)
 _PHASE_RANK: Final = {phase: rank for rank, phase in enumerate(PHASES)}
@@ -100,7 +100,7 @@ def _move_crds_first(tasks: list[PlannedTask]) -> list[PlannedTask]:
 
 
 def find_defined_kind(task: PlannedTask) -> tuple[str, str] | None:
-    if task.key.group_kind != CRD_KIND or task.desired is None:
+    if task.key.group_kind != CRD or task.desired is None:
         return None
     spec = task.desired.get("spec")
     names = spec.get("names") if isinstance(spec, dict) else None

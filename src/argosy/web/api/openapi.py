@@ -63,7 +63,8 @@ def get_tag(route: Route) -> str:
 
 
 def _build_operation_name(route: Route) -> str:
-    return route.operation_id or f"{get_tag(route)}_{route.handler.__name__}".replace("-", "_")
+    handler = getattr(route.handler, "func", route.handler)  # the function of a partial
+    return route.operation_id or f"{get_tag(route)}_{handler.__name__}".replace("-", "_")
 
 
 def _join_path_words(path: str) -> str:

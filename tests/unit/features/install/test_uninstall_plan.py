@@ -22,7 +22,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.well_known_kinds import CRD_KIND
+from argosy.kube.well_known_kinds import CRD
 from support.deadlines import wait_until_async
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def remove(cluster: Cluster, plan: InstallPlan, seconds: float = 0.2) -> l
 
 async def definitions_are_gone(cluster: Cluster) -> bool:
     """A deleted CRD remains briefly, until the server has checked for its objects."""
-    return not [name for name in CRD_NAMES if await cluster.get(ResourceKey(*CRD_KIND, "", name))]
+    return not [name for name in CRD_NAMES if await cluster.get(ResourceKey(*CRD, "", name))]
 
 
 async def test_budgets_configmap_is_deleted_only_if_argosy_owns_it(there: Cluster) -> None:
@@ -102,7 +102,7 @@ async def test_uninstall_keeps_applications_crds_and_namespace(there: Cluster) -
     assert done.index("Deployment argosy-controller") < done.index("ClusterRole argosy-controller")
     assert "Applications that stay, with their resources: 1" in plan.notes
     for name in CRD_NAMES:
-        assert await there.get(ResourceKey(*CRD_KIND, "", name))
+        assert await there.get(ResourceKey(*CRD, "", name))
     assert await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
     assert await there.get(ResourceKey("", "Namespace", "", "argosy"))
     assert (await removal(there)).to_write == []
@@ -252,7 +252,7 @@ async def test_undelivered_application_is_reported_and_not_deleted(there: Cluste
 
 
 async def test_crd_not_created_by_install_is_kept(there: Cluster) -> None:
-    key = ResourceKey(*CRD_KIND, "", "applications.argoproj.io")
+    key = ResourceKey(*CRD, "", "applications.argoproj.io")
     await there.patch(key, {"metadata": {"labels": {"app.kubernetes.io/part-of": "argocd"}}})
     plan = await removal(there, applications=True)
     assert "CustomResourceDefinition applications.argoproj.io stays: argosy install did not create it" in plan.notes

@@ -38,3 +38,11 @@ def test_only_the_ended_connection_is_dropped() -> None:
     ended, kept = memos[APP].get_connection(elsewhere), memos[other].get_connection(here)
     memos.drop_connection(elsewhere)
     assert memos[APP].get_connection(elsewhere) is not ended and memos[other].get_connection(here) is kept
+
+
+def test_sources_that_the_application_no_longer_has_are_dropped() -> None:
+    memo = AppMemos()[APP]
+    kept = SourceMemo()
+    memo.sources.update({0: kept, 1: SourceMemo(), 2: SourceMemo()})
+    memo.drop_sources_from(1)
+    assert memo.sources == {0: kept}

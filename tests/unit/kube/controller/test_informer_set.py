@@ -20,7 +20,7 @@ from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.controller.log_context import get_log_fields, with_log_fields
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import CONFIG_MAP, CRD_KIND, SECRET
+from argosy.kube.well_known_kinds import CONFIG_MAP, CRD, SECRET
 from support.deadlines import HANG_SECONDS
 from support.faulty_client import Faulty
 
@@ -61,7 +61,7 @@ class Following:
     def __init__(self, cluster: Any, **settings: Any) -> None:
         self.cache, self.out = InformerCache(), set[GroupKind]()
         self.changes: list[tuple[str, bool]] = []  # name, whether it exists
-        self.all = InformerSet(cluster, self.is_watched, self.cache, self.note, definition_kinds=[CRD_KIND], **settings)
+        self.all = InformerSet(cluster, self.is_watched, self.cache, self.note, definition_kinds=[CRD], **settings)
 
     def is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
         return kind not in self.out
@@ -153,12 +153,12 @@ async def test_excluded_kind_is_not_watched_until_settings_change(
 
 async def test_crds_are_watched_even_if_excluded(cluster: Cluster, eventually: Any) -> None:
     follower = Following(cluster)
-    follower.out = {CRD_KIND}
+    follower.out = {CRD}
     task = asyncio.create_task(follower.all.run())
     await follower.all.wait_synced()
     await cluster.create(boats())
     await eventually(lambda: BOAT in follower.all.watched_kinds)
-    assert follower.names(CRD_KIND) == []
+    assert follower.names(CRD) == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -74,7 +74,7 @@ class ObjectReader:
         self.where = where
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._end_process: Callable[[], object] = _do_nothing
+        self._kill_process: Callable[[], object] = lambda: None
         self.folders = FolderCache()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -152,12 +152,12 @@ class ObjectReader:
         except OSError as error:
             raise start_error(error) from error
         # A reader that is dropped without close() must not leave its git process: Popen keeps running ones forever.
-        self._end_process = weakref.finalize(self, _end, self._process, os.getpid())
+        self._kill_process = weakref.finalize(self, _kill_git, self._process, os.getpid())
         return self._process
 
     def _stop_process(self) -> None:
         self._process = None
-        self._end_process()  # has an effect only once
+        self._kill_process()  # has an effect only once
 
     def _mark_corrupt(self, id: str, problem: str) -> CorruptSource:
         if self.folder.is_dir():
@@ -167,11 +167,7 @@ class ObjectReader:
         )
 
 
-def _do_nothing() -> None:
-    pass
-
-
-def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+def _kill_git(process: subprocess.Popen[bytes], owner: int) -> None:
     if os.getpid() == owner:  # a forked process has a copy of the reader, but its parent still reads
         process.kill()
         process.wait()
