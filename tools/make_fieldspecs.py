@@ -2,7 +2,7 @@
 
     python tools/make_fieldspecs.py default-fieldspecs.json [--into FILE]
 
-In: the field specifications as JSON. Out: a file of short rows, which gitops.render.kustomize.field_spec_config reads.
+In: the field specifications as JSON. Out: a file of short rows, which gitops.render.kustomize.transformer_config reads.
 A row is `path`, `kind`, `version`, `group`, `create`, cut where only empty ones follow.
 """
 

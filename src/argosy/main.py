@@ -21,11 +21,11 @@ from argosy import __version__
 from argosy.cli.command_parser import ARGOCD, COMPAT, CommandParser
 from argosy.cli.error_messages import OutputClosed, report_error
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
+from argosy.command_modules import COMMANDS
 from argosy.errors import ArgosyError, UserError
-from argosy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
-    from argosy.features.argocd_cli.server_cluster_match import NamedServer
+    from argosy.features.argocd_cli.argocd_server_flag_check import NamedServer
 
 
 GC_THRESHOLDS = (
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
 
             code = cli.run_as_argocd([word for word in arguments if word != COMPAT], _dispatch)
         elif argv is None:
-            from argosy.cli.termination import raise_on_sigterm
+            from argosy.cli.sigterm_shutdown import raise_on_sigterm
 
             with raise_on_sigterm():
                 code = copy_context().run(_dispatch, arguments)
@@ -210,7 +210,7 @@ def _list_command_modules(names: Sequence[str]) -> list[str]:
 def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer | None = None) -> int:
     parser = build_parser(*_find_command_modules(arguments[0], is_compat), subcommand="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
-        from argosy.cli.subcommands import normalize_go_flags
+        from argosy.cli.subcommand_flags_and_runner import normalize_go_flags
 
         arguments = normalize_go_flags(parser, arguments)
     args, unknown_arguments = parser.parse_known_args(arguments)
@@ -222,7 +222,7 @@ def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer |
         )
     args.compat, args.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
-        from argosy.features.argocd_cli.server_cluster_match import (
+        from argosy.features.argocd_cli.argocd_server_flag_check import (
             check_server,  # late: only for argocd --server
         )
 

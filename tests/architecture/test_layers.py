@@ -23,7 +23,7 @@ STEPS = "gitops.source gitops.render gitops.policy gitops.live gitops.diff gitop
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "annotations fair_share feature_table kube.resource_key languages.cron languages.go_regexp",
+        "annotations fair_share command_modules kube.resource_key languages.cron languages.go_regexp",
         "errors kube.well_known_kinds",
         "kube.objects",
         "isolation http_client observability kube.patch kube.schema",
@@ -79,14 +79,14 @@ for line in """
     FEATURE_IMPORTS |= dict.fromkeys(names.split(), frozenset(others.split()))
 
 # What answers requests, below the middleware; only what builds the server puts both together.
-PAGES = ("features", "web.api", "web.live_updates", "web.display_preferences", "web.settings_overview_page",
+PAGES = ("features", "web.api", "web.live_updates", "web.display_preference_form", "web.settings_overview_page",
          "web.static_files")  # fmt: skip
 BUILDS_THE_SERVER = "features.serve"
 
-PARTS_OF_SYNC = """auto_sync client_side_patch container_images health_gate_annotations managed_fields_migration
-    operation_options options retry rollback_request sync_plan task_order task_states task_validation"""
-PARTS_OF_PROMOTE = """edit_verification environment_contents file_edits gates promotion_changes promotion_log
-    promotion_pipeline"""
+PARTS_OF_SYNC = """auto_sync_decision client_side_patch container_images health_gate_annotations
+    managed_fields_migration operation_options sync_options retry rollback_request sync_plan task_order task_states task_validation"""
+PARTS_OF_PROMOTE = """classified_manifest_fields edit_verification file_edits gates promotion_changes
+    promotion_log_trailers promotion_pipeline"""
 PURE = {f"gitops.sync.{part}" for part in PARTS_OF_SYNC.split()}
 PURE |= {f"features.promote.{part}" for part in PARTS_OF_PROMOTE.split()} | {"features.models.lineage"}
 PURE |= {"annotations", "errors", "fair_share", "languages"}
@@ -106,7 +106,12 @@ OWNERS = {
     "re2": {"languages.go_regexp"},
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_jwt", "web.auth"},
     "helm_python": {"gitops.render.helm.worker"},
-    "http.client": {"features.local.storage_error", f"{RUNNER}.progress_report", "kube.client", "http_client"},
+    "http.client": {
+        "features.local.sandbox_storage_check",
+        f"{RUNNER}.progress_config_map_report",
+        "kube.client",
+        "http_client",
+    },
     "httptools": {"sandbox.apiserver.http.protocol_limits"},
     "joblib": {"sandbox.simulators.model_server.model_file"},
     "jq": {"languages.jq_worker"},

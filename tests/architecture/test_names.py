@@ -138,6 +138,7 @@ NOUNS_IN_ING = frozenset(
         "logging",
         "masking",
         "paging",
+        "parsing",
         "pruning",
         "rendering",
         "ring",

@@ -37,7 +37,7 @@ READERS = {
     "isolation/scratch_folders.py": "compared with the times of files",
     "web/auth/login_codes.py": "the expiry inside a code",
     "gitops/application_client/application_actions.py": "written down",
-    "gitops/application_client/client.py": "the clock that is passed in",
+    "gitops/application_client/application_service.py": "the clock that is passed in",
     "gitops/application_client/rate_limited_refresh_queue.py": "compared with an annotation",
     "features/doctor/fixes.py": "written down",
     "features/models/service.py": "written down",

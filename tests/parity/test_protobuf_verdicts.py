@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from argosy.errors import ManifestError
-from argosy.kube.schema import protobuf
+from argosy.kube.schema import protobuf_envelope
 
 TABLE = Path(__file__).parents[1] / "data/protobuf/verdicts.txt"
 NO_OBJECT = ("refused", "unwritable")  # an object that Go decodes but cannot write as JSON could not be stored either
@@ -18,7 +18,7 @@ GROUP = re.compile(r"illegal wireType [34]$")  # Go skips unknown groups; no cli
 
 def verdict(body: bytes) -> str:
     try:
-        value = protobuf.decode(body).value
+        value = protobuf_envelope.decode(body).value
     except ManifestError as error:
         return "group" if GROUP.search(str(error)) else "refused"
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.gitops.render.kustomize import build, kustomization_fields, strategic_merge
+from argosy.gitops.render.kustomize import build, kustomization_schema, strategic_merge
 from support.file_trees import TextTree
 from support.fuzzer import Found, disturbed, feed, made_up, mutated
 
@@ -120,7 +120,7 @@ def test_mutated_patches_are_applied_or_rejected(rng: random.Random, size: Calla
 
 
 def trust_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kustomization_fields, "_TYPE_NAMES", {})
+    monkeypatch.setattr(kustomization_schema, "_TYPE_NAMES", {})
 
 
 def trust_fields(monkeypatch: pytest.MonkeyPatch) -> None:

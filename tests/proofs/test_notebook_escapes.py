@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.local_runs import run
-from argosy.features.notebooks.runner import execution
+from argosy.features.notebooks.runner import cell_execution
 from argosy.features.notebooks.runner.event_stream import EventWriter
 from argosy.features.notebooks.runner.run_request import RunRequest
 from argosy.isolation.process_confinement import NOBODY_ID
@@ -259,7 +259,7 @@ async def test_attacks_succeed_without_isolation(tmp_path: Path) -> None:
         file = tmp_path / "free.ipynb"
         file.write_text(text)
         book = nbformat.reads(text, as_version=4)
-        ran = await execution.execute(
+        ran = await cell_execution.execute(
             book, RunRequest(str(file), parameters={"HOST": machine.facts()}), EventWriter(None)
         )
         assert ran.failure is None

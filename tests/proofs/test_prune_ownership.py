@@ -34,8 +34,8 @@ from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.sync.operation_options import OperationOptions
-from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.prune import find_prune_refusal
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.kube.client import KindInfo
 from argosy.kube.controller import InformerCache

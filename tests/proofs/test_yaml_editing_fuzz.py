@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, ManifestError
-from argosy.kube.objects import dump_yaml_documents, read_yaml_documents, yaml_edits, yaml_splice
+from argosy.kube.objects import dump_yaml_documents, read_yaml_documents, yaml_edits, yaml_entry_splice
 from argosy.kube.objects.yaml_edits import REMOVED, YamlEdit, edited
-from argosy.kube.objects.yaml_outline import OutlineEntry, OutlineNode
-from argosy.kube.objects.yaml_splice import splice_entry
+from argosy.kube.objects.yaml_entry_splice import splice_entry
+from argosy.kube.objects.yaml_node_offsets import OutlineEntry, OutlineNode
 from support.fuzzer import Found, feed, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -220,6 +220,6 @@ def test_fuzzer_detects_an_editor_that_requires_existing_keys(
     def entry(node: OutlineNode, step: str | int) -> OutlineEntry:
         return node.entries[step] if isinstance(step, int) else {child.key: child for child in node.entries}[step]
 
-    monkeypatch.setattr(yaml_splice, "_find_entry", entry)
+    monkeypatch.setattr(yaml_entry_splice, "_find_entry", entry)
     with pytest.raises(Found, match=r"^(KeyError|IndexError): "):
         check_mutated(rng, 5_000)

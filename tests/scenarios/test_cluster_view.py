@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
-from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.cluster_view import cluster_view as lookouts
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from support.app_commands import Said, Scene, scene

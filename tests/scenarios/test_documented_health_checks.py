@@ -19,7 +19,7 @@ from argosy.gitops.health.assess import HealthAssessor
 from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import CustomHealthCheck, Customizations, read_manifests
-from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
+from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, correct_stale_health
 from argosy.isolation import WorkerPool
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import GroupKind
@@ -125,7 +125,7 @@ def test_stale_notebook_status_is_healthy_by_the_check_but_progressing_in_a_sync
 
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
     assessments = assess(CHECKS[place], [stale])
-    (in_sync,) = asyncio.run(hold_stale_statuses(assess_all, DEFAULT_OBSERVED_KINDS)([stale]))
+    (in_sync,) = asyncio.run(correct_stale_health(assess_all, DEFAULT_OBSERVED_KINDS)([stale]))
     assert (
         assessments[0]
         and in_sync

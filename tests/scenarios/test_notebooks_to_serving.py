@@ -14,7 +14,7 @@ import pytest
 from argosy.errors import TransientError
 from argosy.features.models.lineage_lookup import Tracer
 from argosy.features.notebooks.addon import make as make_notebooks
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import read_manifests

@@ -16,7 +16,7 @@ import pytest
 
 from argosy.cli.application_service_connection import open_cluster
 from argosy.features.clusters.service import fetch_state, find_cluster
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.reconciler.remote_cluster_connection import RETRY_SECONDS
 from argosy.kube.client.cluster_client import connect

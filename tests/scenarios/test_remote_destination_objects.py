@@ -13,8 +13,9 @@ from argosy.cli.application_service_connection import open_cluster
 from argosy.errors import PolicyError
 from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.application_reader import DestinationUnreadable, assess_or_empty, open_reader
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves
-from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.event_list import events_of
 from argosy.gitops.application_client.object_operations import (
     delete_object,
@@ -22,10 +23,9 @@ from argosy.gitops.application_client.object_operations import (
     read_objects,
     select_objects_to_change,
 )
-from argosy.gitops.application_client.project_permission_check import check_project_permits
-from argosy.gitops.application_client.reader import DestinationUnreadable, assess_or_empty, open_reader
+from argosy.gitops.application_client.project_validation_of_application import check_project_permits
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
-from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
+from argosy.gitops.policy.delivery_engine_choice import ArgoCDController, DeliveryEngines
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import Caller
 from argosy.web.caller_application_service import build_reader

@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.objects import dump_yaml
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site

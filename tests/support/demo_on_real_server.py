@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_folder_state import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.features.demo.examples import LLMOPS
 from argosy.features.demo.process import DemoOptions, _build_inner_task
 from argosy.features.notebooks.addon import make as make_notebooks

@@ -211,7 +211,7 @@ def has_chromium() -> bool:
 
 
 def is_built(command: str) -> bool:
-    from argosy.feature_table import COMMANDS
+    from argosy.command_modules import COMMANDS
 
     return command in COMMANDS
 

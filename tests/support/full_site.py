@@ -16,7 +16,7 @@ from typing import Any
 
 from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.features.serve.routes import build_route_table
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings

@@ -15,7 +15,7 @@ from argosy.gitops.render import helm
 from argosy.gitops.render.helm.engine_choice import find_helm_program, has_helm_library
 from argosy.gitops.render.helm.engine_interface import HelmEngine
 from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
-from argosy.gitops.render.helm.helm_library import HelmLibrary
+from argosy.gitops.render.helm.helm_library_engine import HelmLibrary
 from support.file_trees import TextTree
 
 APP = Application(name="web", destination=Destination(namespace="shop"))

@@ -59,9 +59,9 @@ def nested_protobuf(depth: int) -> bytes:
 
 
 def broken_protobufs(rng: random.Random) -> Iterator[bytes]:
-    from argosy.kube.schema import protobuf
+    from argosy.kube.schema import protobuf_envelope
 
-    whole = protobuf.encode(configmap("sent-as-protobuf", {"a": "b" * 50}))
+    whole = protobuf_envelope.encode(configmap("sent-as-protobuf", {"a": "b" * 50}))
     yield from (b"", b"k8s", b"k8s\x00", b"k8s\x00\xff", b"k8s\x00\x0a\xff\xff\xff\xff\x0f")
     yield b"k8s\x00" + b"\xff" * 100_000
     yield nested_protobuf(20_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
+from argosy.kube.patch.merge_schema_protocol import ListType, Shape, ShapeKind
 
 
 @dataclass(frozen=True)

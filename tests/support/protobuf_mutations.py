@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 from argosy.errors import ManifestError
-from argosy.kube.schema import protobuf
+from argosy.kube.schema import protobuf_envelope
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_type_json_codec import decode
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.protobuf_wire_format import BYTES, VARINT, encode_bytes_field, encode_varint, split_fields
-from argosy.kube.schema.typed_json import decode
 
 SCALARS: dict[str, Any] = {
     "string": "text", "int32": 7, "int64": 2**40, "bool": True, "float64": 1.5, "bytes": "YQ==",
@@ -67,7 +67,7 @@ def _filled_message(group: str, version: str, kind: str) -> bytes:
     message = b""
     for depth in range(MAX_FILL_DEPTH, -1, -1):  # start with few levels: nested schemas grow with each level
         value = fill(type_, depth)
-        deeper = protobuf.encode(decode(type_, value, kind=kind, api_version=api_version).manifest)
+        deeper = protobuf_envelope.encode(decode(type_, value, kind=kind, api_version=api_version).manifest)
         if message and len(deeper) > MAX_MESSAGE_BYTES:
             break
         message = deeper

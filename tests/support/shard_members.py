@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
 from argosy.kube.client import Listing, WatchEvent
-from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.client.before_write_hook import BEFORE_WRITE
 from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from argosy.kube.controller.write_fence import run_write
 from argosy.kube.objects import Manifest

@@ -31,7 +31,7 @@ from argosy.gitops.health import builtin
 from argosy.gitops.sync.client_side_patch import contains_desired
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.gitops.sync.operation_state_machine import AdvanceResult, advance_operation
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan_tasks
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of

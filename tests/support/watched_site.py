@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings

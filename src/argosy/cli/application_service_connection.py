@@ -12,9 +12,9 @@ from pathlib import Path
 
 from argosy.cli.cluster_target import TargetOptions, find_target, open_target
 from argosy.cli.running_sandbox_selection import find_run
-from argosy.cli.sandbox_folder_state import DataFolder
+from argosy.cli.sandbox_data_folder import DataFolder
 from argosy.errors import UserError
-from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
+from argosy.gitops.application_client.application_service import ApplicationService, ServiceOpener
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection_settings import Connection

@@ -34,7 +34,7 @@ def remember_target(args: argparse.Namespace) -> None:
     _typed_flags.set("".join(typed))
 
 
-def add_target_flags_to_commands(text: str) -> str:
+def add_target_flags_to_printed_commands(text: str) -> str:
     """Add the flags that chose the cluster to each argosy command in a text."""
     flags = _typed_flags.get()
     return _COMMAND.sub(lambda match: f"{match[0]}{flags}", text) if flags else text

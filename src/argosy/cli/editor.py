@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.subcommands import print_message
+from argosy.cli.subcommand_flags_and_runner import print_message
 from argosy.errors import UserError
 
 DEFAULT_EDITOR: Final = "vi"

@@ -78,9 +78,9 @@ def print_failure(problem: str, reason: str | Sequence[str], advice: str) -> Non
     for cause in filter(None, causes):
         lines.append(f"{prefix}{cause}")
         prefix = "     "
-    from argosy.cli.cluster_flags import add_target_flags_to_commands  # late: only needed for errors
+    from argosy.cli.cluster_flags import add_target_flags_to_printed_commands  # late: only needed for errors
 
-    print(add_target_flags_to_commands("\n".join([*lines, f"next: {advice}"])), file=sys.stderr, flush=True)
+    print(add_target_flags_to_printed_commands("\n".join([*lines, f"next: {advice}"])), file=sys.stderr, flush=True)
 
 
 @contextmanager

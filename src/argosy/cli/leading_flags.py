@@ -74,19 +74,20 @@ def _list_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[st
 def drop_overridden_flags(flags: Sequence[str], remaining: Sequence[str]) -> list[str]:
     """Drop leading flags that are repeated after the command: as in kubectl, the last one wins."""
     later_flags = {
-        _get_long_name(word) for word in remaining[: remaining.index("--") if "--" in remaining else len(remaining)]
+        _normalize_flag_name(word)
+        for word in remaining[: remaining.index("--") if "--" in remaining else len(remaining)]
     }
     kept_flags: list[str] = []
     index = 0
     while index < len(flags):
         takes_next = flags[index] in FLAGS_WITH_VALUE
-        if _get_long_name(flags[index]) not in later_flags & FLAGS_WITH_VALUE:
+        if _normalize_flag_name(flags[index]) not in later_flags & FLAGS_WITH_VALUE:
             kept_flags += flags[index : index + 1 + takes_next]
         index += 1 + takes_next
     return kept_flags
 
 
-def _get_long_name(word: str) -> str:
+def _normalize_flag_name(word: str) -> str:
     """Return the long name of a flag; `-nml` is `-n ml`."""
     name = word.partition("=")[0]
     return "--namespace" if word.startswith("-n") else name

@@ -1,4 +1,4 @@
 """The features: one folder for each thing that a person can do with argosy.
 
-`argosy.feature_table` lists their commands, `argosy.features.serve.routes` their routes.
+`argosy.command_modules` lists their commands, `argosy.features.serve.routes` their routes.
 """

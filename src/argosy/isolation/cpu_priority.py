@@ -11,7 +11,7 @@ LONG_SECONDS = 0.25  # after this time, work counts as long
 _NICE = 5  # a third of the weight of other processes: long work still progresses on a busy machine
 
 
-def lower_groups(groups: set[int]) -> None:
+def lower_group_priorities(groups: set[int]) -> None:
     """Lower the priority of every thread of these process groups."""
     for group in groups:
         try:

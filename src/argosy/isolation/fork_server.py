@@ -142,7 +142,7 @@ class ForkServer:
     def _lower(self, order: dict[str, Any]) -> None:
         pid = self._workers.get(order["number"])
         if pid is not None:
-            cpu_priority.lower_groups({pid})
+            cpu_priority.lower_group_priorities({pid})
             cpu_priority.lower_session(pid)
 
     def _kill(self, order: dict[str, Any]) -> None:

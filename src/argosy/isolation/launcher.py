@@ -191,7 +191,7 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
     try:
         missing: list[str] = []
         process_confinement.prefer_oom_kill()  # while /proc is visible
-        offline = _enter_network_and_root(order, missing)
+        offline = _enter_root_and_empty_network(order, missing)
         abi = landlock.find_abi_version()
         rules = _build_rules(order, abi)
         force = process_confinement.confine_program(
@@ -218,7 +218,7 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
         os._exit(127)
 
 
-def _enter_network_and_root(order: dict[str, Any], missing: list[str]) -> bool:
+def _enter_root_and_empty_network(order: dict[str, Any], missing: list[str]) -> bool:
     """Enter an empty network and an own root folder, if allowed; True if the network is empty now."""
     offline = order["offline"] or (not order.get("ports") and process_confinement.enter_empty_network())
     order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and rootfs.unshare(rootfs.CLONE_NEWIPC)))
@@ -319,7 +319,7 @@ def _lower_priority() -> bool:
         except ProcessLookupError:
             continue
     groups.discard(os.getpgrp())
-    cpu_priority.lower_groups(groups)
+    cpu_priority.lower_group_priorities(groups)
     if groups:
         cpu_priority.lower_session()
     return bool(groups)

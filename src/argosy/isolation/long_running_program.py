@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import build_order, create_work_folders, spawn_launcher
+from argosy.isolation.program import build_launcher_order, create_work_folders, spawn_launcher
 
 NO_WALL_LIMIT_SECONDS: Final = 365 * 24 * 3600
 LAUNCHER_EXIT_SECONDS: Final = 3.0  # seconds for the launcher to kill all processes
@@ -166,7 +166,7 @@ async def start_program(
     scratch, root_folder = stack.enter_context(create_work_folders(access.scratch))
     try:
         order = {
-            **build_order(argv, folder, readable, scratch, root_folder, access.env, limits),
+            **build_launcher_order(argv, folder, readable, scratch, root_folder, access.env, limits),
             "look": USAGE_CHECK_SECONDS,
         }
         order.update(is_resident=True, ports=list(access.ports), mounts=list(access.mounts), extras=list(access.extras))

@@ -89,7 +89,7 @@ def run(
     required but not available.
     """
     with create_work_folders(scratch) as (scratch_path, root_folder):
-        order = build_order(argv, folder, readable, scratch_path, root_folder, env or {}, limits)
+        order = build_launcher_order(argv, folder, readable, scratch_path, root_folder, env or {}, limits)
         order["leftovers"] += map(os.path.abspath, disposable)
         with _RunningProgram(order, stdin, limits, argv[0]) as running:
             return running.result()
@@ -102,12 +102,14 @@ def probe_confinement() -> Confinement:
     """
     command, limits = (sys.executable, "-I", "-S", "-c", ""), ProgramLimits()
     with create_work_folders(None) as (scratch_path, root_folder):
-        order = build_order(command, Path(scratch_path), list_python_paths(), scratch_path, root_folder, {}, limits)
+        order = build_launcher_order(
+            command, Path(scratch_path), list_python_paths(), scratch_path, root_folder, {}, limits
+        )
         with _RunningProgram({**order, "required": False}, b"", limits, command[0]) as running:
             return running.confinement()
 
 
-def build_order(
+def build_launcher_order(
     argv: Sequence[str],
     folder: Path,
     readable: Sequence[Path],

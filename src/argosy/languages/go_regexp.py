@@ -181,7 +181,7 @@ def _compile(pattern: str) -> Any:
 @lru_cache(maxsize=256)
 def _compile_small(pattern: str) -> Any:
     """Compile with little memory, enough for most patterns; return None if the program does not fit."""
-    if reason := _find_go_refusal(pattern):
+    if reason := _find_error_unknown_to_re2(pattern):
         raise ValueError(reason)
     return _compile_within(pattern, _SMALL_PROGRAM_BYTES)
 
@@ -210,7 +210,7 @@ def _compile_within(pattern: str, memory: int) -> Any:
         re2.purge()  # re2's own cache would keep 128 more programs of any size
 
 
-def _find_go_refusal(pattern: str) -> str:
+def _find_error_unknown_to_re2(pattern: str) -> str:
     """Return Go's error for a pattern that RE2 accepts and Go rejects, or ""."""
     unquoted = _QUOTED_LITERAL.sub("", pattern)
     if match := re.search(r"(?<!\\)(?:\\\\)*\\C", unquoted):

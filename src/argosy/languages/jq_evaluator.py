@@ -155,7 +155,7 @@ def build_comparison(left: JqStep, right: JqStep, test: Callable[[int], bool]) -
     return step
 
 
-def build_boolean(left: JqStep, right: JqStep, *, stops_at: bool) -> JqStep:
+def build_and_or(left: JqStep, right: JqStep, *, stops_at: bool) -> JqStep:
     """`and` stops at false, `or` at true."""
 
     def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:

@@ -106,13 +106,13 @@ class _JqParser:
     def _parse_or(self) -> JqStep:
         step = self._parse_and()
         while self.take("or"):
-            step = steps.build_boolean(step, self._parse_and(), stops_at=True)
+            step = steps.build_and_or(step, self._parse_and(), stops_at=True)
         return step
 
     def _parse_and(self) -> JqStep:
         step = self._parse_comparison()
         while self.take("and"):
-            step = steps.build_boolean(step, self._parse_comparison(), stops_at=False)
+            step = steps.build_and_or(step, self._parse_comparison(), stops_at=False)
         return step
 
     def _parse_comparison(self) -> JqStep:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.operations import OperationPhase
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
 from argosy.gitops.application_client.status_summary import is_busy, read_health_status, read_sync_status
 from argosy.gitops.status.conditions import ConditionType
@@ -142,7 +142,7 @@ class Sandbox:
     async def _deliver(
         self, manifest: Manifest, homes: Mapping[str, Path], seconds: float
     ) -> tuple[Application, Sequence[str]]:
-        from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unmet_conditions
+        from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unsynced_unhealthy_reasons
 
         key = key_of(await self._stage.deliver(manifest, homes))
         now = asyncio.get_running_loop().time
@@ -157,7 +157,9 @@ class Sandbox:
                 service = ApplicationService(
                     self.cluster, "the sandbox of this test", DEFAULT_NAMESPACE, DEFAULT_NAMESPACE
                 )
-                return application, await list_unmet_conditions(service, application) or ["the status gives no reason"]
+                return application, await list_unsynced_unhealthy_reasons(service, application) or [
+                    "the status gives no reason"
+                ]
             await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     @property

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from argosy.errors import ClusterError, TransientError
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import EVENT

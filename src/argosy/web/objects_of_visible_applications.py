@@ -17,7 +17,7 @@ from argosy.kube.client import Cluster, User
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION, INFERENCE_SERVICE, NOTEBOOK_JOB
-from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
+from argosy.web.application_and_rbac_name import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.route import ResolvedObject
 

@@ -16,7 +16,7 @@ from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_scope import INSTALLATION, SecretScope
 from argosy.web import authorization
 from argosy.web.request import RequestContext
-from argosy.web.request_echo import conceal_request, list_sent_texts
+from argosy.web.request_secret_concealment import conceal_request, list_sent_texts
 from argosy.web.route import Route
 
 TENANT_RESOURCES: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.web.request import LiveUpdates
 from argosy.web.serve_options import ServeOptions
 from argosy.web.server_state import ServerState

@@ -78,7 +78,7 @@ def test_only_listed_modules_create_temporary_files_themselves() -> None:
     pattern = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
     files = {str(file.relative_to(source)) for file in source.rglob("*.py") if pattern.search(file.read_text())}
     assert files == {
-        "features/notebooks/runner/kernels.py", "cli/editor.py", "features/notebooks/files/notebook_file.py",
+        "features/notebooks/runner/kernel_setup.py", "cli/editor.py", "features/notebooks/files/notebook_file.py",
         "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_credentials.py",
         "gitops/source/signatures.py",
     }  # fmt: skip
@@ -265,7 +265,7 @@ def test_next_worker_removes_the_folder_of_a_killed_process(temporary: Path) -> 
 WORK = """
 import asyncio, sys
 sys.path.insert(0, {tests!r})
-from argosy.cli.termination import raise_on_sigterm
+from argosy.cli.sigterm_shutdown import raise_on_sigterm
 from argosy.isolation.trusted_process_pool import ProcessPool
 from support.crew_functions import hold_scratch_folder
 

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.isolation import WorkerPool
 from argosy.isolation.limits import CallLimits
-from argosy.languages.jq_pool import build_jq_limits, delete_paths_confined
+from argosy.languages.jq_path_deletion import build_jq_limits, delete_paths_confined
 
 pytest.importorskip("jq", reason="the real jq is not installed")
 DOCUMENT = {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}, "x": 1}

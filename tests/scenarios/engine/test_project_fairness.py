@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import LimitError
 from argosy.fair_share import Budget
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.delay_reasons import describe_delays
 from argosy.isolation.trusted_process_pool import ProcessPool
 from support.deadlines import wait_until_async

@@ -6,6 +6,7 @@ import pytest
 
 from argosy.cli.error_messages import report_error
 from argosy.cli.exit_codes import EXIT_ERROR, EXIT_REFUSED, EXIT_UNREACHABLE
+from argosy.command_modules import COMMANDS
 from argosy.errors import (
     ArgosyError,
     ClusterError,
@@ -16,7 +17,6 @@ from argosy.errors import (
     TransientError,
     UserError,
 )
-from argosy.feature_table import COMMANDS
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
 from argosy.kube.resource_key import ResourceKey
 from argosy.main import main

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.cluster_flags import add_target_flags_to_commands, remember_target
+from argosy.cli.cluster_flags import add_target_flags_to_printed_commands, remember_target
 from argosy.cli.error_messages import print_failure
 from argosy.cli.leading_flags import (
     CLUSTER_FLAGS,
@@ -16,8 +16,8 @@ from argosy.cli.leading_flags import (
     drop_flags_without_cluster,
     move_leading_flags,
 )
+from argosy.command_modules import COMMANDS
 from argosy.errors import UserError
-from argosy.feature_table import COMMANDS
 from argosy.features.argocd_cli.cli import translate_arguments
 from argosy.main import build_parser, main
 
@@ -216,7 +216,7 @@ def test_flag_after_an_argocd_command_overrides_the_leading_flag() -> None:
 def test_printed_command_contains_the_selected_target_flags(line: str, hint: str, printed: str) -> None:
     try:
         remember_target(chosen(line))
-        assert add_target_flags_to_commands(hint) == printed
+        assert add_target_flags_to_printed_commands(hint) == printed
     finally:
         remember_target(argparse.Namespace())
 
@@ -233,4 +233,4 @@ def test_failure_hint_contains_the_given_data_dir(tmp_path: Path, capsys: pytest
 def test_target_of_the_previous_command_is_not_remembered(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor", "--kubeconfig", "/nowhere"])
     capsys.readouterr()
-    assert add_target_flags_to_commands("argosy app sync models") == "argosy app sync models"
+    assert add_target_flags_to_printed_commands("argosy app sync models") == "argosy app sync models"

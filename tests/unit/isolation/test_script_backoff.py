@@ -10,7 +10,7 @@ import pytest
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation.errors import LimitExceeded
 from argosy.isolation.script_backoff import FIRST_SECONDS, MAX_SECONDS, ScriptBackoff
-from argosy.languages.jq_pool import MAX_BATCH_DOCUMENTS, delete_paths_confined
+from argosy.languages.jq_path_deletion import MAX_BATCH_DOCUMENTS, delete_paths_confined
 
 pytestmark = pytest.mark.anyio
 LOOP = ("loop",)

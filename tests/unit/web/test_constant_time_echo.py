@@ -12,13 +12,13 @@ import pytest
 
 from argosy.gitops.redaction.public_words import PublicWords
 from argosy.observability.redaction import constant_time_replacement
+from argosy.observability.redaction.four_byte_word_filter import list_first_words, list_words, may_contain
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.observability.redaction.substring_index import list_first_words, list_words, may_contain
-from argosy.web import authorization, request_echo
+from argosy.web import authorization, request_secret_concealment
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.request_echo import conceal_request
+from argosy.web.request_secret_concealment import conceal_request
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
 from support.page_site import CONTROL, a_request, a_site
@@ -35,11 +35,11 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "twice": lambda guess: {"query": QueryParameters([("q", guess), ("tab", guess)])},
 }
 STEPS = (
-    (request_echo, "_build_stand_in"),
-    (request_echo, "_pick_character"),
-    (request_echo, "_compile_spellings"),
-    (request_echo, "_encode_like"),
-    (request_echo, "_replace_secrets"),
+    (request_secret_concealment, "_build_stand_in"),
+    (request_secret_concealment, "_pick_character"),
+    (request_secret_concealment, "_compile_spellings"),
+    (request_secret_concealment, "_encode_like"),
+    (request_secret_concealment, "_replace_secrets"),
     (constant_time_replacement, "iter_named_forms"),
 )
 
@@ -48,8 +48,8 @@ STEPS = (
 def same_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random stand-ins: one in many thousands contains a word of the response by chance and costs one more pass."""
     rng = random.Random(7)
-    monkeypatch.setattr(request_echo.secrets, "token_bytes", rng.randbytes)
-    monkeypatch.setattr(request_echo.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
+    monkeypatch.setattr(request_secret_concealment.secrets, "token_bytes", rng.randbytes)
+    monkeypatch.setattr(request_secret_concealment.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.web.display_preferences import save_preferences
+from argosy.web.display_preference_form import save_preferences
 from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.request import QueryParameters, RequestContext, RequestMemory
 from argosy.web.responses import RedirectResponse

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.cluster_flags import add_target_flags
-from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
+from argosy.cli.subcommand_flags_and_runner import add_subcommand, print_message, run_with_service
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.web.auth.account_changes import AccountStore
     from argosy.web.auth.accounts import Account, TokenRecord
 
@@ -247,6 +247,6 @@ def _format_expiry(token: TokenRecord) -> str:
 
 
 def _print_data(data: Any, output: str) -> None:
-    from argosy.cli.subcommands import print_document
+    from argosy.cli.subcommand_flags_and_runner import print_document
 
     print_document(data, output)

@@ -42,7 +42,7 @@ async def list_activity(sources: ActivitySources, request: RequestContext) -> Js
     severity = "bad" if query.get_text("only") == "bad" else ""
     filters = ActivityFilter(query.get_all("kind"), query.get_text("app"), severity, query.get_text("q"))
     entries = [item async for item in iterate_visible_entries(request, sources)]
-    ordered = timeline.sort_newest_first(item for item in entries if timeline.matches_filter(item, filters))
+    ordered = timeline.select_newest_entries(item for item in entries if timeline.matches_filter(item, filters))
     marks = {id(item): f"{_invert_timestamp(item.time)} {index:06}" for index, item in enumerate(ordered)}
     return build_page(request, ordered, lambda item: marks[id(item)], to_wire=entry_to_wire)
 

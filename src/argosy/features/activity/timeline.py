@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.promote.board import HistoryEvent
+from argosy.features.promote.environments_board import HistoryEvent
 from argosy.gitops.status.rollback_detection import find_restored_ids
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
@@ -66,7 +66,7 @@ def build_timeline(entries: Iterable[ActivityEntry], filters: ActivityFilter) ->
     """Filter and page the entries. Counts ignore the kind filter, so that they show the result of a click."""
     all_entries = list(entries)
     matching_any_kind = [entry for entry in all_entries if _matches_except_kind(entry, filters)]
-    matching = sort_newest_first(entry for entry in matching_any_kind if matches_filter(entry, filters))
+    matching = select_newest_entries(entry for entry in matching_any_kind if matches_filter(entry, filters))
     pages = max(1, -(-len(matching) // ENTRIES_PER_PAGE))
     page = min(max(1, filters.page), pages)
     count_by_kind = Counter(entry.kind for entry in matching_any_kind)
@@ -75,7 +75,7 @@ def build_timeline(entries: Iterable[ActivityEntry], filters: ActivityFilter) ->
     return ActivityTimeline(shown, len(matching), len(all_entries), page, pages, counts)
 
 
-def sort_newest_first(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
+def select_newest_entries(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
     """Return at most MAX_ENTRIES of the filtered entries, so that a busy Application hides no others."""
     return sorted(entries, key=lambda entry: entry.time, reverse=True)[:MAX_ENTRIES]
 

@@ -20,7 +20,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.web.application_lookup import find_readable_application, read_project_name
+from argosy.web.application_and_rbac_name import find_readable_application, read_project_name
 from argosy.web.audit_trail import AuditTrail
 from argosy.web.caller_application_service import build_reader
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications

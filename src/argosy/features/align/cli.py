@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import keep_exit_code, report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
-from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import format_count
 from argosy.errors import ArgosyError, UserError
 
@@ -111,7 +111,7 @@ async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits 
     from argosy.cli.application_service_connection import open_service
     from argosy.features.align.proposals import AlignOptions
     from argosy.features.align.service import align_applications
-    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.application_reader import open_reader
 
     async with open_service(read_target_options(args), args.app_namespace) as service:
         all_applications = await service.list_applications()

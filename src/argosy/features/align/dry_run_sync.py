@@ -16,7 +16,7 @@ from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIO
 from argosy.gitops.analysis.desired_live_applied_manifests import read_rejected_fields
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.diff import build_diff_options, compare_manifests, list_jq_questions
 from argosy.gitops.live import is_self_referenced, normalize_tracking
 from argosy.gitops.reconciler.app_state import AppState

@@ -16,7 +16,7 @@ from argosy.gitops.analysis.alignment.observed_application import list_contested
 from argosy.gitops.analysis.alignment.status_counts import ApplicationStatus
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus, SyncStatus
-from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.application_client.application_reader import ApplicationReader, DestinationUnreadable
 from argosy.gitops.application_client.status_summary import read_health_status, read_sync_status
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.conditions import ConditionType

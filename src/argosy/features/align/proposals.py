@@ -18,14 +18,14 @@ from argosy.gitops.analysis.alignment.observed_application import (
     count_unresolved_fields,
 )
 from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.proposals import build_proposals
+from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
 from argosy.gitops.analysis.alignment.repair_guide_ignore_rules import propose_documented
 from argosy.gitops.analysis.difference_cause import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
-from argosy.gitops.application_client.difference_causes import explain_differences, render_default_branch
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.difference_cause_evidence import explain_differences, render_default_branch
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.shared_wire_fields import as_mappings

@@ -19,7 +19,7 @@ from argosy.features.align.working_tree_edits import WorkingTreeEdits
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.status_counts import AlignmentTally, count_statuses
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 
 MAX_CONCURRENT_APPLICATIONS: Final = 4
 ReportAlignProgress = Callable[[int], None]

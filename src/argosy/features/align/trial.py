@@ -19,7 +19,7 @@ from argosy.gitops.analysis.alignment.proposed_application_edits import apply_ed
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.application_client.application_reader import ApplicationReader, DestinationUnreadable
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.unknown_state import validate_application

@@ -24,7 +24,7 @@ from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.git_repository import GitRepository
 from argosy.gitops.workspace.manifest_files import YamlFile, load_manifest_files
 from argosy.gitops.workspace.path_resolution import find_enclosing_repository
-from argosy.gitops.workspace.render_request import is_repository_url
+from argosy.gitops.workspace.render_request_resolution import is_repository_url
 from argosy.kube.objects.yaml_edits import edited
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"

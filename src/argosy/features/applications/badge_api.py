@@ -17,7 +17,7 @@ from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
-from argosy.web.application_lookup import is_in_allowed_namespace, read_project_name
+from argosy.web.application_and_rbac_name import is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import TextResponse, WebResponse
 from argosy.web.route import Public, QueryParameter, Route

@@ -10,7 +10,7 @@ from argosy.features.applications.diff import page as diff_page
 from argosy.features.applications.edit import settings_page
 from argosy.features.applications.events import page as events_page
 from argosy.features.applications.lifecycle import page
-from argosy.features.applications.list import bulk_page
+from argosy.features.applications.list import bulk_sync_refresh_page
 from argosy.features.applications.list import page as list_page
 from argosy.features.applications.logs import page as logs_page
 from argosy.features.applications.objects import actions_page
@@ -48,7 +48,7 @@ def build_routes(list_caches: list_page.ListCaches) -> tuple[Route, ...]:
         Route("GET", "/applications", SignedIn(), redirect_home, "Argo CD's path of the list"),
         Route("GET", "/applications/{name}", SignedIn(), redirect_by_name, "Argo CD's path of an application"),
         Route("GET", "/applications/{ns}/{name}", SignedIn(), redirect_argocd_path, "Argo CD's path of an application"),
-        *bulk_page.ROUTES,
+        *bulk_sync_refresh_page.ROUTES,
         *diff_page.ROUTES,
         *page.ROUTES,
         *events_page.ROUTES,

@@ -14,7 +14,7 @@ from typing import Final
 from argosy import __version__
 from argosy.cli.leading_flags import drop_overridden_flags
 from argosy.errors import UserError
-from argosy.features.argocd_cli.server_cluster_match import find_named_server, read_environment_options
+from argosy.features.argocd_cli.argocd_server_flag_check import find_named_server, read_environment_options
 
 EXIT_FAILED: Final = 20  # argo: every failure
 EXIT_USAGE: Final = 1  # argo: usage error
@@ -170,7 +170,7 @@ def _print_version(words: Sequence[str]) -> int:
     system = f"{platform.system().lower()}/{platform.machine().lower()}"
     details = {"Compiler": platform.python_implementation(), "Platform": system}
     if output in ("json", "yaml"):
-        from argosy.cli.subcommands import print_document
+        from argosy.cli.subcommand_flags_and_runner import print_document
 
         client = {"argocd": version} if is_short else {"Version": version, **details}
         print_document({"client": client}, output)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
-from argosy.cli.subcommands import print_document, print_message, run_with_service
+from argosy.cli.subcommand_flags_and_runner import print_document, print_message, run_with_service
 from argosy.features.accounts.cli import add_verbs
 from argosy.features.clusters.cli import add_verbs as add_clusters
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.known_repositories import RepositoryFacts
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -151,7 +151,7 @@ def run_context(args: argparse.Namespace) -> int:
 def run_login(args: argparse.Namespace) -> int:
     """Refuse a server of another installation, because later commands would not use it."""
     if args.command == "login" and args.asked and not args.is_direct:
-        from argosy.features.argocd_cli.server_cluster_match import NamedServer, check_server
+        from argosy.features.argocd_cli.argocd_server_flag_check import NamedServer, check_server
 
         check_server(args, NamedServer(args.asked[0]))
     print_message(f"argosy: {NO_LOGIN_MESSAGE}")

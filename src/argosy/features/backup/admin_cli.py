@@ -6,11 +6,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from argosy.cli.cluster_flags import add_target_flags
-from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
+from argosy.cli.subcommand_flags_and_runner import add_subcommand, print_message, run_with_service
 from argosy.features.backup.export_import_cli import add_export_and_import
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\

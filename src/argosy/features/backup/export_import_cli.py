@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.cluster_flags import add_target_flags
 from argosy.cli.exit_codes import EXIT_REFUSED
 from argosy.cli.prompts import confirm_plan
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_subcommand,
     is_interactive,
@@ -27,7 +27,7 @@ from argosy.errors import UserError
 if TYPE_CHECKING:
     from argosy.features.backup.import_plan import ImportChange
     from argosy.features.backup.installation_objects import BackupScope
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 SEE_ALSO = "See also: docs/guides/moving.md, docs/reference/cli.md"
 API_VERSION = "cli.argosy.dev/v1"
@@ -159,7 +159,7 @@ def run_import(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
         from argosy.features.backup.import_plan import ImportOptions
         from argosy.features.backup.import_service import plan_import, read_import_file
-        from argosy.gitops.application_client.client import current_timestamp
+        from argosy.gitops.application_client.application_service import current_timestamp
         from argosy.gitops.status.sync_hold_annotation import SyncHold
 
         hold = SyncHold("imported", await app_service.find_user(), current_timestamp(), "") if args.hold else None

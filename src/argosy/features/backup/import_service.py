@@ -27,14 +27,7 @@ from argosy.kube.objects import Manifest, read_manifests
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.schema.defaults.core import default_secret
-from argosy.kube.well_known_kinds import (
-    APP_PROJECT,
-    APPLICATION,
-    APPLICATION_SET,
-    CRD,
-    NAMESPACE,
-    SECRET,
-)
+from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION, APPLICATION_SET, CRD, NAMESPACE, SECRET
 
 TRUNCATED_MESSAGE: Final = (
     "the file is truncated: the first or the last line of the export is missing; copy or export it again"

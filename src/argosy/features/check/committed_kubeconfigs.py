@@ -103,7 +103,7 @@ def _iterate_untracked_files(given_path: str, real_path: str, notes: list[str]) 
 
 
 def _list_tracked_files(root: str) -> list[str]:
-    from argosy.features.preview.revisions import PreviewRepository
+    from argosy.features.preview.revision_range_trees import PreviewRepository
 
     repository = PreviewRepository(root)
     try:

@@ -22,7 +22,7 @@ def list_history_violations(
     if find_enclosing_repository(os.path.realpath(folder)) is None and not base:
         return {}
     from argosy.features.preview.comparison import compare_sides
-    from argosy.features.preview.revisions import PreviewRepository, open_sides
+    from argosy.features.preview.revision_range_trees import PreviewRepository, open_sides
     from argosy.features.preview.service import build_schemas
 
     repository = PreviewRepository(folder if os.path.isdir(folder) else os.path.dirname(folder) or os.curdir)

@@ -31,7 +31,7 @@ from argosy.gitops.render.tool_detection import CHART_FILE
 from argosy.gitops.workspace.kustomize_root_folder import find_root_with_bases
 from argosy.gitops.workspace.manifest_files import YamlFile, find_top_folder, load_manifest_files, relative_path
 from argosy.gitops.workspace.path_resolution import load_remotes
-from argosy.gitops.workspace.render_request import is_repository_url
+from argosy.gitops.workspace.render_request_resolution import is_repository_url
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import APPLICATION, CRD
 

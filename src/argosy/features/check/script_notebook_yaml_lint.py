@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from argosy.errors import ArgosyError
 from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
+from argosy.gitops.health.setting_entry_collection import has_settings
 from argosy.gitops.health.settings import read_manifests
-from argosy.gitops.health.settings_collection import has_settings
 from argosy.gitops.workspace.manifest_files import MAX_FILE_BYTES, YamlFile, list_files, relative_path
 from argosy.kube.objects.field_lines import FieldLines, find_duplicate_keys
 
@@ -73,7 +73,7 @@ def _iterate_settings_remarks(files: Sequence[YamlFile]) -> Iterator[HealthLintR
                 ]
                 if settings:
                     yield from _lint_settings(settings)
-                    yield from _iterate_hidden_checks(settings)
+                    yield from _iterate_overriding_check_remarks(settings)
             except ArgosyError:
                 continue  # a template, or a patch
 
@@ -86,11 +86,11 @@ def _lint_settings(settings: Sequence[LocatedManifest]) -> Sequence[HealthLintRe
     return lint_settings(settings).remarks
 
 
-def _iterate_hidden_checks(settings: Sequence[LocatedManifest]) -> Iterator[HealthLintRemark]:
+def _iterate_overriding_check_remarks(settings: Sequence[LocatedManifest]) -> Iterator[HealthLintRemark]:
     """Report health checks that override a built-in check that knows more."""
     from argosy.features.health_checks.confined_test_runner import HealthTestRunner
+    from argosy.features.health_checks.default_rule_comparison import describe_lost_states, list_overriding_checks
     from argosy.features.health_checks.lint import HealthLintRemark
-    from argosy.features.health_checks.rule_comparison import describe_lost_states, list_overriding_checks
 
     checks = list_overriding_checks(read_manifests([located.manifest for located in settings]))
     if not checks:

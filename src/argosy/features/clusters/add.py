@@ -31,13 +31,13 @@ from argosy.features.clusters.service_account_token_lifecycle import (
     revoke_old_token,
     write_token,
 )
+from argosy.gitops.application_client.application_service import ApplicationService, ClusterOpener
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
-from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
 from argosy.gitops.clusters.cluster_secret import check_server_address
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.objects import read_yaml
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 
 # Authentication without a service account.

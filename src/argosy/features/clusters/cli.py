@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.cluster_flags import add_target_flags
-from argosy.cli.subcommands import SubcommandFunction, add_subcommand, print_document, run_with_service
+from argosy.cli.subcommand_flags_and_runner import SubcommandFunction, add_subcommand, print_document, run_with_service
 from argosy.errors import ArgosyError, UserError
-from argosy.features.clusters.edit_cli import run_add, run_rm, run_rotate, run_set
+from argosy.features.clusters.write_cli import run_add, run_rm, run_rotate, run_set
 
 if TYPE_CHECKING:
     from argosy.features.repositories.connection_test import ConnectionState
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
-    from argosy.gitops.application_client.client import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\

@@ -25,8 +25,8 @@ from argosy.features.clusters.cluster_service_account import (
     render_recreated_message,
 )
 from argosy.features.clusters.service_account_token_lifecycle import ServiceAccountClaims, read_token_claims
+from argosy.gitops.application_client.application_service import ApplicationService, ClusterOpener
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
-from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -18,6 +18,7 @@ from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, ConnectionState
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
+from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,
     build_secret_name,
@@ -27,12 +28,11 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     load_config_map_data,
     replace_declared_secret,
 )
-from argosy.gitops.application_client.client import ApplicationService, current_timestamp
 from argosy.gitops.clusters.cluster_secret import build_connection, check_server_address, read_exec_programs
 from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
 from argosy.kube.client import Cluster, VersionedCluster
 from argosy.kube.client.connection_settings import Connection
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import SECRET
 

@@ -27,8 +27,8 @@ from argosy.features.clusters.cluster_service_account import (
     is_created_by_argosy,
     render_recreated_message,
 )
+from argosy.gitops.application_client.application_service import ApplicationService, ClusterOpener
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret, replace_declared_secret
-from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
@@ -103,7 +103,7 @@ async def create_token(cluster_client: Cluster, namespace: str, account: str) ->
     )
     token = BoundToken("", ResourceKey("", "Secret", namespace, name))
     try:
-        token.text = await _wait_for_token(cluster_client, token.key) or await _request_token(
+        token.text = await _wait_for_token(cluster_client, token.key) or await _request_secret_bound_token(
             cluster_client, token.key, account, secret
         )
         yield token
@@ -157,7 +157,7 @@ async def _wait_for_token(cluster_client: Cluster, key: ResourceKey) -> str:
     return ""
 
 
-async def _request_token(cluster_client: Cluster, key: ResourceKey, account: str, secret: Manifest) -> str:
+async def _request_secret_bound_token(cluster_client: Cluster, key: ResourceKey, account: str, secret: Manifest) -> str:
     """Create a token with a TokenRequest, bound to the Secret."""
     bound = {"apiVersion": "v1", "kind": "Secret", "name": key.name, "uid": secret["metadata"].get("uid")}
     spec = {"expirationSeconds": TOKEN_LIFETIME_SECONDS, "boundObjectRef": bound}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
-from argosy.cli.durations import parse_seconds
 from argosy.cli.log_flags import add_log_flags, print_line, start_logging
 from argosy.cli.port_validation import check_port
+from argosy.cli.seconds_flag_parsing import parse_seconds
 
 if TYPE_CHECKING:
     from argosy.cli.cluster_target import ClusterTarget

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.cli.cluster_target import ClusterTarget, TargetOptions, find_target
-from argosy.cli.sandbox_folder_state import get_state_folder
+from argosy.cli.sandbox_data_folder import get_state_folder
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
+from argosy.gitops.engine.leader_or_shard_start import run_leading_engine, run_sharded_engine
 from argosy.gitops.engine.liveness import STUCK_SECONDS, ControllerHealth
-from argosy.gitops.engine.start import run_leading_engine, run_sharded_engine
 from argosy.kube.client import Cluster
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import load_in_cluster_connection

@@ -13,7 +13,7 @@ from pathlib import Path
 from argosy.cli.cluster_flags import parse_path
 from argosy.cli.log_flags import add_log_flags, print_line
 from argosy.cli.port_validation import check_port
-from argosy.cli.sandbox_folder_state import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -192,7 +192,9 @@ def _start_command(args: argparse.Namespace) -> str:
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the state of the demo; exit code 1 if none is running."""
-    from argosy.features.local.storage_error import find_storage_problem  # late: HTTP and TLS are needed here only
+    from argosy.features.local.sandbox_storage_check import (
+        find_storage_problem,  # late: HTTP and TLS are needed here only
+    )
 
     folder = _find_folder(args)
     state = folder.status_to_wire()

@@ -16,7 +16,7 @@ from argosy.gitops.delivery_file.values import FILE_NAME
 from argosy.gitops.source.settings import CONFIG_MAP as SETTINGS
 from argosy.gitops.source.settings import MIRRORS_SETTING
 from argosy.gitops.workspace.bare_repository import BareRepository, CommitAuthor, CommitContent
-from argosy.gitops.workspace.new_repository import RepositoryFile
+from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from argosy.kube.objects import Manifest, read_manifests
 
 REPOSITORY: Final = "llmops-demo.git"

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from argosy.annotations import BEFORE_BREAK
 from argosy.cli.cluster_target import TargetOptions, open_target
-from argosy.cli.sandbox_folder_state import RunningInstance
+from argosy.cli.sandbox_data_folder import RunningInstance
 from argosy.errors import UserError
 from argosy.features.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_PATCH, STAGING, STAGING_OVERLAY
 from argosy.features.demo.examples import find_example
 from argosy.gitops.application_client.control_namespace import find_control_namespace, has_engine
 from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
-from argosy.gitops.workspace.new_repository import RepositoryFile
+from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

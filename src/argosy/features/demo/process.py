@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.sandbox_folder_state import DEMO_NAME, DataFolder, get_state_folder
+from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, get_state_folder
 from argosy.errors import UserError
 from argosy.features.demo.examples import DemoExample, choose_example
 from argosy.features.demo.failure_drills import find_active_drills
-from argosy.features.demo.initial_state import ReportSetupProgress
+from argosy.features.demo.initial_sync import ReportSetupProgress
 from argosy.features.demo.missing_command_scripts import write_command_stubs
 from argosy.features.demo.notebook import write_notebook
 from argosy.features.demo.page_server import run_web_server
 from argosy.features.local.sandbox import CompleteRun, InnerTask, OnReady, SandboxOptions, run_in_folder
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import EngineOptions
-from argosy.gitops.engine.start import run_leading_engine
-from argosy.gitops.workspace.new_repository import find_git
+from argosy.gitops.engine.leader_or_shard_start import run_leading_engine
+from argosy.gitops.workspace.git_repository_creation import find_git
 from argosy.kube.client import Cluster
 
 PLAIN_ARGOCD: Final = "plain"

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError, RenderError, UnknownRef
-from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import DifferingObject, list_differing_objects
-from argosy.gitops.application_client.difference_causes import explain_differences, render_default_branch
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.difference_cause_evidence import explain_differences, render_default_branch
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unhealthy_objects
 from argosy.gitops.diff import format_pointer

@@ -9,18 +9,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from argosy.cli.cluster_flags import add_target_flags, add_target_flags_to_commands, read_target_options
-from argosy.cli.durations import parse_seconds
+from argosy.cli.cluster_flags import add_target_flags, add_target_flags_to_printed_commands, read_target_options
 from argosy.cli.error_messages import keep_exit_code, report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK, EXIT_REFUSED
-from argosy.cli.subcommands import confirm, is_interactive, print_document, print_message
+from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.subcommand_flags_and_runner import confirm, is_interactive, print_document, print_message
 from argosy.cli.tables import drop_control_characters
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import Examination
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -78,7 +78,7 @@ async def _run(args: argparse.Namespace) -> int:
     from argosy.cli.application_service_connection import open_service
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation, find_readable_namespace
-    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.application_reader import open_reader
 
     is_quick = args.output == "status"
     is_here = bool(args.app_namespace)
@@ -152,7 +152,11 @@ def _print_report(report: DoctorReport, args: argparse.Namespace) -> None:
     if args.output == "status":
         print("\n".join(text_output.render_status(report)))
         return
-    print(add_target_flags_to_commands("\n".join(text_output.render_report(report, screen, explains=args.explain))))
+    print(
+        add_target_flags_to_printed_commands(
+            "\n".join(text_output.render_report(report, screen, explains=args.explain))
+        )
+    )
     if args.checklist:
         print("\n".join(text_output.render_checklist(report, screen)))
     sys.stdout.flush()

@@ -21,7 +21,7 @@ from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.analysis.diagnosis import INSTALLATION, DiagnosisLine
 from argosy.gitops.analysis.live_view import render_duration
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.redaction.application_masks import mask_texts
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey

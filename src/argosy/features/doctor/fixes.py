@@ -21,9 +21,9 @@ from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.rules.live.health_checks import BROWSER_ADVICE, REFRESH_ADVICE
 from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTATION
 from argosy.gitops.application_client.application_actions import refresh_and_wait
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.status_summary import read_health_status
-from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.coexistence.argocd_settings_object import SETTINGS_CONFIG_MAP_NAME
 from argosy.gitops.health.setting_kind_names import render_key_kind
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest

@@ -15,9 +15,9 @@ from typing import Final
 
 from argosy.annotations import LAST_APPLIED
 from argosy.errors import ArgosyError
-from argosy.features.doctor.optional_reads import OptionalReads
-from argosy.features.doctor.reverted_settings_edits import list_hand_edits
-from argosy.features.doctor.unmodified_argosy_health_checks import find_own_checks
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
+from argosy.features.doctor.reverted_settings_edits import list_reverted_edits
+from argosy.features.doctor.unmodified_argosy_health_checks import find_unmodified_bundled_checks
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings as ChecksPlace
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
 from argosy.features.health_checks.argocd_install.verification import HealthVerification
@@ -29,7 +29,7 @@ from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violat
 from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, keep_held_leases, list_member_leases
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
-from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_object import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.policy.applicationset_controller_detection import is_expanded
@@ -108,7 +108,7 @@ async def read_installation(reads: OptionalReads, control: str) -> InstallationS
     violations = _list_violations(view, resource, config)
     if resource is not None:
         known_fields = {violation.field for violation in violations.get(CONFLICT_RULE, ())}
-        edits = await list_hand_edits(reads, view, known_fields)
+        edits = await list_reverted_edits(reads, view, known_fields)
         violations |= {CONFLICT_RULE: (*violations.get(CONFLICT_RULE, ()), *edits)} if edits else {}
     return InstallationState(view, violations, resource, config)
 
@@ -270,7 +270,7 @@ def _lint_manifest(manifest: Manifest) -> list[tuple[str, Violation]]:
         remarks = lint_settings(ManifestText(f"{kind}/{name}", dump_yaml(reduced)).list_manifests()).remarks
     except ArgosyError:
         return []
-    location, own_checks = FileLocation(f"{kind}/{name}"), find_own_checks(manifest)
+    location, own_checks = FileLocation(f"{kind}/{name}"), find_unmodified_bundled_checks(manifest)
     return [
         (
             remark.rule,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from argosy.errors import ArgosyError
 from argosy.features.doctor.fair_examination_slots import ProjectSlots
-from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 
 MAX_CONCURRENT_COMPARISONS: Final = 4  # without the slots reserved for projects that have no comparison running
 MAX_LISTED_NAMES: Final = 5  # in a note

@@ -14,7 +14,7 @@ from argosy.features.align.proposals import AlignOptions, find_best_trial
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
 from argosy.gitops.analysis.diagnosis import Remedy
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.reconciler.app_state import AppState
 
 # Which kinds of proposals answer which rule

@@ -11,12 +11,12 @@ from typing import Final
 
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ArgosyError
-from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.models.lineage import trace_model
 from argosy.features.models.service import ModelService
 from argosy.gitops.analysis.live_view import HealthResponse, LiveApplication, LiveModel, RepositorySecret
 from argosy.gitops.analysis.rules.live.workloads import is_model_ready
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.live.inference_service import read_served_model
 from argosy.gitops.source.credentials import read_credentials
 from argosy.kube.objects import Manifest, key_of
@@ -64,7 +64,7 @@ async def list_objects(
     return {**objects_by_kind, STORAGE_CLASS: classes, PERSISTENT_VOLUME: volumes}
 
 
-def add_missing_objects(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:
+def add_objects_of_unlisted_kinds(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:
     for manifest in more:
         key = key_of(manifest)
         related = objects.setdefault(key.group_kind, [])

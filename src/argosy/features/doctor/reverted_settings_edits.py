@@ -11,12 +11,12 @@ from collections.abc import Collection
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
 from argosy.gitops.analysis.live_view import InstallationView
 from argosy.gitops.analysis.rule_violation import FileLocation, Violation
 from argosy.gitops.application.operator_revert_event_constants import EDITED_KEY, SETTINGS_RESTORED
-from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.coexistence.argocd_settings_object import SETTINGS_CONFIG_MAP_NAME
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import EVENT
@@ -25,7 +25,9 @@ RBAC_CONFIG_MAP: Final = "argocd-rbac-cm"
 _EDITED_KEY_PATTERN: Final = re.compile(EDITED_KEY.format(key="(.+)").replace("[", r"\[").replace("]", r"\]"))
 
 
-async def list_hand_edits(reads: OptionalReads, view: InstallationView, known_keys: Collection[str]) -> list[Violation]:
+async def list_reverted_edits(
+    reads: OptionalReads, view: InstallationView, known_keys: Collection[str]
+) -> list[Violation]:
     """List reverted edits, except of `known_keys`, which are already explained."""
     edits = {
         (name, key): None

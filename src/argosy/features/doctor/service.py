@@ -22,6 +22,7 @@ from argosy.features.doctor.application_check import (
     is_settled,
     read_status,
 )
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck, run_installation_checks
 from argosy.features.doctor.installation_state import (
     InstallationState,
@@ -30,24 +31,23 @@ from argosy.features.doctor.installation_state import (
     read_installation,
 )
 from argosy.features.doctor.limited_work import WorkLimit, interleave_by_project, run_within_limit
-from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.features.doctor.proven_remedies import ProvenRemedy, find_remedy
 from argosy.features.doctor.related_objects import (
-    add_missing_objects,
+    add_objects_of_unlisted_kinds,
     list_models,
     list_objects,
     list_repository_secrets,
 )
+from argosy.gitops.analysis.current_wave_gate import WaveWait, find_wave_wait
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.ineffective_project_denials import SHALLOW_DENIAL_RULE, find_live_denials
-from argosy.gitops.analysis.wave_wait import WaveWait, find_wave_wait
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import ApplicationService, utc_now
+from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.delay_reasons import load_budget_uses
-from argosy.gitops.application_client.reader import ApplicationReader
-from argosy.gitops.coexistence.argocd_settings_location import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
+from argosy.gitops.coexistence.argocd_settings_object import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 
@@ -125,7 +125,7 @@ async def examine_installation(
         list_repository_secrets(reads, service.control_namespace),
     )
     for item in examined.values():
-        add_missing_objects(objects, item.objects.values())
+        add_objects_of_unlisted_kinds(objects, item.objects.values())
     models = await list_models(service, objects, probes_models=not options.is_quick)
     settings_view = settings.view
     if not settings_view.is_delivered_by_argosy and any(

@@ -13,7 +13,7 @@ from argosy.gitops.health.settings import read_manifests
 from argosy.kube.objects import Manifest
 
 
-def find_own_checks(manifest: Manifest) -> frozenset[str]:
+def find_unmodified_bundled_checks(manifest: Manifest) -> frozenset[str]:
     """Return the places of checks that argosy installed, as remarks name them."""
     checks = read_manifests([manifest]).checks
     return frozenset(check.where for check in checks if check.script.strip() in _bundled_scripts(check.pattern))

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from argosy.errors import RenderError, UnknownRef, UserError
 from argosy.features.doctor.application_check import read_status
+from argosy.gitops.analysis.current_wave_gate import find_wave_wait
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.wave_wait import find_wave_wait
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.application_actions import hold_automated_sync, release_hold
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
 from argosy.gitops.application_client.diff_presentation import (
     add_locations,
@@ -22,7 +22,7 @@ from argosy.gitops.application_client.diff_presentation import (
     list_differing_objects,
     with_causes,
 )
-from argosy.gitops.application_client.difference_causes import explain_differences, explain_render_error
+from argosy.gitops.application_client.difference_cause_evidence import explain_differences, explain_render_error
 from argosy.gitops.application_client.object_explanation import explain_object, find_object
 from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
 from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unhealthy_objects
@@ -36,7 +36,7 @@ from argosy.web.api.request_response_schemas import (
     build_array_schema,
     build_object_schema,
 )
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.error_messages import report_error
-from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import ArgosyError, UserError
 
@@ -39,7 +39,7 @@ def explain_bare_name(args: argparse.Namespace, name: str) -> int:
 
 
 def explain_application(args: argparse.Namespace, name: str, hint: str = "") -> int:
-    from argosy.gitops.application_client.client import ApplicationNotFound
+    from argosy.gitops.application_client.application_service import ApplicationNotFound
 
     try:
         report = asyncio.run(_build_report(args, name))
@@ -62,7 +62,7 @@ async def _build_report(args: argparse.Namespace, name: str) -> DoctorReport:
     from argosy.cli.application_service_connection import open_service
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation
-    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.application_reader import open_reader
 
     async with open_service(read_target_options(args), args.namespace) as service, open_reader(service) as reader:
         app = await service.load_application(name)

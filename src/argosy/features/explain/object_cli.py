@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.error_messages import report_error
-from argosy.cli.subcommands import print_document
+from argosy.cli.subcommand_flags_and_runner import print_document
 from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import ArgosyError
 
@@ -35,8 +35,8 @@ def explain_object(args: argparse.Namespace) -> int:
 
 async def _load_explanation(args: argparse.Namespace) -> ObjectExplanation:
     from argosy.cli.application_service_connection import open_service
+    from argosy.gitops.application_client.application_reader import open_reader
     from argosy.gitops.application_client.object_explanation import explain_object, find_object
-    from argosy.gitops.application_client.reader import open_reader
 
     async with open_service(read_target_options(args)) as service:
         app, key = await find_object(service, args.what, args.namespace, args.app)

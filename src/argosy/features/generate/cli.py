@@ -47,12 +47,12 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="wait-for-image|wait-for-notebook|notifications", required=True)
-    _add_image(parts)
-    _add_notebook(parts)
+    _add_wait_for_image(parts)
+    _add_wait_for_notebook(parts)
     _add_notifications(parts)
 
 
-def _add_image(parts: Commands[argparse.ArgumentParser]) -> None:
+def _add_wait_for_image(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add_command(
         parts, "wait-for-image", "print a Job that blocks a sync until an image is built", run_wait_for_image
     )
@@ -64,7 +64,7 @@ def _add_image(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--with-rbac", action="store_true", help="also print its service account and Role")
 
 
-def _add_notebook(parts: Commands[argparse.ArgumentParser]) -> None:
+def _add_wait_for_notebook(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add_command(
         parts, "wait-for-notebook", "print a Job that blocks a wave until a notebook succeeded", run_wait_for_notebook
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.generate.wait_job import (
+from argosy.features.generate.wait_job_builder import (
     WaitJob,
     build_job,
     build_rbac,

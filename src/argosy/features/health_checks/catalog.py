@@ -19,9 +19,9 @@ from argosy.gitops.health.bundled_rules import (
     load_profile_rules,
 )
 from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.setting_entry_collection import CUSTOMIZATIONS_KEY
 from argosy.gitops.health.setting_kind_names import has_wildcard, render_kind
 from argosy.gitops.health.settings import CustomHealthCheck, Customizations
-from argosy.gitops.health.settings_collection import CUSTOMIZATIONS_KEY
 from argosy.kube.resource_key import GroupKind
 
 ARGOCD_KIND: Final = "ArgoCD"

@@ -129,13 +129,13 @@ def _run_test(args: argparse.Namespace) -> int:
 
 
 def _run_lint(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.lint_diff_cli import run_lint
+    from argosy.features.health_checks.lint_and_diff_cli import run_lint
 
     return run_lint(args)
 
 
 def _run_diff(args: argparse.Namespace) -> int:
-    from argosy.features.health_checks.lint_diff_cli import run_diff
+    from argosy.features.health_checks.lint_and_diff_cli import run_diff
 
     return run_diff(args)
 

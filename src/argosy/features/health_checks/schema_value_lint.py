@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.gitops.health.bundled_rules import list_profiles_of_kind, load_profile_rules
 from argosy.gitops.health.lint.finding import LintFinding
-from argosy.gitops.health.lint.schema_values import check_schema_values, find_enum, list_fields_read
+from argosy.gitops.health.lint.values_outside_schema_enum import check_schema_values, find_enum, list_fields_read
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.bundled_crds import list_definition_names, load_definition
 
@@ -23,7 +23,7 @@ def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[LintFind
     if kind is None or schema is None:
         return
     findings = list(check_schema_values(script, schema, kind.kind))
-    offer = _offer_profile(script, kind, schema) if findings else ""
+    offer = _render_profile_suggestion(script, kind, schema) if findings else ""
     for finding in findings:
         yield replace(finding, advice=f"{finding.advice}{offer}")
 
@@ -47,7 +47,7 @@ def _find_schema(kind: GroupKind) -> Mapping[str, Any] | None:
     return None
 
 
-def _offer_profile(script: str, kind: GroupKind, schema: Mapping[str, Any]) -> str:
+def _render_profile_suggestion(script: str, kind: GroupKind, schema: Mapping[str, Any]) -> str:
     """Name the bundled profile that reads most of the fields with an enum that the script reads."""
     enum_paths = {path for path in list_fields_read(script) if find_enum(schema, path)}
     shared = {

@@ -90,7 +90,7 @@ def _print_report(report: HealthTestReport, output: str) -> None:
 
 
 def _render_report(report: HealthTestReport, screen: TerminalOutput) -> Iterator[str]:
-    from argosy.features.health_checks.lint_diff_cli import render_remark
+    from argosy.features.health_checks.lint_and_diff_cli import render_remark
     from argosy.gitops.health.test_suite import render_line
 
     if report.tests:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy.features.init.template_files import DEFAULT_REPO_URL, NewRepository
-from argosy.gitops.workspace.new_repository import DEFAULT_BRANCH, create_repository
+from argosy.gitops.workspace.git_repository_creation import DEFAULT_BRANCH, create_repository
 
 PATH_DESCRIPTIONS = {
     "argocd-apps/": "the Applications: dev syncs by itself, staging and production wait for you",

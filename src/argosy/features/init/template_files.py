@@ -16,7 +16,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL, has_credentials
-from argosy.gitops.workspace.new_repository import RepositoryFile
+from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from argosy.kube.schema.name_syntax import check_dns_label
 
 DEFAULT_NAME: Final = "llmops"

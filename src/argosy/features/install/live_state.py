@@ -15,7 +15,7 @@ from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallState, needs_dry_run
 from argosy.gitops.application.install_labels import INSTALL_FIELD_MANAGER
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.member_lease_format import LEASE_NAME_PREFIX
 from argosy.kube.objects import Manifest, key_of

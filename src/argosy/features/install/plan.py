@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.features.install.manifests import build_manifests, build_namespace
 from argosy.features.install.options import InstallOptions, has_registry
-from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, is_control_namespace, is_part_of_argosy
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
@@ -64,7 +64,9 @@ def needs_dry_run(desired: Manifest, live: Manifest) -> bool:
 
 
 def build_install_plan(options: InstallOptions, state: InstallState) -> InstallPlan:
-    desired_manifests = [manifest for manifest in build_manifests(options) if not _has_login_secret(manifest, state)]
+    desired_manifests = [
+        manifest for manifest in build_manifests(options) if not _is_redundant_login_secret(manifest, state)
+    ]
     steps = [_build_step(manifest, state) for manifest in desired_manifests]
     keys = {step.key for step in steps}
     steps += [
@@ -76,7 +78,7 @@ def build_install_plan(options: InstallOptions, state: InstallState) -> InstallP
     return InstallPlan(tuple(steps), tuple(notes), tuple(_list_problems(options, desired_manifests, state)))
 
 
-def _has_login_secret(desired: Manifest, state: InstallState) -> bool:
+def _is_redundant_login_secret(desired: Manifest, state: InstallState) -> bool:
     """Return True for login Secrets if the namespace already has argocd-secret."""
     key = key_of(desired)
     secret = ResourceKey(*SECRET, key.namespace, LOGIN_SECRET_NAME)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.install.plan import KINDS_KEPT_IF_PRESENT, InstallPlan, InstallStep
-from argosy.features.install.uninstall_plan import needs_finalizer
-from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.features.install.uninstall_plan import lacks_resources_finalizer
+from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.gitops.application.install_labels import INSTALL_FIELD_MANAGER
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
@@ -53,7 +53,7 @@ async def _create_or_apply(cluster: Cluster, step: InstallStep) -> None:
 
 
 async def _delete_application(cluster: Cluster, step: InstallStep) -> None:
-    if needs_finalizer(step.manifest) and not step.manifest["metadata"].get("deletionTimestamp"):
+    if lacks_resources_finalizer(step.manifest) and not step.manifest["metadata"].get("deletionTimestamp"):
         finalizers = [*(step.manifest["metadata"].get("finalizers") or ()), RESOURCES_FINALIZER]
         await cluster.patch(step.key, {"metadata": {"finalizers": finalizers, "uid": step.uid}})
     await _delete_object(cluster, step)

@@ -13,10 +13,10 @@ from argosy.annotations import ENGINE, SKIP_RECONCILE
 from argosy.features.install.live_state import UninstallState
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallPlan, InstallStep, build_label_step, list_other_namespaces
-from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.gitops.application.finalizers import RESOURCE_FINALIZERS, is_controller_finalizer
 from argosy.gitops.application.install_labels import is_part_of_argosy, was_labelled_by_install
-from argosy.gitops.policy.delivery_engine import ARGOSY
+from argosy.gitops.policy.delivery_engine_choice import ARGOSY
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP, CRD, NAMESPACE, SECRET
@@ -67,7 +67,7 @@ def build_uninstall_plan(
     return InstallPlan(tuple(steps), tuple(notes), tuple(problems))
 
 
-def needs_finalizer(app: Manifest) -> bool:
+def lacks_resources_finalizer(app: Manifest) -> bool:
     return not RESOURCE_FINALIZERS & set(app["metadata"].get("finalizers") or ())
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from argosy.cli.cluster_flags import parse_path
 from argosy.cli.port_validation import check_port
 from argosy.cli.prompts import read_line
-from argosy.cli.sandbox_folder_state import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -165,7 +165,9 @@ def run_stop(args: argparse.Namespace) -> int:
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the state of the sandbox; exit code 1 if it is not running."""
-    from argosy.features.local.storage_error import find_storage_problem  # late: HTTP and TLS are needed here only
+    from argosy.features.local.sandbox_storage_check import (
+        find_storage_problem,  # late: HTTP and TLS are needed here only
+    )
 
     folder = _find_folder(args)
     state = folder.status_to_wire()
@@ -235,7 +237,7 @@ def _find_running_sandbox(args: argparse.Namespace) -> DataFolder:
 
 
 def run_load(args: argparse.Namespace) -> int:
-    from argosy.features.local.manifest_loader import load_manifests
+    from argosy.features.local.sandbox_manifest_apply import load_manifests
 
     for line in load_manifests(_find_running_sandbox(args), [Path(name) for name in args.filename]):
         print(line, flush=True)

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.sandbox_folder_state import DataFolder, get_state_folder, write_private_text
+from argosy.cli.sandbox_data_folder import DataFolder, get_state_folder, write_private_text
 from argosy.errors import UserError
 from argosy.kube.objects import dump_yaml, read_yaml
 from argosy.sandbox.apiserver.registry_call import ADMIN

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.sandbox_folder_state import DataFolder, RunningInstance, write_private_text
+from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, write_private_text
 from argosy.features.local import kubeconfig
 from argosy.features.local.component_logs_as_pod_logs import ComponentLogs
 from argosy.features.local.pod_log_reader_choice import PodLogDispatcher
 from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import Cluster, PodLogReader, SelectivePodLogReader
-from argosy.kube.client.file_permissions import check_private_file
+from argosy.kube.client.private_file_permission_check import check_private_file
 from argosy.kube.controller import AddOn
 from argosy.kube.controller.addon_loader import load_addons, run_addons
 from argosy.kube.objects import dump_yaml

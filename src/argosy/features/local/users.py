@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli.running_sandbox_selection import build_admin_connection, require_running_instance
-from argosy.cli.sandbox_folder_state import DataFolder
+from argosy.cli.sandbox_data_folder import DataFolder
 from argosy.errors import UserError
 from argosy.features.local import kubeconfig
 from argosy.kube.objects import Manifest, dump_yaml

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_NEGATIVE, get_exit_code
-from argosy.cli.subcommands import add_subcommand, print_document, print_message, run_with_client
+from argosy.cli.subcommand_flags_and_runner import add_subcommand, print_document, print_message, run_with_client
 from argosy.errors import TransientError, UserError
 
 if TYPE_CHECKING:

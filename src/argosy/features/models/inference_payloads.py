@@ -104,7 +104,7 @@ def render_curl_command(url: str, inference_request: InferenceRequest, *, insecu
     return f"curl -sS{flag} {shlex.quote(url + inference_request.path)} -H 'Content-Type: application/json' -d {data}"
 
 
-def health_paths(model: ServedModel) -> tuple[str, ...]:
+def list_readiness_paths(model: ServedModel) -> tuple[str, ...]:
     """Readiness paths of model servers; one that returns 200 is enough."""
     if model.is_text:
         return ("/health", MODELS_PATH)

@@ -19,12 +19,18 @@ from argosy.features.models.inference_payloads import (
     MODELS_PATH,
     InferenceRequest,
     build_inference_request,
-    health_paths,
+    list_readiness_paths,
 )
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
-from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
+from argosy.kube.client.object_lookup_by_name import (
+    KindNoun,
+    build_not_found_error,
+    find_unique,
+    list_objects,
+    read_typed_name,
+)
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION, DEPLOYMENT, INFERENCE_SERVICE, POD
@@ -111,7 +117,7 @@ class ModelService:
 
     async def probe_health(self, model: ServedModel, *, insecure: bool) -> list[HealthProbeResult]:
         results = []
-        for path in health_paths(model):
+        for path in list_readiness_paths(model):
             url = model.url.rstrip("/") + path
             try:
                 response = await asyncio.to_thread(

@@ -17,7 +17,7 @@ from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPod
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
-from argosy.features.notebooks.on_success_triggers import TriggerHook, add_triggers, delete_trial_pods
+from argosy.features.notebooks.on_success_triggers import TriggerHook, add_trigger_records, delete_trial_pods
 from argosy.features.notebooks.pod_runs import PodRuns
 from argosy.features.notebooks.run_backend import NotebookRunState, RunBackend, RunKey
 from argosy.features.notebooks.spec_validation import list_warnings
@@ -31,7 +31,7 @@ from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 NAME: Final = "notebooks"
 PODS_VARIANT: Final = "pods"
 CRD_NAME: Final = "notebookvalidationjobs.mlops.mlops.dev"
-STATUS_MUTATORS: Final[tuple[StatusMutator, ...]] = (add_triggers,)  # stored together with a result
+STATUS_MUTATORS: Final[tuple[StatusMutator, ...]] = (add_trigger_records,)  # stored together with a result
 
 
 def make(variant: str) -> AddOn:

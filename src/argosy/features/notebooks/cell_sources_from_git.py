@@ -21,7 +21,7 @@ from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.git.refs import COMMIT_ID
 from argosy.gitops.source.repositories import Repositories
-from argosy.web.application_lookup import read_project_name
+from argosy.web.application_and_rbac_name import read_project_name
 from argosy.web.objects_of_visible_applications import find_owning_application
 from argosy.web.request import RequestContext
 

@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import ArgosyError, Conflict
 from argosy.features.notebooks import deadlines, events, metric_updates, state_machine
+from argosy.features.notebooks.job_status_builder import BUILD_COMPLETE, BUILDING, INITIALIZING, TERMINAL, Status
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import RunBackend, RunKey
 from argosy.features.notebooks.run_state_redaction import load_secret_values, redact_run_state
 from argosy.features.notebooks.spec_validation import find_problems
 from argosy.features.notebooks.state_machine import BuildState, JobStep
-from argosy.features.notebooks.statuses import BUILD_COMPLETE, BUILDING, INITIALIZING, TERMINAL, Status
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -155,7 +155,9 @@ class NotebookJobController:
         if wait is not None:
             return JobStep(status, requeue_seconds=wait) if wait > 0 else await self._retry(job, status, context)
         if state_machine.should_check_models(job, status):
-            return state_machine.update_models(job, status, await self._check_models(job, context), now())
+            return state_machine.record_model_validation_result(
+                job, status, await self._check_models(job, context), now()
+            )
         return await self._observe_run(job, status, context)
 
     async def _retry(self, job: NotebookJob, status: Status, context: ControllerContext) -> JobStep:
@@ -183,9 +185,9 @@ class NotebookJobController:
         try:
             await self._backend.start(run_job, run, context)
         except ArgosyError as error:
-            metric_updates.record_start(self.metrics, job, has_succeeded=False)
+            metric_updates.record_pod_creation(self.metrics, job, has_succeeded=False)
             return state_machine.handle_failed_start(job, status, error, context.clock.now())
-        metric_updates.record_start(self.metrics, job, has_succeeded=True)
+        metric_updates.record_pod_creation(self.metrics, job, has_succeeded=True)
         _remember(self._clone_started_at, run, started_at, MAX_REMEMBERED_RUNS)
         return None
 

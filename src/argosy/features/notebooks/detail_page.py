@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from argosy.features.notebooks import job_views
 from argosy.features.notebooks.cell_sources_from_git import NotebookSources, SourceCells, load_run_sources
-from argosy.features.notebooks.executed_notebook import load_executed_notebook
+from argosy.features.notebooks.executed_notebook_lookup import load_executed_notebook
 from argosy.features.notebooks.job_views import RunView, StoredCellResult, StoredFinding
 from argosy.features.notebooks.list_page import TOUCHES_JOBS
 from argosy.features.notebooks.sanitized_cells import DisplayCell, DisplayOutput, find_html, list_display_cells
 from argosy.features.notebooks.validation_job_client import NotebookJobClient
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.web.live_updates.live_page_definitions import LivePage, is_in_namespace
 from argosy.web.objects_of_visible_applications import (
     RUN_ACTION,

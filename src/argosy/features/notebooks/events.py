@@ -15,9 +15,7 @@ from typing import Any, Final
 from argosy.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
 from argosy.errors import ArgosyError
 from argosy.features.notebooks import deadlines, go_durations
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
-from argosy.features.notebooks.redaction import redact
-from argosy.features.notebooks.statuses import (
+from argosy.features.notebooks.job_status_builder import (
     BUILD_COMPLETE,
     BUILDING,
     FAILED,
@@ -26,6 +24,8 @@ from argosy.features.notebooks.statuses import (
     Status,
     list_undeclared_remarks,
 )
+from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
+from argosy.features.notebooks.redaction import redact
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp

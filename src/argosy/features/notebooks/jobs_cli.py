@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.exit_codes import EXIT_NEGATIVE
-from argosy.cli.subcommands import print_document, print_message, run_with_client
+from argosy.cli.subcommand_flags_and_runner import print_document, print_message, run_with_client
 from argosy.cli.tables import format_table
 from argosy.features.notebooks.job_status_log_lines import format_cell_result, format_result
 from argosy.features.notebooks.validation_job_client import NotebookJobClient, is_over, open_jobs

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.features.notebooks import job_views
 from argosy.features.notebooks.job_views import JobRow
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APPLICATION, NOTEBOOK_JOB
 from argosy.web.live_updates.live_page_definitions import LivePage, build_kind_predicate

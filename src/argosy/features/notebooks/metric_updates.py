@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.features.notebooks import deadlines
+from argosy.features.notebooks.job_status_builder import TERMINAL, Status
 from argosy.features.notebooks.metrics import PREFIX, RUN_BUCKETS, NotebookMetrics
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
-from argosy.features.notebooks.statuses import TERMINAL, Status
 
 RECONCILE_DURATION_METRIC: Final = f"{PREFIX}reconciliation_duration_seconds"
 RECONCILE_ERRORS_METRIC: Final = f"{PREFIX}reconciliation_errors_total"
@@ -42,7 +42,7 @@ def record_stored_status(metrics: NotebookMetrics, job: NotebookJob, before: Sta
         metrics.observe("notebook_validation_duration_seconds", seconds, labels, RUN_BUCKETS)
 
 
-def record_start(metrics: NotebookMetrics, job: NotebookJob, *, has_succeeded: bool) -> None:
+def record_pod_creation(metrics: NotebookMetrics, job: NotebookJob, *, has_succeeded: bool) -> None:
     metrics.count(
         POD_CREATIONS_METRIC, {"namespace": job.namespace, "result": "success" if has_succeeded else "failed"}
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.features.notebooks.runner.cell_source_and_tags import get_cell_type, get_source, join_text, list_outputs
-from argosy.features.notebooks.runner.png import read_size
+from argosy.features.notebooks.runner.png_size_and_pixels import read_size
 
 MAX_CELLS: Final = 500
 MAX_OUTPUTS_PER_CELL: Final = 50  # per cell

@@ -16,7 +16,13 @@ from argosy.annotations import RE_RUN
 from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
-from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
+from argosy.kube.client.object_lookup_by_name import (
+    KindNoun,
+    build_not_found_error,
+    find_unique,
+    list_objects,
+    read_typed_name,
+)
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE
-from argosy.cli.subcommands import add_subcommand, print_document, print_message, run_with_client
+from argosy.cli.subcommand_flags_and_runner import add_subcommand, print_document, print_message, run_with_client
 from argosy.errors import UserError
 
 if TYPE_CHECKING:

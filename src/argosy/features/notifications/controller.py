@@ -17,6 +17,13 @@ from weakref import WeakValueDictionary
 from argosy.errors import ArgosyError, TransientError, UserError
 from argosy.features.notifications import constants
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.condition_and_template_evaluation import (
+    ConditionResult,
+    ConfinedPool,
+    collect_texts,
+    evaluate_conditions,
+    render_notification,
+)
 from argosy.features.notifications.drift_lookup import load_drift
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
@@ -25,13 +32,6 @@ from argosy.features.notifications.settings import NotificationSettings, list_us
 from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
 from argosy.features.notifications.single_reconcile_state import DueMessage, NotificationPass
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
-from argosy.features.notifications.template_evaluation import (
-    ConditionResult,
-    ConfinedPool,
-    collect_texts,
-    evaluate_conditions,
-    render_notification,
-)
 from argosy.http_client.allowed_host_request import DeliveryUnknown
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
 from argosy.kube.objects import Manifest, key_of

@@ -6,8 +6,8 @@ In: an Application, a cluster. Out: drift data for expressions and templates. Ne
 from __future__ import annotations
 
 from argosy.errors import ClusterError
+from argosy.features.notifications.condition_and_template_evaluation import DriftData
 from argosy.features.notifications.drift_template_data import build_drift, list_drifted_keys
-from argosy.features.notifications.template_evaluation import DriftData
 from argosy.gitops.application import read_destination
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest

@@ -20,6 +20,12 @@ from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.notifications import constants
 from argosy.features.notifications.argocd_export import build_export
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.condition_and_template_evaluation import (
+    ConditionResult,
+    collect_texts,
+    evaluate_conditions,
+    render_notification,
+)
 from argosy.features.notifications.delivery_events import NotificationHistoryRow, list_recorded_messages, read_history
 from argosy.features.notifications.drift_lookup import load_drift
 from argosy.features.notifications.services import MessageDelivery, deliver
@@ -32,13 +38,7 @@ from argosy.features.notifications.settings import (
 )
 from argosy.features.notifications.settings_cache import load_settings
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
-from argosy.features.notifications.template_evaluation import (
-    ConditionResult,
-    collect_texts,
-    evaluate_conditions,
-    render_notification,
-)
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.isolation import WorkerPool
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, read_manifests

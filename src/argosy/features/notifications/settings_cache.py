@@ -13,7 +13,7 @@ from argosy.features.notifications.settings import NotificationSettings, read_se
 from argosy.kube.client import ClusterReader
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.boolean_text import parse_boolean
+from argosy.kube.objects.config_map_booleans import parse_boolean
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
 

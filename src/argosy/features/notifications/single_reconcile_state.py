@@ -12,12 +12,12 @@ from typing import Any
 
 from argosy.errors import Conflict
 from argosy.features.notifications import constants
+from argosy.features.notifications.condition_and_template_evaluation import ConditionResult, DriftData
 from argosy.features.notifications.delivery_events import record_event
 from argosy.features.notifications.sent_messages import build_annotations, read_pending, read_state
 from argosy.features.notifications.settings import NotificationSettings
 from argosy.features.notifications.settings_cache import SettingsVersions
 from argosy.features.notifications.subscriptions import NotificationDestination
-from argosy.features.notifications.template_evaluation import ConditionResult, DriftData
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -16,7 +16,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError, SourceError
 from argosy.features.preview.rendering import SideRender, SideRenderer
-from argosy.features.preview.revisions import ComparisonSide, ComparisonSides, PreviewRepository
+from argosy.features.preview.revision_range_trees import ComparisonSide, ComparisonSides, PreviewRepository
 from argosy.features.preview.source_input_files import SourceReach, add_parent_folders, may_be_affected
 from argosy.gitops.analysis.repository_view import ApplicationDeclaration, ManifestWithLocations
 from argosy.gitops.analysis.rule_violation import FileLocation
@@ -79,7 +79,7 @@ class SideFileIndex:
                 if b"argoproj.io/" in text and _APPLICATION_PATTERN.search(text):
                     yield path
 
-    def list_folders(self, side_name: str) -> frozenset[str]:
+    def list_all_folders(self, side_name: str) -> frozenset[str]:
         """List all folders that contain files."""
         changed = self.sides.changed
         unchanged = [path for path in self._base_files if side_name == "base" or path not in changed]

@@ -56,7 +56,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from argosy.gitops.analysis.change_impact import ChangeVerdict
+    from argosy.gitops.analysis.workload_impact import ChangeVerdict
 
     preview = _build_preview(args)
     with keep_exit_code(EXIT_OK if preview.impact.verdict is ChangeVerdict.FINE else EXIT_NEGATIVE) as code:
@@ -96,7 +96,7 @@ def _print_preview(preview: Preview, args: argparse.Namespace) -> None:
 
         print(render_html(preview))
     else:
-        from argosy.cli.subcommands import print_document
+        from argosy.cli.subcommand_flags_and_runner import print_document
         from argosy.features.preview.output_rows import preview_to_wire
 
         print_document(preview_to_wire(preview), args.output)

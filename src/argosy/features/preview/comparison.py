@@ -22,7 +22,7 @@ from argosy.features.preview.application_discovery import (
     match_applications,
 )
 from argosy.features.preview.rendering import SideRender, SideRenderer
-from argosy.features.preview.revisions import ComparisonSides, PreviewRepository
+from argosy.features.preview.revision_range_trees import ComparisonSides, PreviewRepository
 from argosy.features.preview.source_input_files import add_parent_folders, may_be_affected
 from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.analysis.lost_generated_applications import LostApplications, find_lost_applications
@@ -144,7 +144,7 @@ class _SideComparisonRun:
             for generator in git_generators
         ):
             return frozenset()
-        return self.index.list_folders(finder.side_name)
+        return self.index.list_all_folders(finder.side_name)
 
     # -- Applications --
 

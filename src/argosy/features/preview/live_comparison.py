@@ -15,15 +15,15 @@ from argosy.errors import ArgosyError
 from argosy.features.preview.application_discovery import SideApplication
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides
 from argosy.features.preview.rendering import SideRender, SideRenderer
-from argosy.features.preview.revisions import ComparisonSide, PreviewRepository, open_sides, split_arguments
+from argosy.features.preview.revision_range_trees import ComparisonSide, PreviewRepository, open_sides, split_arguments
 from argosy.features.preview.service import Preview, assess_comparison, summarize_comparison
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 from argosy.gitops.analysis.repository_view import LocateField, ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, Pair, RenderResult
-from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
-from argosy.gitops.application_client.reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.application_reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.application_service import ApplicationService, ServiceOpener
 from argosy.gitops.diff import list_differences
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.source.repositories import Repositories

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.features.preview.revisions import ComparisonSide, PreviewRepository
+from argosy.features.preview.revision_range_trees import ComparisonSide, PreviewRepository
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind
 from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, Source
@@ -21,7 +21,7 @@ from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.gitops.render.manifest_generate_paths import GENERATE_PATHS_SCOPE
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.render_request import is_repository_url
+from argosy.gitops.workspace.render_request_resolution import is_repository_url
 from argosy.gitops.workspace.render_source_trees import CheckoutCache
 from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides, find_environment_name
-from argosy.features.preview.revisions import PreviewRepository, open_sides, split_arguments
-from argosy.gitops.analysis.change_impact import ChangeImpact, assess_impact
+from argosy.features.preview.revision_range_trees import PreviewRepository, open_sides, split_arguments
 from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.schema_validation import SchemaValidator
+from argosy.gitops.analysis.workload_impact import ChangeImpact, assess_impact
 from argosy.gitops.workspace.render_source_trees import ShowProgress
 from argosy.kube.well_known_kinds import CRD
 

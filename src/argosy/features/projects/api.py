@@ -14,8 +14,8 @@ from argosy.errors import PolicyError, UserError
 from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
 from argosy.gitops.application.project import read_project
+from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data
-from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.deep_links import render_links
 from argosy.gitops.application_client.project_event_recorder import record_project_event
 from argosy.gitops.application_client.project_update_checks import (

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.subcommands import choose_output, print_document, run_with_service
+from argosy.cli.subcommand_flags_and_runner import choose_output, print_document, run_with_service
 from argosy.features.projects.cli_flags import Commands, add_command
 from argosy.features.projects.edit_cli import add_edit_commands
 from argosy.features.projects.windows_cli import add_window_commands
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.kube.objects import Manifest
 
 EXAMPLES = """\

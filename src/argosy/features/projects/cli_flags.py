@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.cluster_flags import add_target_flags
-from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
+from argosy.cli.subcommand_flags_and_runner import add_subcommand, print_message, run_with_service
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 PROJECT_ARGUMENT = ("PROJECT", "the project")

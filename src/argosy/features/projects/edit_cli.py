@@ -7,12 +7,19 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.subcommands import add_bool_flag, confirm, is_compat, is_interactive, print_message, run_with_service
+from argosy.cli.subcommand_flags_and_runner import (
+    add_bool_flag,
+    confirm,
+    is_compat,
+    is_interactive,
+    print_message,
+    run_with_service,
+)
 from argosy.errors import UserError
 from argosy.features.projects.cli_flags import PROJECT_ARGUMENT, Commands, add_command, update_spec
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 LIST_FLAGS = (
     ("-d", "--dest", "SERVER,NAMESPACE", "a destination; repeatable"),

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.promote.board import EnvironmentStage
+from argosy.features.promote.environments_board import EnvironmentStage
 from argosy.features.promote.visible_board import EnvironmentBoards
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import PAGING, build_page

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.error_messages import report_error
 from argosy.cli.slow_step_progress import show_progress_if_slow
-from argosy.cli.subcommands import add_subcommand, print_message
+from argosy.cli.subcommand_flags_and_runner import add_subcommand, print_message
 from argosy.cli.tables import drop_control_characters
 from argosy.errors import ArgosyError
 from argosy.features.promote.read_cli import run_graph, run_history, run_plan, run_status

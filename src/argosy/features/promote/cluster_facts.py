@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.features.promote.gates import NotebookRun
-from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.promotion_pipeline import PromotionPipeline
-from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
+from argosy.gitops.application_client.application_service import ApplicationService, ServiceOpener
 from argosy.gitops.application_client.rate_limited_refresh_queue import write_refresh_annotation
 from argosy.gitops.sync.observed_generation_check import find_stale_generations
 from argosy.kube.client import Cluster

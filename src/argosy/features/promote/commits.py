@@ -12,13 +12,13 @@ from itertools import takewhile
 from pathlib import Path
 
 from argosy.errors import UserError
+from argosy.features.promote.classified_manifest_fields import Release
 from argosy.features.promote.cluster_facts import EnvironmentClusterState
-from argosy.features.promote.environment_contents import Release
 from argosy.features.promote.environments_at_commit import RepositorySnapshot
 from argosy.features.promote.gates import is_rollback_of
 from argosy.features.promote.plan import PromotionPlan
 from argosy.features.promote.promotion_changes import FieldMove, describe_kept, mask_field_value
-from argosy.features.promote.promotion_log import (
+from argosy.features.promote.promotion_log_trailers import (
     COMMIT_MARK,
     PromotionAction,
     PromotionActor,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.features.promote.environment_contents import EnvironmentContents, FieldAddress
+from argosy.features.promote.classified_manifest_fields import EnvironmentContents, FieldAddress
 from argosy.features.promote.promotion_changes import FieldMove, mask_field_value
 from argosy.gitops.analysis.object_changes import KUSTOMIZE_HASH_SUFFIX
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from argosy.errors import ArgosyError, LimitError, TransientError, UserError
-from argosy.features.promote.environment_contents import (
+from argosy.features.promote.classified_manifest_fields import (
     PROMOTED_KINDS,
     VERSION_KINDS,
     EnvironmentContents,
@@ -22,7 +22,7 @@ from argosy.features.promote.environment_contents import (
 )
 from argosy.features.promote.file_edits import OverlayFile, find_overlay_file
 from argosy.features.promote.promotion_changes import PromotionChanges, compute_changes
-from argosy.features.promote.promotion_log import (
+from argosy.features.promote.promotion_log_trailers import (
     COMMIT_MARK,
     RELEASE_CHANGING_ACTIONS,
     PromotionLogEntry,
@@ -202,7 +202,7 @@ class RepositorySnapshot:
         decoration = file.decoration if file else _infer_decoration(environment.name, render_result)
         return EnvironmentSnapshot(environment, render_result, read_contents(render_result.manifests, decoration), file)
 
-    def list_plain_manifests(self, environment_snapshot: EnvironmentSnapshot) -> list[str]:
+    def list_plain_manifest_files(self, environment_snapshot: EnvironmentSnapshot) -> list[str]:
         """List the files of a folder of plain manifests; empty if Kustomize, Helm or another tool renders it."""
         if environment_snapshot.kustomization is not None or environment_snapshot.rendered.tool != "Directory":
             return []

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.promote.environment_contents import FieldKind, NameDecoration, ObjectIdentity, parse_field_path
+from argosy.features.promote.classified_manifest_fields import (
+    FieldKind,
+    NameDecoration,
+    ObjectIdentity,
+    parse_field_path,
+)
 from argosy.features.promote.promotion_changes import FieldMove, mask_field_value, split_image
 from argosy.kube.objects import dump_yaml, read_yaml, read_yaml_documents
 from argosy.kube.objects.yaml_edits import REMOVED, YamlEdit, edited

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from argosy.features.promote.environment_contents import Release
-from argosy.features.promote.promotion_log import PromotionAction, PromotionLogEntry, find_latest
+from argosy.features.promote.classified_manifest_fields import Release
+from argosy.features.promote.promotion_log_trailers import PromotionAction, PromotionLogEntry, find_latest
 from argosy.features.promote.promotion_pipeline import ANYBODY_ROLE, PromotionPipeline
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.promote.environment_contents import VERSION_KINDS, EnvironmentContents, FieldAddress, FieldKind
-from argosy.features.promote.promotion_changes import match_owners
+from argosy.features.promote.classified_manifest_fields import (
+    VERSION_KINDS,
+    EnvironmentContents,
+    FieldAddress,
+    FieldKind,
+)
+from argosy.features.promote.promotion_changes import rename_matching_owners
 
 CLAIM_SCHEME: Final = "pvc://"
 DIGEST_MARK: Final = "@sha256:"
@@ -38,7 +43,7 @@ def compare_versions(
 
     `shares_volumes`: both environments are in one namespace, so equal claim names are the same volume.
     """
-    target = match_owners(source, target)
+    target = rename_matching_owners(source, target)
     kinds = [kind for kind in VERSION_KINDS if source.select_values(kind) or target.select_values(kind)]
     differences = [
         difference for kind in kinds for difference in _list_differences(kind, source, target, shares_volumes)

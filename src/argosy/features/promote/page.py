@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.promote.board import EnvironmentBoard, build_plan_view
+from argosy.features.promote.environments_board import EnvironmentBoard, build_plan_view
 from argosy.features.promote.page_action_commits import ACTIONS, run_action
 from argosy.features.promote.plan import PromotionRequest as Planned
-from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.service import PromotionSession
 from argosy.features.promote.visible_board import (
     EnvironmentBoards,

@@ -16,7 +16,7 @@ from argosy.features.promote.commits import (
     commit_resume,
 )
 from argosy.features.promote.plan import PromotionRequest
-from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.service import PromotionSession
 
 ACTIONS = ("promote", "approve", "reject", "hold", "resume")

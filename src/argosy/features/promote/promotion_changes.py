@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.features.promote.environment_contents import (
+from argosy.features.promote.classified_manifest_fields import (
     ContentField,
     EnvironmentContents,
     FieldAddress,
@@ -68,7 +68,7 @@ def compute_changes(
     source: EnvironmentContents, target: EnvironmentContents, promoted_contents: EnvironmentContents | None = None
 ) -> PromotionChanges:
     """Compare source and target; `promoted_contents` is the source at the last promotion, None if unknown."""
-    target = match_owners(source, target)
+    target = rename_matching_owners(source, target)
     moves, stays = list[FieldMove](), list[KeptDifference]()
     for address, source_field in source.fields.items():
         if address.owner not in target.owners:
@@ -103,7 +103,7 @@ def _decide_value(
 ) -> tuple[Any, str]:
     """Return the new value of the target's field, or None and the reason why a human should look at it."""
     if source_field.kind in (FieldKind.IMAGE, FieldKind.MODEL) and target_field is not None:
-        after = _carry_version(str(source_field.value), str(target_field.value), source_field.kind)
+        after = _put_version_on_target(str(source_field.value), str(target_field.value), source_field.kind)
         if after is None:
             return None, "another image" if source_field.kind is FieldKind.IMAGE else "another kind of place"
         return (after, "") if after != target_field.value else (None, "")
@@ -119,7 +119,7 @@ def _decide_value(
     return (source_field.value, "") if now == old else (None, "changed in both")
 
 
-def _carry_version(source: str, target: str, kind: FieldKind) -> str | None:
+def _put_version_on_target(source: str, target: str, kind: FieldKind) -> str | None:
     """Put the source's version on the target's address, because environments may use different registries or buckets.
 
     None if the two addresses are not versions of the same artifact.
@@ -152,7 +152,7 @@ def _last_segment(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def match_owners(source: EnvironmentContents, target: EnvironmentContents) -> EnvironmentContents:
+def rename_matching_owners(source: EnvironmentContents, target: EnvironmentContents) -> EnvironmentContents:
     """Treat the only object of a kind on each side as the same object, even if the names differ."""
     renamed = {}
     for owner in target.owners - source.owners:

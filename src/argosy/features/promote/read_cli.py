@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.error_messages import keep_exit_code
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
-from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import MESSAGE_COLUMN, TerminalOutput, drop_control_characters
 from argosy.errors import UserError
 

@@ -18,14 +18,14 @@ from argosy.features.promote.cluster_facts import EnvironmentClusterState, fetch
 from argosy.features.promote.commits import identify_actor
 from argosy.features.promote.environments_at_commit import NoEnvironments, RepositorySnapshot
 from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest
-from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.promotion_pipeline import BY_CONVENTION
 from argosy.features.promote.uncommitted_delivery_file import (
     build_uncommitted_file_error,
     describe_uncommitted_gates,
     find_delivery_file,
 )
-from argosy.gitops.application_client.client import ServiceOpener
+from argosy.gitops.application_client.application_service import ServiceOpener
 from argosy.gitops.delivery_file.values import DeliveryEnvironment
 from argosy.gitops.workspace.git_repository import GitRepository
 from argosy.gitops.workspace.render_source_trees import ShowProgress

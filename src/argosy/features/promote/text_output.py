@@ -12,12 +12,12 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters, measure_w
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 if TYPE_CHECKING:
-    from argosy.features.promote.environment_contents import EnvironmentContents, FieldAddress, Release
+    from argosy.features.promote.classified_manifest_fields import EnvironmentContents, FieldAddress, Release
+    from argosy.features.promote.environment_next_step import DeployedRelease
     from argosy.features.promote.gates import GateResult
-    from argosy.features.promote.outdated_environment_step import DeployedRelease
     from argosy.features.promote.plan import PromotionPlan
     from argosy.features.promote.promotion_changes import FieldMove
-    from argosy.features.promote.promotion_log import PromotionLogEntry
+    from argosy.features.promote.promotion_log_trailers import PromotionLogEntry
     from argosy.features.promote.service import PromotionSession
     from argosy.gitops.delivery_file.values import DeliveryEnvironment
 
@@ -29,7 +29,7 @@ GAP: Final = "  "
 
 
 def render_status(session: PromotionSession, screen: TerminalOutput) -> Iterator[str]:
-    from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind
+    from argosy.features.promote.classified_manifest_fields import EnvironmentContents, FieldKind
 
     pipeline = session.snapshot.pipeline
     columns = []
@@ -273,7 +273,7 @@ def build_history_row(entry: PromotionLogEntry) -> tuple[str, ...]:
 
 
 def status_to_wire(session: PromotionSession) -> dict[str, Any]:
-    from argosy.features.promote.environment_contents import FieldKind
+    from argosy.features.promote.classified_manifest_fields import FieldKind
 
     plans, documents = session.pending_plans, list[dict[str, Any]]()
     for environment in session.snapshot.pipeline.environments:

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from argosy.errors import UserError
-from argosy.features.promote.board import EnvironmentBoard, build_board, filter_visible_stages
+from argosy.features.promote.cluster_thread_bridge import bridge_service
 from argosy.features.promote.environments_at_commit import NoEnvironments
+from argosy.features.promote.environments_board import EnvironmentBoard, build_board, filter_visible_stages
 from argosy.features.promote.fair_thread_pool import SessionThreads
 from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
-from argosy.features.promote.thread_bridge import bridge_service
 from argosy.features.promote.visible_repositories import EnvironmentRepository, RepositoryFinder
 from argosy.gitops.redaction.application_masks import drop_url_passwords, mask_texts
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
-from argosy.web.application_lookup import get_application_rbac_name, read_project_name
+from argosy.web.application_and_rbac_name import get_application_rbac_name, read_project_name
 from argosy.web.objects_of_visible_applications import ALL_APPLICATIONS
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import UserError
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data, update_config_map
-from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.reconciler.settings_watch import KNOWN_HOSTS_CM, TLS_CERTS_CM
 from argosy.languages.globs import matches_glob
 

@@ -43,7 +43,7 @@ GPG_KEY_LIST_SCHEMA: Final = schema.build_object_schema(
 )
 
 
-async def resolve_all(request: RequestContext) -> ResolvedObject | None:
+async def resolve_unnamed_object(request: RequestContext) -> ResolvedObject | None:
     """argo: RBAC policies do not name single certificates or keys."""
     return ResolvedObject(None, "")
 
@@ -112,7 +112,7 @@ ROUTES = (
     Route(
         "GET",
         "/api/v1/certificates",
-        RequiresPermission("certificates", "get", resolve_all),
+        RequiresPermission("certificates", "get", resolve_unnamed_object),
         list_certificates,
         "List host certificates.",
         query=(*FILTER_PARAMETERS, *ARGO_PAGING),
@@ -123,7 +123,7 @@ ROUTES = (
     Route(
         "POST",
         "/api/v1/certificates",
-        RequiresPermission("certificates", "create", resolve_all),
+        RequiresPermission("certificates", "create", resolve_unnamed_object),
         create_certificates,
         "Add host certificates.",
         query=(UPSERT_PARAMETER,),
@@ -135,7 +135,7 @@ ROUTES = (
     Route(
         "DELETE",
         "/api/v1/certificates",
-        RequiresPermission("certificates", "delete", resolve_all),
+        RequiresPermission("certificates", "delete", resolve_unnamed_object),
         delete_certificates,
         "Remove host certificates.",
         query=FILTER_PARAMETERS,
@@ -146,7 +146,7 @@ ROUTES = (
     Route(
         "GET",
         "/api/v1/gpgkeys",
-        RequiresPermission("gpgkeys", "get", resolve_all),
+        RequiresPermission("gpgkeys", "get", resolve_unnamed_object),
         list_gpg_keys,
         "List GPG public keys.",
         query=(KEY_ID_PARAMETER, *ARGO_PAGING),
@@ -157,7 +157,7 @@ ROUTES = (
     Route(
         "POST",
         "/api/v1/gpgkeys",
-        RequiresPermission("gpgkeys", "create", resolve_all),
+        RequiresPermission("gpgkeys", "create", resolve_unnamed_object),
         create_gpg_keys,
         "Add GPG public keys.",
         query=(UPSERT_PARAMETER,),
@@ -171,7 +171,7 @@ ROUTES = (
     Route(
         "DELETE",
         "/api/v1/gpgkeys",
-        RequiresPermission("gpgkeys", "delete", resolve_all),
+        RequiresPermission("gpgkeys", "delete", resolve_unnamed_object),
         delete_gpg_key,
         "Remove a GPG public key.",
         query=(QueryParameter("keyID", "Id of the key.", is_required=True),),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.application_client.client import current_timestamp
+from argosy.gitops.application_client.application_service import current_timestamp
 from argosy.gitops.source.credentials import RepositoryCredential, find_credential, read_credentials
 from argosy.gitops.source.git.mirror_remote import MirrorRemote
 from argosy.gitops.source.git.refs import Refs

@@ -20,7 +20,7 @@ from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.not_implemented import build_not_implemented
-from argosy.web.application_lookup import get_application_rbac_name, read_project_name
+from argosy.web.application_and_rbac_name import get_application_rbac_name, read_project_name
 from argosy.web.caller_application_service import build_service
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import JsonResponse

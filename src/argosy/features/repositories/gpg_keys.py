@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.repositories.openpgp import PublicKey, read_keys
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data, update_config_map
-from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.reconciler.settings_watch import GPG_KEYS_CM
 
 TRUST_LEVEL: Final = "unknown"  # argo: trust level of imported keys

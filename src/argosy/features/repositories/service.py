@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application.repository_url import is_same_repository, parse_url
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,
     SecretField,
@@ -25,7 +26,6 @@ from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     replace_declared_secret,
     secret_values_from_wire,
 )
-from argosy.gitops.application_client.client import ApplicationService
 
 _OCI_ADDRESS: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
 _SHARED_FIELDS: Final = (

@@ -16,7 +16,7 @@ from argosy.features.accounts import page as accounts_page
 from argosy.features.activity import api as activity_api
 from argosy.features.activity import page as activity_page
 from argosy.features.activity.visible_activity import ActivitySources
-from argosy.features.applications import badge_api, live_part_change_filters, page_routes, webhook_api
+from argosy.features.applications import badge_api, live_page_change_filters, page_routes, webhook_api
 from argosy.features.applications.edit import api as edit_api
 from argosy.features.applications.list.page import ListCaches
 from argosy.features.applications.logs import api as logs_api
@@ -54,7 +54,7 @@ from argosy.features.repositories import certificates_and_gpg_keys_api, content_
 from argosy.features.repositories import page as repositories_page
 from argosy.features.repositories.connection_test import RepositoryStateCache
 from argosy.features.search import api as search_api
-from argosy.web import display_preferences, settings_overview_page, static_files
+from argosy.web import display_preference_form, settings_overview_page, static_files
 from argosy.web.api import api_docs_page, metrics, openapi, settings_endpoint, version_and_health
 from argosy.web.api.openapi import OpenApiDocument
 from argosy.web.live_updates import event_stream
@@ -137,7 +137,7 @@ def _build_routes(shared: SharedState) -> tuple[Route, ...]:
         *promote_api.build_routes(shared.activity.boards),
         *activity_api.build_routes(shared.activity),
         *page_routes.build_routes(shared.list_caches),
-        *display_preferences.ROUTES,
+        *display_preference_form.ROUTES,
         *projects_api.ROUTES,
         *repositories_api.build_routes(shared.repository_states),
         *content_api.ROUTES,
@@ -163,5 +163,5 @@ def _build_live_pages(shared: SharedState) -> tuple[LivePage, ...]:
         *models_list_page.LIVE,
         *notebooks_detail_page.build_live_pages(shared.notebook_sources),
         *notebooks_list_page.LIVE,
-        *live_part_change_filters.build_live_pages(shared.list_caches),
+        *live_page_change_filters.build_live_pages(shared.list_caches),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from argosy.cli.application_service_connection import open_cluster
 from argosy.features.serve.routes import build_route_table
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from argosy import __version__
 from argosy.cli.cluster_target import TargetOptions
-from argosy.cli.sandbox_folder_state import get_state_folder
+from argosy.cli.sandbox_data_folder import get_state_folder
 from argosy.errors import UserError
 from argosy.features.controller.process import choose_target
 from argosy.features.serve import running_server_login_urls
@@ -30,7 +30,7 @@ from argosy.features.serve.http_server import ServerCertificate, open_listener, 
 from argosy.gitops.engine.logging_setup import mask_log_output
 from argosy.isolation.confinement_health import ConfinementCheck
 from argosy.kube.client import Cluster
-from argosy.kube.client.file_permissions import check_private_file
+from argosy.kube.client.private_file_permission_check import check_private_file
 from argosy.observability.probe_server import ProbeSources, serve_probes
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
-from argosy.features.setup.delivery import desired
-from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.features.setup.delivery import desired_manifests
+from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.features.setup.openshift_gitops_preparation import find_argocd_url, find_object
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.application_refresh import build_status_table, is_status_current, list_applications
-from argosy.gitops.coexistence.argocd_settings_location import (
+from argosy.gitops.coexistence.argocd_settings_object import (
     DEFAULT_NAMESPACE,
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,
@@ -56,7 +56,7 @@ async def apply_applications(cluster: Cluster, manifests: Sequence[Manifest], pr
             f"✓ Application {key_of(manifest).name} {VERB_PAST_TENSES[await apply_application(cluster, manifest)]}"
         )
     are_compared = [await _wait_until_compared(cluster, manifests, name) for name in namespaces]
-    if placeholder_names := _list_with_placeholder(manifests):
+    if placeholder_names := _list_names_with_placeholder_url(manifests):
         print_step(f"⚠ {', '.join(placeholder_names)}: repoURL is still the placeholder {PLACEHOLDER_URL}")
         print_step("  Replace it with the URL of your repository, and run this again")
     print_step("")
@@ -131,11 +131,11 @@ def list_destination_namespaces(manifests: Sequence[Manifest]) -> tuple[str, ...
     """List the namespaces of this cluster that the Applications deploy to, in order."""
     return tuple(
         dict.fromkeys(
-            namespace for manifest in manifests if (namespace := desired.read_destination_namespace(manifest))
+            namespace for manifest in manifests if (namespace := desired_manifests.read_destination_namespace(manifest))
         )
     )
 
 
-def _list_with_placeholder(manifests: Sequence[Manifest]) -> list[str]:
+def _list_names_with_placeholder_url(manifests: Sequence[Manifest]) -> list[str]:
     sources = ((key_of(manifest).name, (manifest.get("spec") or {}).get("source") or {}) for manifest in manifests)
     return [name for name, source in sources if source.get("repoURL") == PLACEHOLDER_URL]

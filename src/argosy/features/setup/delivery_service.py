@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.features.setup.delivery.apply import OnChangeDone, apply_plan, wait_for_settings
-from argosy.features.setup.delivery.live_state import load_setup_state
-from argosy.features.setup.delivery.plan import (
+from argosy.features.setup.delivery.cluster_setup_plan import (
     ChangeVerb,
     SetupChange,
     SetupPart,
@@ -21,6 +20,7 @@ from argosy.features.setup.delivery.plan import (
     SetupState,
     build_setup_plan,
 )
+from argosy.features.setup.delivery.live_state import load_setup_state
 from argosy.features.setup.delivery.removal import build_removal_plan, execute_removal
 from argosy.gitops.coexistence.application_refresh import read_statuses
 from argosy.kube.client.whoami import whoami

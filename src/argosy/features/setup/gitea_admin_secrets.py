@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.features.setup.delivery import desired
+from argosy.features.setup.delivery import desired_manifests
 from argosy.features.setup.openshift_gitops_preparation import find_object
 from argosy.gitops.coexistence.step_banner_and_table import PrintStep
 from argosy.kube.client import Cluster
@@ -58,14 +58,17 @@ def read_credentials(gitea: Manifest) -> GiteaCredentials | str:
 
 
 def build_secret(name: str, namespace: str, kind: str, credentials: GiteaCredentials) -> Manifest:
-    labels = {"app.kubernetes.io/component": "external-secrets", desired.MANAGED_BY: desired.MANAGED_BY_SETUP}
+    labels = {
+        "app.kubernetes.io/component": "external-secrets",
+        desired_manifests.MANAGED_BY: desired_manifests.MANAGED_BY_SETUP,
+    }
     data: Mapping[str, str] = {"username": credentials.username, "password": credentials.password}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "type": kind,
-        "data": desired.encode_secret_data(data),
+        "data": desired_manifests.encode_secret_data(data),
     }
 
 

@@ -18,7 +18,7 @@ from argosy.features.health_checks.argocd_install.merge import (
 )
 from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds
 from argosy.features.setup.application_apply import APPLICATION_FILE_NAMES, check_application
-from argosy.features.setup.delivery.plan import SetupRequest
+from argosy.features.setup.delivery.cluster_setup_plan import SetupRequest
 from argosy.gitops.delivery_file.reader import read_delivery_file
 from argosy.gitops.delivery_file.values import DeliveryFile, SecretSource
 from argosy.gitops.health.settings import Customizations

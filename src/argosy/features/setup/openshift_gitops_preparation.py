@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict
-from argosy.features.setup.delivery import desired
-from argosy.gitops.coexistence.argocd_settings_location import OPENSHIFT_GITOPS, ArgoCDInstallation, ArgoCDNotFound
+from argosy.features.setup.delivery import desired_manifests
+from argosy.gitops.coexistence.argocd_settings_object import OPENSHIFT_GITOPS, ArgoCDInstallation, ArgoCDNotFound
 from argosy.gitops.coexistence.step_banner_and_table import PrintStep, build_banner
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
@@ -100,13 +100,13 @@ def is_available(deployment: Manifest | None) -> bool:
 
 
 async def _create_namespace(cluster: Cluster, name: str) -> str:
-    desired_namespace = desired.build_namespace(name)
+    desired_namespace = desired_manifests.build_namespace(name)
     key = ResourceKey(*NAMESPACE, "", name)
     live = await cluster.get(key)
     if live is None:
         await cluster.create(desired_namespace)
         return f"✓ Namespace {name} created"
-    patch = build_update_patch(live, {"metadata": {"labels": desired.DASHBOARD_LABELS}})
+    patch = build_update_patch(live, {"metadata": {"labels": desired_manifests.DASHBOARD_LABELS}})
     if patch is None:
         return f"✓ Namespace {name} is already there"
     await cluster.patch(key, patch)
@@ -114,20 +114,21 @@ async def _create_namespace(cluster: Cluster, name: str) -> str:
 
 
 async def _create_binding(cluster: Cluster, namespace: str) -> str:
-    desired_binding = desired.build_role_binding(namespace, ArgoCDInstallation(OPENSHIFT_GITOPS, OPENSHIFT_GITOPS))
-    live = await cluster.get(ResourceKey(*desired.ROLE_BINDING, namespace, desired.BINDING_NAME))
+    desired_binding = desired_manifests.build_role_binding(
+        namespace, ArgoCDInstallation(OPENSHIFT_GITOPS, OPENSHIFT_GITOPS)
+    )
+    live = await cluster.get(ResourceKey(*desired_manifests.ROLE_BINDING, namespace, desired_manifests.BINDING_NAME))
     if live is None:
         try:
             await cluster.create(desired_binding)
-            return f"✓ RoleBinding {desired.BINDING_NAME} created in {namespace}"
+            return f"✓ RoleBinding {desired_manifests.BINDING_NAME} created in {namespace}"
         except Conflict:
-            return f"✓ RoleBinding {desired.BINDING_NAME} in {namespace} was created in the meantime, skipped"
+            return f"✓ RoleBinding {desired_manifests.BINDING_NAME} in {namespace} was created in the meantime, skipped"
     subject = desired_binding["subjects"][0]
     if any(subject.items() <= live_subject.items() for live_subject in live.get("subjects") or ()):
-        return f"✓ RoleBinding {desired.BINDING_NAME} in {namespace} is already there, skipped"
-    warning = (
-        f"⚠ RoleBinding {desired.BINDING_NAME} in {namespace} is already there, but not for Argo CD's account, skipped"
-    )
+        return f"✓ RoleBinding {desired_manifests.BINDING_NAME} in {namespace} is already there, skipped"
+    name = desired_manifests.BINDING_NAME
+    warning = f"⚠ RoleBinding {name} in {namespace} is already there, but not for Argo CD's account, skipped"
     command = f"kubectl -n {namespace} create rolebinding argocd --clusterrole=admin {_render_subject_flag(subject)}"
     return f"{warning}\n  To let Argo CD in: {command}"
 
@@ -164,7 +165,7 @@ async def find_argocd_url(
 
 async def _load_password(cluster: ClusterReader) -> str:
     secret = await find_object(cluster, ADMIN_SECRET_KEY)
-    return desired.decode_secret_data(secret).get(PASSWORD_FIELD, "") if secret else ""
+    return desired_manifests.decode_secret_data(secret).get(PASSWORD_FIELD, "") if secret else ""
 
 
 async def find_object(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:

@@ -12,7 +12,7 @@ from argosy.annotations import REFRESH
 from argosy.gitops.analysis.live_view import parse_timestamp
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.policy.delivery_engine import Deliverer, DeliveryEngines
+from argosy.gitops.policy.delivery_engine_choice import Deliverer, DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.policy.sync_windows import WindowDecision, evaluate_sync_windows
 from argosy.gitops.status.shared_wire_fields import as_mapping
@@ -30,7 +30,7 @@ class Delay(NamedTuple):
         return f"{self.reason}; {self.fix}"
 
 
-def is_waiting_for_reconcile(app: Application) -> bool:
+def is_first_refresh_or_operation_due(app: Application) -> bool:
     """True if a reconciliation is due: the first one, a refresh, or an operation that has not started."""
     has_begun = app.state is not None and not app.state.phase.is_over
     return not app.status or REFRESH in app.annotations or (app.operation is not None and not has_begun)
@@ -50,7 +50,7 @@ def find_budget_delay(app: Application, use: BudgetUse | None, engines: Delivery
 
     An Application that an Argo CD delivers, or that is paused, does not wait for workers of argosy.
     """
-    if use is None or not is_waiting_for_reconcile(app):
+    if use is None or not is_first_refresh_or_operation_due(app):
         return None
     if engines.find_deliverer(app.annotations, app.namespace) in (Deliverer.ARGOCD, Deliverer.NOBODY):
         return None

@@ -28,7 +28,7 @@ from argosy.gitops.analysis.schema_validation import MISTYPED, SchemaValidator
 from argosy.gitops.application import Application
 from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.diff.differences import format_pointer
-from argosy.gitops.sync.options import SyncOptions, find_keep_reason
+from argosy.gitops.sync.sync_options import SyncOptions, find_keep_reason
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from argosy.gitops.analysis.current_wave_gate import WaveWait
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules.live.drift import has_failed_sync
 from argosy.gitops.analysis.rules.live.sources import JQ_FIELD, RENDER_FIELD
-from argosy.gitops.analysis.wave_wait import WaveWait
 
 ACCEPTABLE_HEALTH: Final = ("Healthy", "Suspended")
 INSTALLATION: Final = "(installation)"

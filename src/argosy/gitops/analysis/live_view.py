@@ -17,7 +17,7 @@ from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violat
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
 from argosy.gitops.diff import format_pointer
-from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.status.history import read_deployments
 from argosy.gitops.status.rollback_detection import ActiveRollback, find_active_rollback

@@ -17,7 +17,7 @@ from argosy.gitops.analysis.kserve_field_typos import find_suspicious_fields
 from argosy.gitops.analysis.repository_view import PathStep
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, split_api_version
-from argosy.kube.schema import defaults, typed_json, validation
+from argosy.kube.schema import builtin_type_json_codec, defaults, validation
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.builtin_types import find_builtin_type
@@ -170,7 +170,7 @@ def _validate_built_in(resource: ApiResource, manifest: Manifest) -> Iterator[Sc
     if kind is None:
         return
     try:
-        decoded = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+        decoded = builtin_type_json_codec.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
     except ManifestError as error:
         yield _read_decode_error(error.message)
         return
@@ -195,7 +195,7 @@ def _apply_built_in_defaults(resource: ApiResource, manifest: Manifest) -> Manif
     kind = find_builtin_type(resource.group, resource.version, resource.kind)
     if kind is None:
         return None
-    decoded = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+    decoded = builtin_type_json_codec.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
     return defaults.apply_defaults(GroupKind(resource.group, resource.kind), resource.version, decoded.manifest)
 
 

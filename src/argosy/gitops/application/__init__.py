@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from argosy.annotations import TRACKING_ID
 from argosy.gitops.application.cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
 from argosy.gitops.application.sources import Source, read_source, read_source_fields
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 

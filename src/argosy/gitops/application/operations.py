@@ -12,7 +12,7 @@ from typing import Any
 
 from argosy.gitops.application.sources import Source, read_source_fields
 from argosy.gitops.application.sync_policy import RetryStrategy, read_retry
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"  # controllers write it while a project's work waits for its budget
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 if TYPE_CHECKING:
     from argosy.gitops.application.source_options import DirectoryOptions, HelmOptions, KustomizeOptions, PluginOptions

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.application_client.application_service import ApplicationService
+from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.application_client.status_summary import is_only_differing, is_only_unhealthy, read_health_status
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.reader import ApplicationReader
+    from argosy.gitops.application_client.application_reader import ApplicationReader
 
 MAX_APPLICATIONS: Final = 5  # applications
 TIMEOUT_SECONDS: Final = 2.0
@@ -51,7 +51,9 @@ async def _explain_all(
     render_pool = build_render_pool()
     if differing:
         render_pool.start_first_worker()
-    from argosy.gitops.application_client.reader import open_reader  # late: most lists need no comparison
+    from argosy.gitops.application_client.application_reader import (
+        open_reader,  # late: most lists need no comparison
+    )
 
     async with open_reader(service, render_pool=render_pool) as reader:
         for app in unhealthy:
@@ -71,7 +73,7 @@ async def _describe_difference_counts(reader: ApplicationReader, app: Applicatio
         summarize_differences,
         with_causes,
     )
-    from argosy.gitops.application_client.difference_causes import explain_differences
+    from argosy.gitops.application_client.difference_cause_evidence import explain_differences
 
     app_state = await reader.compare(app, assess_health=False)
     if app_state.is_complete and (objects := list_differing_objects(app_state.comparison)):

@@ -15,7 +15,7 @@ from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.finalizers import BACKGROUND_FINALIZER as BACKGROUND_FINALIZER
 from argosy.gitops.application.refresh_annotations import build_refresh_annotations
-from argosy.gitops.application_client.client import ApplicationService, current_timestamp
+from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.condition_wait import NO_CONTROLLER_SECONDS, NO_TIMEOUT_SECONDS, ReportProgress
 from argosy.gitops.application_client.status_summary import (
     is_busy,
@@ -28,7 +28,7 @@ from argosy.gitops.application_client.sync_operation_builder import check_no_ope
 from argosy.gitops.status import events
 from argosy.gitops.status.events import EventReason
 from argosy.gitops.status.history import DeploymentRecord, read_deployments
-from argosy.gitops.status.operation_wire_format import request_to_wire
+from argosy.gitops.status.operation_serialization import request_to_wire
 from argosy.gitops.status.rollback_detection import PREVIOUS_HEALTH_INFO
 from argosy.gitops.status.shared_wire_fields import as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy import annotations as names
 from argosy.errors import ArgosyError, ClusterError, PolicyError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import ApplicationService, current_timestamp
+from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.control_namespace import has_engine
 from argosy.gitops.application_client.status_summary import is_busy, read_synced_revisions
 from argosy.gitops.application_client.sync_operation_builder import check_no_operation
-from argosy.gitops.policy.delivery_engine import ARGOSY, DeliveryEngines
+from argosy.gitops.policy.delivery_engine_choice import ARGOSY, DeliveryEngines
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
@@ -28,7 +28,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION_SET
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.reader import ApplicationReader
+    from argosy.gitops.application_client.application_reader import ApplicationReader
     from argosy.gitops.reconciler.app_state import AppState
 
 MAX_LISTED_FIELDS: Final = 3  # fields listed per object
@@ -93,7 +93,7 @@ async def plan_moves(
     *,
     hold_automated_sync: bool = False,
 ) -> list[AdoptionMove]:
-    from argosy.gitops.application_client.reader import (
+    from argosy.gitops.application_client.application_reader import (
         open_reader,  # late: the plan may be refused before anything is read
     )
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import LAST_APPLIED, SECRET_TYPE
 from argosy.errors import Conflict, UserError
-from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService
+from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP, SECRET
@@ -45,7 +45,7 @@ class DeclaredSecret:
         return self.values.get(key, "").strip()
 
 
-def read_declared_secret(secret: Manifest) -> DeclaredSecret:
+def decode_live_secret(secret: Manifest) -> DeclaredSecret:
     """Decode a Secret; values that are not base64 of UTF-8 are left out."""
     metadata: Mapping[str, Any] = secret["metadata"]
     values: dict[str, str] = {}
@@ -64,7 +64,7 @@ async def list_declared_secrets(service: ApplicationService, secret_type: str) -
     listing = await service.cluster.list(
         SECRET, namespace=service.control_namespace, labels=f"{SECRET_TYPE}={secret_type}"
     )
-    return sorted((read_declared_secret(secret) for secret in listing.items), key=lambda secret: secret.name)
+    return sorted((decode_live_secret(secret) for secret in listing.items), key=lambda secret: secret.name)
 
 
 async def create_declared_secret(
@@ -92,7 +92,7 @@ async def create_declared_secret(
         },
         dry_run=dry_run,
     )
-    return read_declared_secret(created)
+    return decode_live_secret(created)
 
 
 async def replace_declared_secret(
@@ -121,7 +121,7 @@ async def replace_declared_secret(
     metadata["annotations"] = kept_annotations
     other_fields = {name: value for name, value in before.manifest.items() if name not in ("data", "stringData")}
     changed = {**other_fields, "metadata": metadata, "data": _encode_values(values)}
-    return read_declared_secret(await service.cluster.replace(changed, dry_run=dry_run))
+    return decode_live_secret(await service.cluster.replace(changed, dry_run=dry_run))
 
 
 async def delete_declared_secret(service: ApplicationService, declared: DeclaredSecret) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from argosy.errors import TransientError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods
 from argosy.gitops.application_client.wait_conditions import WaitConditions, WaitFailure, find_wait_failure
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown

@@ -10,14 +10,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.budget_and_window_delays import find_delay, is_waiting_for_reconcile, is_waiting_for_sync
+from argosy.gitops.analysis.budget_and_window_delays import (
+    find_delay,
+    is_first_refresh_or_operation_due,
+    is_waiting_for_sync,
+)
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.application_client.client import ApplicationService, utc_now
+from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.coexistence.argocd_detection import UNKNOWN_ENGINES, detect_engines_or_unknown
-from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.status.worker_budget_configmap import BudgetUse, find_budget_use, read_budget_uses
+from argosy.gitops.status.worker_budget_configmap import BudgetUse, find_budget_use, read_worst_budget_uses
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
@@ -26,7 +30,7 @@ GetManifest = Callable[[ResourceKey], Manifest | None]
 
 def load_budget_uses(get: GetManifest, control_namespace: str, now: datetime) -> dict[str, BudgetUse]:
     """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
-    return read_budget_uses(get(ResourceKey("", "ConfigMap", control_namespace, BUDGETS_CONFIG_MAP)), now)
+    return read_worst_budget_uses(get(ResourceKey("", "ConfigMap", control_namespace, BUDGETS_CONFIG_MAP)), now)
 
 
 def describe_delay(
@@ -46,7 +50,9 @@ async def describe_delays(service: ApplicationService, apps: Sequence[Applicatio
     waiting = [app for app in apps if may_be_delayed(app)]
     if not waiting:
         return {}
-    from argosy.gitops.application_client.reader import open_reader  # late: most lists need no settings
+    from argosy.gitops.application_client.application_reader import (
+        open_reader,  # late: most lists need no settings
+    )
 
     try:
         async with open_reader(service) as reader:
@@ -65,4 +71,4 @@ async def describe_delays(service: ApplicationService, apps: Sequence[Applicatio
 
 def may_be_delayed(app: Application) -> bool:
     """False if no reconciliation or sync of the Application is due."""
-    return not app.deletion_timestamp and (is_waiting_for_reconcile(app) or is_waiting_for_sync(app))
+    return not app.deletion_timestamp and (is_first_refresh_or_operation_due(app) or is_waiting_for_sync(app))

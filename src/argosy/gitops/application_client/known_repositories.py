@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ClusterError, UserError
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import SECRET
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final, TypeVar
 
-from argosy.gitops.application_client.client import ClusterOpener
+from argosy.gitops.application_client.application_service import ClusterOpener
 from argosy.kube.client import Cluster, User
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.forwarding_cluster import Call, ForwardingCluster, Send

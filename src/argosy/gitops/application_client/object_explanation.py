@@ -14,12 +14,16 @@ from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, User
 from argosy.gitops.analysis.desired_live_applied_manifests import ABSENT, Evidence, get_matching_value
 from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.field_explanation import FieldExplanation, explain_field
-from argosy.gitops.analysis.field_paths import parse_field_path
+from argosy.gitops.analysis.field_path_parsing import parse_field_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
-from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.difference_causes import add_commits, explain_render_error, gather_evidence
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.application_service import ApplicationService
+from argosy.gitops.application_client.difference_cause_evidence import (
+    add_commits,
+    explain_render_error,
+    gather_evidence,
+)
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.diff import format_pointer, list_differences, list_foreign_fields, mask_pair
 from argosy.gitops.reconciler.app_state import AppState

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.live import walk_tree

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import current_timestamp
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.application_service import current_timestamp
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.health.actions import ActionRunner, ResourceAction, build_patch, split_status
 from argosy.gitops.health.settings import read_config_maps

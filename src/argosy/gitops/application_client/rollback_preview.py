@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from argosy.errors import PolicyError
 from argosy.gitops.application import Application, Source, read_source
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.policy.projects import list_forbidden_sources
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.history import DeploymentRecord
 
 
-def check_sources(reader: ApplicationReader, app: Application, entry: DeploymentRecord) -> None:
+def check_entry_sources_permitted(reader: ApplicationReader, app: Application, entry: DeploymentRecord) -> None:
     """Raise PolicyError if the project no longer permits a source of the entry."""
     if forbidden := list_forbidden_sources(reader.get_project(app), _read_entry_sources(entry)):
         raise PolicyError("; ".join(forbidden), where=app.name)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError
 from argosy.gitops.application import Application, OperationPhase
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.live.stuck_containers import (
     IMAGE_FAILURES,

@@ -12,10 +12,10 @@ from typing import Final
 
 from argosy.errors import ArgosyError, PolicyError, UnknownRef
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application_client.client import ApplicationService, utc_now
-from argosy.gitops.application_client.reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.application_reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
-from argosy.kube.objects.boolean_text import parse_boolean
+from argosy.kube.objects.config_map_booleans import parse_boolean
 from argosy.kube.resource_key import ResourceKey
 
 CHECK_REFS_TIMEOUT_SECONDS: Final = 5.0  # for all sources together

@@ -12,9 +12,9 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus
-from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.health_reasons import summarize_health_reason
-from argosy.gitops.application_client.reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.application_reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.application_service import ApplicationService
+from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
@@ -28,7 +28,7 @@ CRASH_LOOP: Final = "CrashLoopBackOff"
 LOG_TIMEOUT_SECONDS: Final = 3.0
 
 
-async def list_unmet_conditions(service: ApplicationService, app: Application) -> list[str]:
+async def list_unsynced_unhealthy_reasons(service: ApplicationService, app: Application) -> list[str]:
     """List conditions, then objects by wave, each with its unhealthy children."""
     if not app.status:
         return ["not reconciled yet; is a controller running? argosy controller"]
@@ -108,4 +108,4 @@ async def _read_last_log_line(reader: ApplicationReader, pod: ResourceKey, conta
     return last
 
 
-__all__ = ["list_unhealthy_objects", "list_unmet_conditions"]
+__all__ = ["list_unhealthy_objects", "list_unsynced_unhealthy_reasons"]

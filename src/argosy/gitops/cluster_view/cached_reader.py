@@ -13,8 +13,8 @@ from typing import Final
 
 from argosy.errors import TransientError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import ApplicationService
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.live.parent_references import claim_name_prefixes, read_parents
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient

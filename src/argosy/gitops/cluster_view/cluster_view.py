@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.app_list import AppRow, build_row
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
+from argosy.gitops.application_client.filtered_app_list import AppRow, build_row
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
-from argosy.gitops.coexistence.argocd_scope import read_namespaces
+from argosy.gitops.coexistence.argocd_delivered_namespaces import read_namespaces
 from argosy.gitops.live import build_indexes
-from argosy.gitops.policy.delivery_engine import DeliveryEngines, build_engines, is_application_controller
+from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines, build_engines, is_application_controller
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher

@@ -17,7 +17,7 @@ from argosy.errors import ArgosyError, UserError
 from argosy.kube.client.connection_settings import Connection, ExecPlugin
 from argosy.kube.client.kubeconfig import EXEC_VERSIONS
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.schema.quantity import parse
 
 # Write access to a Secret must not allow running arbitrary programs. These print credentials of cloud providers.

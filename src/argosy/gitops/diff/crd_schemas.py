@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.errors import ArgosyError
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema.crd.compiled_schema import compile_schema
 

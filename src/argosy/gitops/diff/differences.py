@@ -18,10 +18,10 @@ from argosy.gitops.diff.secret_masks import mask_pair
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.field_comparison import field_shape
 from argosy.kube.patch.field_sets import is_member
+from argosy.kube.patch.fields_v1_path_elements import SELF
 from argosy.kube.patch.json_pointer import format_tokens, parse
 from argosy.kube.patch.managed_fields import Manager, read_managers
-from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.path_elements import SELF
+from argosy.kube.patch.merge_schema_protocol import Shape
 
 Token = str | int
 FieldPath = tuple[Token, ...]

@@ -11,9 +11,9 @@ from typing import Final
 from argosy.errors import ManifestError
 from argosy.gitops.diff.field_projection import keep_pattern_keys
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
+from argosy.kube.patch.merge_schema_protocol import ListType, Shape, ShapeKind
 from argosy.kube.resource_key import GroupKind, split_api_version
-from argosy.kube.schema import defaults, typed_json
+from argosy.kube.schema import builtin_type_json_codec, defaults
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.crd.compiled_schema import SchemaNode
 from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults
@@ -74,7 +74,9 @@ def roundtrip_by_type(manifest: Manifest) -> Manifest:
     if type_ is None:
         return manifest
     try:
-        decoded, unknown = typed_json.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        decoded, unknown = builtin_type_json_codec.decode(
+            type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"]
+        )
     except ManifestError:
         return manifest
     if unknown or decoded is manifest:
@@ -90,7 +92,7 @@ def as_stored(manifest: Manifest, shape: Shape) -> Manifest:
     if isinstance(shape, Type):
         kind, api_version = manifest["kind"], manifest["apiVersion"]
         group, version = split_api_version(api_version)
-        decoded = typed_json.decode(shape, manifest, kind=kind, api_version=api_version).manifest
+        decoded = builtin_type_json_codec.decode(shape, manifest, kind=kind, api_version=api_version).manifest
         return defaults.apply_defaults(GroupKind(group, kind), version, decoded)
     manifest = _remove_empty_metadata(manifest)
     return apply_defaults(manifest, shape) if isinstance(shape, SchemaNode) and shape.has_defaults else manifest

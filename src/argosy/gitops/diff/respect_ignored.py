@@ -18,7 +18,7 @@ from argosy.gitops.diff.normalization import find_normalizer
 from argosy.gitops.diff.structured_merge_diff import remove_trusted_fields
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.field_comparison import field_shape
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 
 # Besides status: a resourceVersion would be a precondition, and only servers write the others.
 _SERVER_OWNED_PATHS: Final = (

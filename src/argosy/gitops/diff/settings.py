@@ -14,7 +14,7 @@ from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.diff.diff_options import DEFAULT_KNOWN_FIELDS, DiffSettings, IgnoreStatus, KnownField
 from argosy.gitops.diff.known_type_fields import find_type_normalizer
 from argosy.kube.objects import read_yaml
-from argosy.kube.objects.boolean_text import read_boolean
+from argosy.kube.objects.config_map_booleans import read_boolean
 
 CUSTOMIZATIONS_KEY: Final = "resource.customizations"
 IGNORE_DIFFERENCES_PREFIX: Final = f"{CUSTOMIZATIONS_KEY}.ignoreDifferences."

@@ -15,9 +15,9 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch import server_side_apply
 from argosy.kube.patch.field_comparison import EMPTIED, compare, field_shape, is_keyed_list
 from argosy.kube.patch.field_sets import Tree, intersection, is_member, union
+from argosy.kube.patch.fields_v1_path_elements import ElementError, item_path_element
 from argosy.kube.patch.managed_fields import read_managers, without_managed_fields
-from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.path_elements import ElementError, item_path_element
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.typed_merge import drop_emptied, merge, remove
 
 

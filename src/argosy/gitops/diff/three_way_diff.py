@@ -12,12 +12,12 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.application.sync_annotations import get_annotation
-from argosy.gitops.diff.fast_path import covers_desired
 from argosy.gitops.diff.field_projection import keep_pattern_fields, keep_pattern_keys
 from argosy.gitops.diff.go_type_round_trip import as_stored, find_manifest_type
+from argosy.gitops.diff.live_covers_desired_check import covers_desired
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.strategic_diff import StrategicDiffOptions, diff_maps
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema.builtin_types import Type

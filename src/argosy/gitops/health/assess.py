@@ -29,7 +29,7 @@ from argosy.gitops.health.lua import (
     read_script_result,
     run_health_script,
 )
-from argosy.gitops.health.lua.projection import project_manifest
+from argosy.gitops.health.lua.manifest_projection import project_manifest
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.isolation import NotConfinedError
 from argosy.isolation.script_backoff import FIRST_SECONDS, ScriptBackoff

@@ -14,20 +14,20 @@ from typing import Any, Final, Literal
 from argosy.errors import UserError
 from argosy.gitops.health import kind_patterns, setting_kind_names
 from argosy.gitops.health.bundled_rules import list_profiles_of_kind, load_profile_rules
-from argosy.gitops.health.setting_error import (
-    EVERY_KIND,
-    UNKNOWN_LOCATION,
-    SettingFault,
-    SettingLocation,
-    find_similar_word,
-)
-from argosy.gitops.health.settings_collection import (
+from argosy.gitops.health.setting_entry_collection import (
     ARGOCD_CM,
     ARGOSY_CM,
     CUSTOMIZATIONS_KEY,
     CUSTOMIZATIONS_PREFIX,
     SettingEntry,
     collect_settings,
+)
+from argosy.gitops.health.setting_error import (
+    EVERY_KIND,
+    UNKNOWN_LOCATION,
+    SettingFault,
+    SettingLocation,
+    find_similar_word,
 )
 from argosy.kube.objects import Manifest, read_yaml
 from argosy.kube.resource_key import GroupKind

@@ -15,7 +15,7 @@ from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.application.cluster_globs import matches_cluster
 from argosy.kube.objects import read_yaml
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import GroupKind
 from argosy.languages.globs import matches_glob
 

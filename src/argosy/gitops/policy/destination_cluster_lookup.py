@@ -16,7 +16,7 @@ from argosy.annotations import SECRET_TYPE, SKIP_RECONCILE
 from argosy.gitops.application import IN_CLUSTER, Application, Destination
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.boolean_text import parse_boolean
+from argosy.kube.objects.config_map_booleans import parse_boolean
 from argosy.kube.resource_key import ResourceKey
 
 IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER

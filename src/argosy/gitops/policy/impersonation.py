@@ -15,7 +15,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.cluster_address import ClusterAddress
 from argosy.gitops.application.cluster_globs import matches_cluster, require_glob
 from argosy.gitops.application.project import Project
-from argosy.kube.objects.boolean_text import parse_boolean, read_boolean
+from argosy.kube.objects.config_map_booleans import parse_boolean, read_boolean
 from argosy.languages.globs import compile_glob
 
 SERVICE_ACCOUNTS_FIELD: Final = "destinationServiceAccounts"

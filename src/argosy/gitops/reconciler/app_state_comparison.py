@@ -51,7 +51,7 @@ from argosy.gitops.reconciler.fetched_objects import ObjectFetch
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permissions import IsAllowed, build_permission_check, check_keys_in_scope
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, find_shared_resources
+from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, describe_shared_resources
 from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
@@ -181,7 +181,7 @@ class AppStateComparer:
         )
         assessed = await self._assess_health(comparison, live, settings)
         app_health = aggregate_health(app.key, assessed, uid=app.uid)
-        shared_resources = find_shared_resources(live, instance, settings)
+        shared_resources = describe_shared_resources(live, instance, settings)
         return AppState(
             desired,
             comparison,

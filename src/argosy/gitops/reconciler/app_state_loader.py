@@ -19,7 +19,7 @@ from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.desired_state import DesiredStateRequest
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
-from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType

@@ -17,7 +17,7 @@ from typing import Final
 from argosy.annotations import REFRESH
 from argosy.gitops.application import Application, read_destination
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
-from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.status.shared_wire_fields import as_mapping

@@ -13,7 +13,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.finalizers import is_controller_finalizer
 from argosy.gitops.application.project import Project
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings

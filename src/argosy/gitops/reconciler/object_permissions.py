@@ -15,7 +15,7 @@ from argosy.gitops.live import build_instance_name, is_self_referenced, read_ins
 from argosy.gitops.policy.projects import find_permission_error, permits_destination
 from argosy.gitops.policy.prune_policy import PruneCandidate, find_reason_to_keep
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -33,16 +33,16 @@ from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.gitops.sync.auto_sync import are_sources_equal
+from argosy.gitops.sync.auto_sync_decision import are_sources_equal
 from argosy.gitops.sync.notebook_wave_holds import WaveHold, find_wave_hold
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE, advance_operation, has_timed_out
-from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.retry import (
     is_waiting_for_retry,
     schedule_retry_or_finish,
     seconds_until_retry,
     start_next_attempt,
 )
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan_tasks
 from argosy.gitops.sync.wave_step import AppliedMessages
 from argosy.kube.client import Catalog

@@ -23,15 +23,15 @@ from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
 from argosy.gitops.reconciler.app_state_loader import AppStateLoader
 from argosy.gitops.reconciler.deletion import build_deletion_result, delete_resources
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
-from argosy.gitops.reconciler.destination import (
+from argosy.gitops.reconciler.destination_cluster import (
     DestinationCluster,
     DestinationRegistry,
     DestinationUnavailable,
     LocalDestinationRegistry,
     every_kind_is_cached,
 )
-from argosy.gitops.reconciler.operation_dispatch import OperationDispatcher
 from argosy.gitops.reconciler.operation_runner import format_conditions
+from argosy.gitops.reconciler.operation_step_choice import OperationDispatcher
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings

@@ -63,7 +63,7 @@ def build_resources(
     return entries
 
 
-def find_shared_resources(
+def describe_shared_resources(
     live: Mapping[ResourceKey, Manifest], instance: str, settings: ReconcilerSettings
 ) -> list[str]:
     return [

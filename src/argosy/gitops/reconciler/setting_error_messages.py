@@ -17,7 +17,7 @@ from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_ENABLED_KEY
 from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY
 from argosy.gitops.policy.impersonation import ENABLED_KEY, find_impersonation_fault
-from argosy.gitops.reconciler.setting_checks import (
+from argosy.gitops.reconciler.settings_of_other_parts_check import (
     CHECKS_BY_CONFIG_MAP,
     HOSTS_KEY,
     OVERRIDE_KEY,
@@ -71,7 +71,7 @@ _DEFAULTED_KEYS: Final = frozenset(
 )
 
 
-def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
+def describe_invalid_values(config_maps: ConfigMaps) -> Iterator[str]:
     """Describe invalid booleans and quantities, which their readers ignore silently."""
     for name, keys in BOOLEAN_KEYS.items():
         for key in keys:
@@ -95,7 +95,7 @@ def describe_fault(error: Exception) -> str:
     return str(error)
 
 
-def name_setting(fault: str, config_maps: ConfigMaps) -> str:
+def add_location(fault: str, config_maps: ConfigMaps) -> str:
     """Put the ConfigMap before the key that the fault begins with, and the key's value after it."""
     for name, data in config_maps.items():
         text = fault.removeprefix(f"{name}: ")
@@ -115,7 +115,7 @@ def _shorten(value: str) -> str:
 
 
 def find_key(fault: str) -> str:
-    """Return the key that a fault of `name_setting` is about."""
+    """Return the key that a fault of `add_location` is about."""
     return fault.partition(": ")[2].partition(": ")[0]
 
 

@@ -18,7 +18,7 @@ from argosy.gitops.policy.impersonation import ImpersonationPolicy
 from argosy.gitops.policy.rbac_config import AccessPolicy
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.sync.auto_sync import HealBackoff
+from argosy.gitops.sync.auto_sync_decision import HealBackoff
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.objects import Manifest
 

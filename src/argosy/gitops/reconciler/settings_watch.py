@@ -20,33 +20,38 @@ from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.clusters.cluster_secret import read_exec_programs, read_max_memory
 from argosy.gitops.diff import read_diff_settings
 from argosy.gitops.health.assess import HealthAssessor
-from argosy.gitops.health.cluster_facts import read_cluster_facts
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps
+from argosy.gitops.health.storage_class_facts import read_cluster_facts
 from argosy.gitops.live import CacheReader, Exclusions, TrackingSettings, read_exclusions, read_tracking
 from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
 from argosy.gitops.policy.destination_cluster_lookup import is_own_cluster_enabled, read_clusters
 from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_global_projects, deny_everything
 from argosy.gitops.policy.impersonation import read_impersonation
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
-from argosy.gitops.reconciler.health_check_log import CheckFailureLog
-from argosy.gitops.reconciler.setting_error_messages import describe_fault, find_key, find_unread_values, name_setting
+from argosy.gitops.reconciler.health_check_failure_log import CheckFailureLog
+from argosy.gitops.reconciler.setting_error_messages import (
+    add_location,
+    describe_fault,
+    describe_invalid_values,
+    find_key,
+)
 from argosy.gitops.reconciler.settings_snapshot import EvaluateJq, ReconcilerSettings
 from argosy.gitops.render import read_build_settings
 from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
 from argosy.gitops.source.webhook_verification import WebhookSecrets, read_webhook_secrets
-from argosy.gitops.sync.auto_sync import HealBackoff
+from argosy.gitops.sync.auto_sync_decision import HealBackoff
 from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.isolation.script_backoff import ScriptBackoff
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.boolean_text import read_boolean
+from argosy.kube.objects.config_map_booleans import read_boolean
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP, SECRET, STORAGE_CLASS
-from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_limits, delete_paths_confined
+from argosy.languages.jq_path_deletion import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_limits, delete_paths_confined
 
 SETTINGS_KINDS: Final = (CONFIG_MAP, APP_PROJECT, SECRET)  # they say what may be delivered, and where
 ARGOCD_CM, ARGOSY_CM, PARAMETERS_CM = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
@@ -171,7 +176,7 @@ class SettingsWatcher:
             confirms_mass_prune=read_or_keep(partial(_read_mass_prune, argosy_cm), previous.confirms_mass_prune),
             persists_resource_health=read_boolean(parameters, "controller.resource.health.persist", default=False),
         )
-        faults = [name_setting(setting_fault, maps) for setting_fault in (*faults, *find_unread_values(maps))]
+        faults = [add_location(setting_fault, maps) for setting_fault in (*faults, *describe_invalid_values(maps))]
         unread_restrictions = [fault for fault in dict.fromkeys(faults) if find_key(fault) in self._list_unread_keys()]
         faults = [*dict.fromkeys((*faults, *project_faults, *access.faults))]
         return replace(settings, faults=tuple(faults), unread_restrictions=tuple(unread_restrictions))
@@ -184,9 +189,8 @@ class SettingsWatcher:
 
     def _build_jq_evaluator(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> EvaluateJq:
         """Use a new backoff: an expression that timed out before has another timeout now."""
-        return partial(
-            delete_paths_confined, pool=self._confined, backoff=ScriptBackoff(), limits=build_jq_limits(jq_seconds)
-        )
+        limits = build_jq_limits(jq_seconds)
+        return partial(delete_paths_confined, pool=self._confined, backoff=ScriptBackoff(), limits=limits)
 
     def _find_config_map(self, name: str) -> Manifest | None:
         return self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name))

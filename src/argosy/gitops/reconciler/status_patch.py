@@ -15,12 +15,12 @@ from argosy import annotations as names
 from argosy.gitops.application import Application, OperationRequest, OperationState
 from argosy.gitops.reconciler.app_memo import AppMemos, CachedSummary, SettledPass
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status, list_evaluated_conditions
 from argosy.gitops.status.conditions import AppCondition
 from argosy.gitops.status.history import append_deployment
-from argosy.gitops.status.operation_wire_format import request_to_wire
+from argosy.gitops.status.operation_serialization import request_to_wire
 from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch
 from argosy.gitops.status.summary import build_summary
 from argosy.gitops.sync.app_deletion import compute_finalizers

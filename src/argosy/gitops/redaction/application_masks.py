@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from argosy.gitops.application_client.app_list import AppRow
+from argosy.gitops.application_client.filtered_app_list import AppRow
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.redaction.cluster_view_mask import SecretCacheSource, find_instance_label
-from argosy.gitops.redaction.scope_cache import ScopeCache
+from argosy.gitops.redaction.secret_scope_cache import ScopeCache
 from argosy.gitops.redaction.unmasked_manifest_words import GitText, GitWords
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.controller.cache import InformerCache

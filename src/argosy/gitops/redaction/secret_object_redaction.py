@@ -29,7 +29,7 @@ def serialize_masked(document: Any, annotations: Collection[str] = ()) -> bytes:
     """Serialize to JSON with every Secret redacted. A document that mentions no Secret is not walked."""
     data = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
     if _mentions_secrets(data, annotations):
-        data = orjson.dumps(without_secrets(document, annotations), option=orjson.OPT_NON_STR_KEYS)
+        data = orjson.dumps(redact_secrets(document, annotations), option=orjson.OPT_NON_STR_KEYS)
     return data
 
 
@@ -48,7 +48,7 @@ def _mentions_secrets(data: bytes, annotations: Collection[str]) -> bool:
     )
 
 
-def without_secrets(document: Any, annotations: Collection[str] = ()) -> Any:
+def redact_secrets(document: Any, annotations: Collection[str] = ()) -> Any:
     """Redact every Secret in a document at any depth, also as JSON inside a string."""
     return _SecretWalker(annotations).mask_value(document, 0)
 

@@ -20,7 +20,7 @@ from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import RenderResult
 from argosy.gitops.reconciler.render_cache import RenderCache, digest_source
 from argosy.gitops.redaction.application_secret_scope import PUBLIC_SOURCE_FIELDS
-from argosy.gitops.redaction.secret_object_redaction import without_secrets
+from argosy.gitops.redaction.secret_object_redaction import redact_secrets
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
@@ -269,7 +269,7 @@ def list_manifest_texts(manifest: Manifest) -> Iterator[str]:
     """Yield names and values of a manifest that is not a Secret, without embedded Secrets and passwords."""
     if manifest.get("kind") in ("Secret", "SecretList"):
         return
-    for text in _list_texts(without_secrets(manifest)):
+    for text in _list_texts(redact_secrets(manifest)):
         if SECRET_MANIFEST.search(text):
             continue
         for password in list_url_credentials(text) if "://" in text and "@" in text else ():

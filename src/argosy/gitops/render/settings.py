@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import RenderError
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.kube.objects.boolean_text import read_boolean
+from argosy.kube.objects.config_map_booleans import read_boolean
 
 FetchTree = Callable[[str, str], FileTree]
 """Fetches the tree of a remote base by URL and ref; the caller that passes it decides which URLs are allowed."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 MAX_LISTED_COMMITS: Final = 2048  # GitHub lists no more of a push
 MAX_LISTED_FILES: Final = 50_000

@@ -28,7 +28,7 @@ from argosy.gitops.source.webhook_payloads import (
     read_gitlab_pushes,
 )
 from argosy.kube.objects import read_json
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",

@@ -43,7 +43,7 @@ def budget_uses_to_wire(uses: Mapping[str, BudgetUse], now: datetime) -> str:
     return json.dumps({"observedAt": format_timestamp(now), "projects": projects}, sort_keys=True)
 
 
-def read_budget_uses(config_map: Manifest | None, now: datetime) -> dict[str, BudgetUse]:
+def read_worst_budget_uses(config_map: Manifest | None, now: datetime) -> dict[str, BudgetUse]:
     """Return the projects over budget, each with the highest usage of all controllers.
 
     Expired and unreadable entries are ignored.

@@ -24,12 +24,12 @@ from argosy.gitops.application.finalizers import (
 )
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy, is_hook, list_hook_phases, read_wave
-from argosy.gitops.sync import hook_deletion
+from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
 from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.operation_options import ApplyOptions, is_deletion_approved
-from argosy.gitops.sync.options import CONFIRM_VALUE, SyncOptions, find_keep_reason
 from argosy.gitops.sync.prune import FindDeletionRefusal
+from argosy.gitops.sync.sync_options import CONFIRM_VALUE, SyncOptions, find_keep_reason
 from argosy.gitops.sync.sync_plan import OperationContext, prepare_hooks
 from argosy.gitops.sync.task_health import AssessAll
 from argosy.gitops.sync.task_states import SyncTask, format_key, format_waiting_message, phase_from_health
@@ -136,7 +136,9 @@ class _Deletion:
     async def _run_hook(self, task: SyncTask) -> tuple[OperationPhase, str]:
         task.live = await self.cluster.get(task.key)
         if task.live is not None and not task.is_own_hook:
-            task.live = await hook_deletion.delete_hook(task.key, task.live, self.cluster, Propagation.FOREGROUND)
+            task.live = await hook_release_and_deletion.delete_hook(
+                task.key, task.live, self.cluster, Propagation.FOREGROUND
+            )
             if task.live is not None:
                 return OperationPhase.RUNNING, ""
         if task.live is None:
@@ -150,7 +152,7 @@ class _Deletion:
 
     async def _remove_hook(self, task: SyncTask) -> None:
         if task.live is not None:
-            await hook_deletion.delete_hook(task.key, task.live, self.cluster, Propagation.FOREGROUND)
+            await hook_release_and_deletion.delete_hook(task.key, task.live, self.cluster, Propagation.FOREGROUND)
 
     async def remove_finished_hooks(self, phase: SyncPhase) -> DeletionStep:
         """Remove hooks that have succeeded."""
@@ -161,7 +163,7 @@ class _Deletion:
             if task.has_policy(DeletePolicy.HOOK_SUCCEEDED):
                 await self._remove_hook(task)
             else:
-                await hook_deletion.remove_hook_finalizer(task.key, task.live, self.cluster)
+                await hook_release_and_deletion.remove_hook_finalizer(task.key, task.live, self.cluster)
         return self._remove_finalizers(_FINALIZER_BY_PHASE[phase] + CLEANUP_SUFFIX)
 
     async def delete_resources(self) -> DeletionStep:
@@ -195,7 +197,7 @@ class _Deletion:
         propagation = Propagation.BACKGROUND if BACKGROUND_FINALIZER in self.app.finalizers else Propagation.FOREGROUND
         current: Manifest | None = checked
         if is_hook(checked):
-            await hook_deletion.remove_hook_finalizer(key, checked, self.cluster)
+            await hook_release_and_deletion.remove_hook_finalizer(key, checked, self.cluster)
             current = await fetch_live(key, self.cluster)
         for _ in range(MAX_CONFLICT_ATTEMPTS):  # after many conflicts the next call tries again
             if current is None or not self._is_deletable(key, current, options) or self._must_confirm(current, options):

@@ -32,7 +32,7 @@ def read_observed_kinds(text: str, where: str) -> tuple[str, ...]:
     return patterns
 
 
-def hold_stale_statuses(assess_all: AssessAll, kinds: Iterable[str]) -> AssessAll:
+def correct_stale_health(assess_all: AssessAll, kinds: Iterable[str]) -> AssessAll:
     """Wrap `assess_all`: objects of these kinds with a stale status are Progressing."""
     patterns = tuple(kinds)
     if not patterns:

@@ -14,7 +14,7 @@ from argosy.gitops.application import Application, OperationState, SyncRequest
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import has_option
 from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS
-from argosy.gitops.sync.options import CONFIRM_VALUE, SyncOptions
+from argosy.gitops.sync.sync_options import CONFIRM_VALUE, SyncOptions
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import CRD
 

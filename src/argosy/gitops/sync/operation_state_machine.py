@@ -19,14 +19,15 @@ from argosy.errors import ClusterError, Conflict
 from argosy.gitops.application import Application, OperationPhase, OperationState, ResultCode, SyncPhase
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy
-from argosy.gitops.sync import hook_deletion
+from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.health_gate_annotations import append_pause, read_deadline, read_pause
 from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.notebook_wave_holds import NOTEBOOK_CHECK_SECONDS, FindWaveHold
-from argosy.gitops.sync.observed_generation_check import hold_stale_statuses
+from argosy.gitops.sync.observed_generation_check import correct_stale_health
 from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.operation_termination import TERMINATING_PREFIX, terminate_operation
 from argosy.gitops.sync.prune import FindDeletionRefusal
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.task_health import AssessAll, update_running_tasks
 from argosy.gitops.sync.task_states import (
     DELETION_OF,
@@ -38,7 +39,6 @@ from argosy.gitops.sync.task_states import (
     format_waiting_message,
 )
 from argosy.gitops.sync.task_validation import CheckPermission, find_invalid_tasks
-from argosy.gitops.sync.termination import TERMINATING_PREFIX, terminate_operation
 from argosy.gitops.sync.wave_step import DELETION_CHECK_SECONDS, AppliedMessages, RunState, StepResult, StepRunner
 from argosy.kube.client import Catalog, Cluster, Propagation
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, format_timestamp
@@ -82,7 +82,7 @@ async def advance_operation(
     """
     if state.phase.is_over:
         return AdvanceResult(state)
-    assess_all = hold_stale_statuses(assess_all, settings.observed_kinds)
+    assess_all = correct_stale_health(assess_all, settings.observed_kinds)
     operation_options = OperationOptions(app, state, options, is_mass_prune=is_mass_prune)
     task_list = SyncTaskList(state, tasks)
     if state.phase is OperationPhase.TERMINATING:
@@ -252,7 +252,7 @@ class _OperationCall:
         for task in self.task_list.tasks:
             if task.is_hook and task.is_over and task.live is not None:
                 try:
-                    await hook_deletion.remove_hook_finalizer(task.key, task.live, self.cluster)
+                    await hook_release_and_deletion.remove_hook_finalizer(task.key, task.live, self.cluster)
                 except ClusterError as error:
                     if error.is_retryable or isinstance(error, Conflict):
                         raise
@@ -346,7 +346,7 @@ class _OperationCall:
         for task in self._list_hooks_to_delete(policy):
             assert task.live is not None
             try:
-                await hook_deletion.delete_hook(
+                await hook_release_and_deletion.delete_hook(
                     task.key, task.live, self.cluster, Propagation(self.operation_options.propagation)
                 )
             except ClusterError as error:

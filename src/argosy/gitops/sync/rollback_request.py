@@ -11,7 +11,7 @@ from typing import Any
 from argosy.errors import ManifestError
 from argosy.gitops.application import OperationRequest, SyncRequest
 from argosy.gitops.application.sources import read_source_fields
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 
 def build_rollback_request(

@@ -19,7 +19,7 @@ from argosy import annotations as names
 from argosy.gitops.application import Application, SyncPhase, SyncRequest
 from argosy.gitops.application.step_results import AppComparison, PlannedTask
 from argosy.gitops.application.sync_annotations import has_option, list_hook_phases, read_wave
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.task_order import PHASES, sort_tasks
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -17,7 +17,7 @@ from typing import Any
 from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase
 from argosy.gitops.application.sync_annotations import DeletePolicy
-from argosy.gitops.sync import hook_deletion
+from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.apply import ApplyRequest, ApplyResult, apply_manifest, dry_run_apply
 from argosy.gitops.sync.health_gate_annotations import GateKind, append_deadline
 from argosy.gitops.sync.live_object_fetch import fetch_live
@@ -123,7 +123,7 @@ class StepRunner:
                 )
             elif task.live is not None:
                 try:
-                    await hook_deletion.remove_hook_finalizer(task.key, task.live, self._cluster)
+                    await hook_release_and_deletion.remove_hook_finalizer(task.key, task.live, self._cluster)
                 except ClusterError as error:
                     message = f"failed to remove hook finalizer: {error.message}"
                     self._task_list.record(task, task.result_code, OperationPhase.ERROR, message)
@@ -138,7 +138,7 @@ class StepRunner:
         async def delete(task: SyncTask) -> None:
             assert task.live is not None
             try:
-                task.live = await hook_deletion.delete_hook(
+                task.live = await hook_release_and_deletion.delete_hook(
                     task.key, task.live, self._cluster, Propagation(self._operation_options.propagation)
                 )
             except ClusterError as error:

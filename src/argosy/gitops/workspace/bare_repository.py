@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.workspace.new_repository import DEFAULT_BRANCH, RepositoryFile, find_git
+from argosy.gitops.workspace.git_repository_creation import DEFAULT_BRANCH, RepositoryFile, find_git
 
 EXECUTABLE_MODE, FILE_MODE = "100755", "100644"
 # Ignore all Git settings: a template folder, signing key or hooks path would change the repository.

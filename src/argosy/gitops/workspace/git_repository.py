@@ -20,7 +20,7 @@ from argosy.errors import TransientError, UserError
 from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.source.limits import SourceLimits
-from argosy.gitops.workspace.new_repository import GIT_REDIRECT_VARIABLES, find_git
+from argosy.gitops.workspace.git_repository_creation import GIT_REDIRECT_VARIABLES, find_git
 from argosy.isolation.scratch_folders import create_scratch_folder
 
 PROMOTION_LOCK_TIMEOUT_SECONDS: Final = 30.0  # seconds to wait for another promotion of the same repository

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.render import BuildSettings, render
-from argosy.gitops.workspace.render_request import RenderPart, WorkspaceRenderRequest, list_parts
+from argosy.gitops.workspace.render_request_resolution import RenderPart, WorkspaceRenderRequest, list_parts
 from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
 from argosy.kube.objects import Manifest
 

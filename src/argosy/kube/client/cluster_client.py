@@ -15,7 +15,7 @@ from argosy.kube.client import Catalog, KindInfo, Listing, PatchKind, Propagatio
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.discovery import DiscoveryCache, build_collection_path
 from argosy.kube.client.list_pages import ListPager, log_unprintable_names, read_object_name
-from argosy.kube.client.read_memory_budget import UNLIMITED, ReadBudget
+from argosy.kube.client.list_watch_memory_limit import UNLIMITED, ReadBudget
 from argosy.kube.client.response_checks import check_returned_object, estimate_memory, has_printable_name, read_event
 from argosy.kube.client.status_errors import ApiServerUnavailable, build_not_served_error, sanitize_status
 from argosy.kube.objects import Manifest

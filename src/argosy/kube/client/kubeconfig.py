@@ -59,7 +59,7 @@ def _find_files(paths: Sequence[str | Path] | None) -> list[Path]:
         return [Path(path) for path in paths]
     configured = list_environment_paths()
     # k8s: of several files in $KUBECONFIG, those that do not exist are skipped.
-    existing = [path for path in configured or [Path.home() / ".kube" / "config"] if _exists(path)]
+    existing = [path for path in configured or [Path.home() / ".kube" / "config"] if _exists_or_is_inaccessible(path)]
     if existing:
         return existing
     if not configured:
@@ -71,7 +71,7 @@ def _find_files(paths: Sequence[str | Path] | None) -> list[Path]:
     raise UserError(f"no kubeconfig at {searched}, which KUBECONFIG names; {advice}", where="kubeconfig")
 
 
-def _exists(path: Path) -> bool:
+def _exists_or_is_inaccessible(path: Path) -> bool:
     """True for a file, a folder, and a file that this user may not access: reading it then reports the reason."""
     try:
         return path.exists()

@@ -14,7 +14,7 @@ import orjson
 
 from argosy.errors import Gone
 from argosy.kube.client import KindInfo
-from argosy.kube.client.read_memory_budget import ListSize, ObjectName, ReadBudget
+from argosy.kube.client.list_watch_memory_limit import ListSize, ObjectName, ReadBudget
 from argosy.kube.client.response_checks import CollectionPage, ResponseTooLarge, estimate_memory, read_page
 from argosy.kube.client.status_errors import ApiServerUnavailable, sanitize_text
 from argosy.kube.objects import Manifest

@@ -28,13 +28,13 @@ from yarl import URL
 
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.kube.client.auth import ClientIdentity, CredentialProvider
+from argosy.kube.client.before_write_hook import BEFORE_WRITE
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.deep_json_truncation import TRUNCATION_LEVEL, has_truncated_content
-from argosy.kube.client.http_proxy import find_proxy, is_loopback, split_server_url
+from argosy.kube.client.http_proxy_selection import find_proxy, is_loopback, split_server_url
 from argosy.kube.client.reachability_log import ReachabilityLog
 from argosy.kube.client.response_checks import MAX_RESPONSE_BYTES, build_too_large_error, read_response_json
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable, error_from_response
-from argosy.kube.client.write_hook import BEFORE_WRITE
 from argosy.kube.resource_key import ResourceKey
 
 JSON_MEDIA_TYPE = "application/json"

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import TransientError
-from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.client.before_write_hook import BEFORE_WRITE
 from argosy.kube.controller.clock import Clock, Timer
 
 log = logging.getLogger(__name__)

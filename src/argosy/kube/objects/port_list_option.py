@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from argosy.kube.objects.boolean_text import parse_boolean
+from argosy.kube.objects.config_map_booleans import parse_boolean
 
 WEB_PORTS: Final = (80, 443)
 MAX_PORT: Final = 65535

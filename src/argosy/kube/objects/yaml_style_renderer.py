@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from argosy.kube.objects.yaml_outline import OutlineNode, find_column
+from argosy.kube.objects.yaml_node_offsets import OutlineNode, find_column
 from argosy.kube.objects.yaml_scalars import needs_quotes
 from argosy.kube.objects.yaml_writer import dump_on_one_line
 

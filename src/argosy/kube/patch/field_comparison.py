@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from argosy.kube.patch.field_sets import LEAF, Tree, sort_elements, union
-from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.path_elements import SELF, ElementError, item_path_element
+from argosy.kube.patch.fields_v1_path_elements import SELF, ElementError, item_path_element
+from argosy.kube.patch.merge_schema_protocol import Shape
 
 # Replaces a container that became empty. k8s: it is a null, which still is a field, so its owner keeps owning it.
 EMPTIED: Final = object()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.errors import PatchError
-from argosy.kube.patch.path_elements import SELF, canonicalize, element_sort_key, render_element
+from argosy.kube.patch.fields_v1_path_elements import SELF, canonicalize, element_sort_key, render_element
 
 Tree = dict[str, Any]
 LEAF: Final[Tree] = {}

@@ -11,10 +11,10 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.kube.objects import Manifest
+from argosy.kube.patch.applied_configuration_check import find_schema_errors
 from argosy.kube.patch.field_comparison import build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet
-from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.typed_validation import find_schema_errors
+from argosy.kube.patch.merge_schema_protocol import Shape
 
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 

@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_format import quote
 from argosy.kube.patch.field_comparison import compare, fit_tree_to_shape
 from argosy.kube.patch.field_sets import FieldSet, difference, remove_subtrees, union
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 
 Operation = Literal["Apply", "Update"]
 MAX_UPDATERS: Final = 10

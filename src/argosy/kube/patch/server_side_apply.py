@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import Conflict, PatchError
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_format import quote
+from argosy.kube.patch.applied_configuration_check import find_schema_errors, format_errors
 from argosy.kube.patch.field_comparison import EMPTIED, add_declared_parents, build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet, Tree, difference, format_path, intersection, remove_subtrees, union
 from argosy.kube.patch.last_applied import find_allowed_conflicts, update_last_applied
@@ -26,9 +27,8 @@ from argosy.kube.patch.managed_fields import (
     with_managers,
     without_managed_fields,
 )
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.typed_merge import drop_emptied, merge, remove
-from argosy.kube.patch.typed_validation import find_schema_errors, format_errors
 from argosy.kube.resource_key import split_api_version
 
 BEFORE_FIRST_APPLY_MANAGER: Final = "before-first-apply"

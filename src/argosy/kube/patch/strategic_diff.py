@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.errors import PatchError
 from argosy.kube.objects.go_format import format_value
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.strategic_lists import (
     DIRECTIVE,
     element_identity,

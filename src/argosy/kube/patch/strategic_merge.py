@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from argosy.errors import PatchError
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.strategic_lists import (
     DIRECTIVE,
     build_missing_merge_key_error,

@@ -64,7 +64,7 @@ class StructField:
 
 
 class Type:
-    """A Go type: its kind, its fields, and how it merges. Implements `kube.patch.merge_schema.Shape`."""
+    """A Go type: its kind, its fields, and how it merges. Implements `kube.patch.merge_schema_protocol.Shape`."""
 
     def __init__(self, kind: ShapeKind, go_name: str, *, name: str = "", scalar: str = "") -> None:
         self.kind: ShapeKind = kind

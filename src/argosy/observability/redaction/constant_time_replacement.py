@@ -18,13 +18,13 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from argosy.observability.redaction.secret_encodings import iter_named_forms
-from argosy.observability.redaction.substring_index import (
+from argosy.observability.redaction.four_byte_word_filter import (
     MIN_TEXT_BYTES,
     count_common_prefix,
     list_first_words,
     may_contain,
 )
+from argosy.observability.redaction.secret_encodings import iter_named_forms
 
 MIN_CUT_CHARACTERS: Final = 7  # length of a short commit on pages
 ANCHOR_BYTES: Final = MIN_TEXT_BYTES

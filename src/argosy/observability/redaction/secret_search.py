@@ -14,16 +14,16 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
-from argosy.observability.redaction.guessable_values import unescape
-from argosy.observability.redaction.secret_encodings import iter_forms
-from argosy.observability.redaction.secret_scope import SecretOrigin
-from argosy.observability.redaction.secret_text_extraction import LongValue, extract_secret_texts
-from argosy.observability.redaction.substring_index import (
+from argosy.observability.redaction.four_byte_word_filter import (
     count_common_prefix,
     list_first_words,
     list_words,
     may_contain,
 )
+from argosy.observability.redaction.guessable_values import unescape
+from argosy.observability.redaction.secret_encodings import iter_forms
+from argosy.observability.redaction.secret_scope import SecretOrigin
+from argosy.observability.redaction.secret_text_extraction import LongValue, extract_secret_texts
 
 BLOCK_BYTES: Final = 32  # bytes kept per block
 BLOCK_STEP_BYTES: Final = 256  # distance between blocks

@@ -16,8 +16,8 @@ from pathlib import Path
 import orjson
 
 from argosy.errors import UserError
-from argosy.kube.client.file_permissions import check_private_file
-from argosy.kube.client.private_files import write_private
+from argosy.kube.client.private_file_permission_check import check_private_file
+from argosy.kube.client.private_file_writer import write_private
 from argosy.sandbox.apiserver.authentication import TokenAuthenticator
 from argosy.sandbox.apiserver.authorization import AccessChecker
 from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator

@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch import json_patch, merge_patch, strategic_merge
 from argosy.kube.patch.json_patch import PatchTooLarge
 from argosy.kube.resource_key import split_api_version
-from argosy.kube.schema import field_error, typed_json
+from argosy.kube.schema import builtin_type_json_codec, field_error
 from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.registry_call import FieldValidation
@@ -69,7 +69,9 @@ def _decode_metadata(body: Manifest) -> dict[str, Any]:
     type_ = find_builtin_type("meta.k8s.io", "v1", "PartialObjectMetadata")
     assert type_ is not None
     metadata_only = {"metadata": body.get("metadata")}
-    result = typed_json.decode(type_, metadata_only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1")
+    result = builtin_type_json_codec.decode(
+        type_, metadata_only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1"
+    )
     return result.manifest.get("metadata") or {}
 
 
@@ -87,7 +89,7 @@ def decode_as_kind(api_version: str, kind: str, body: Any) -> Manifest:
             api_version,
         ):
             raise _build_conversion_error(str(sent_kind), str(body.get("apiVersion") or ""), group, kind)
-        return typed_json.decode(type_, body, kind=kind, api_version=api_version).manifest
+        return builtin_type_json_codec.decode(type_, body, kind=kind, api_version=api_version).manifest
     except ManifestError as error:
         message = f'{kind} in version "{version}" cannot be handled as a {kind}: {error.message}'
         raise status_errors.bad_request(message) from error

@@ -20,7 +20,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch.managed_fields import keep_live_if_only_times_differ
 from argosy.kube.schema import field_error
 from argosy.kube.schema.field_error import FieldError
-from argosy.sandbox.apiserver import ephemeral_containers, patch_errors, status_errors
+from argosy.sandbox.apiserver import ephemeral_containers, status_errors, undecodable_patch_errors
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver.admission import AdmissionChain
 from argosy.sandbox.apiserver.authorization import AccessChecker, Attributes
@@ -172,7 +172,9 @@ class Registry:
             try:
                 return self._decode(served, result, call)
             except UndecodableBody as error:
-                raise patch_errors.build_undecodable_patch_error(kind, patch, result, error.detail) from error
+                raise undecodable_patch_errors.build_undecodable_patch_error(
+                    kind, patch, result, error.detail
+                ) from error
 
         return await self.read_modify_write(served, namespace, name, apply_to_live, call, subresource)
 

@@ -16,7 +16,7 @@ from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.crd import CustomKind, build_custom_kinds
-from argosy.kube.schema.crd.versions import version_sort_key
+from argosy.kube.schema.crd.version_priority import version_sort_key
 from argosy.sandbox.apiserver.served_kind import ApiKind, BuiltInApiKind, CustomApiKind, get_bucket
 from argosy.sandbox.store import DELETED, Store, StoreEntry, StoreEvent
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import orjson
 
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.schema import columns, defaults, typed_json, validation
+from argosy.kube.patch.merge_schema_protocol import Shape
+from argosy.kube.schema import builtin_type_json_codec, columns, defaults, validation
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.crd import CustomKind
@@ -111,7 +111,7 @@ class BuiltInApiKind:
 
     @cached_property
     def zero_value(self) -> Manifest:
-        return typed_json.build_empty_object(self.type)
+        return builtin_type_json_codec.build_empty_object(self.type)
 
     @cached_property
     def allows_unconditional_update(self) -> bool:
@@ -122,7 +122,9 @@ class BuiltInApiKind:
         return encode_type_meta_prefix(self.resource)
 
     def decode(self, body: Any) -> tuple[Manifest, Sequence[str]]:
-        decoded = typed_json.decode(self.type, body, kind=self.resource.kind, api_version=self.resource.api_version)
+        decoded = builtin_type_json_codec.decode(
+            self.type, body, kind=self.resource.kind, api_version=self.resource.api_version
+        )
         return decoded.manifest, decoded.unknown_fields
 
     def prepare_create(self, manifest: Manifest) -> Manifest:

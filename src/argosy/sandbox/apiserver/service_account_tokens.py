@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from argosy.kube.client import User
-from argosy.kube.client.file_permissions import check_private_file
-from argosy.kube.client.private_files import write_private
+from argosy.kube.client.private_file_permission_check import check_private_file
+from argosy.kube.client.private_file_writer import write_private
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.base64url import decode_base64url, encode_base64url
 from argosy.kube.objects.timestamps_and_delays import format_timestamp

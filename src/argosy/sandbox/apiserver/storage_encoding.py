@@ -13,7 +13,7 @@ import orjson
 from argosy.errors import ClusterError
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.field_comparison import build_owned_tree
-from argosy.kube.schema import protobuf
+from argosy.kube.schema import protobuf_envelope
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.store import StoreEntry
@@ -39,7 +39,7 @@ def check_size(served: ApiKind, manifest: Manifest) -> None:
     """k8s: refuse what etcd would refuse. Built-in kinds are stored as protobuf, custom ones as JSON."""
     size = len(to_json(manifest))
     if size > MAX_STORED_BYTES and not served.resource.custom:
-        size = len(protobuf.encode(manifest))
+        size = len(protobuf_envelope.encode(manifest))
     if size > MAX_STORED_BYTES:
         raise status_errors.object_too_large()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.errors import UserError
-from argosy.kube.client.file_permissions import check_private_file
-from argosy.kube.client.private_files import write_private
+from argosy.kube.client.private_file_permission_check import check_private_file
+from argosy.kube.client.private_file_writer import write_private
 
 if TYPE_CHECKING:
     from cryptography import x509

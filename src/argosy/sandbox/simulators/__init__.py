@@ -39,11 +39,11 @@ from argosy.sandbox.simulators.container_logs import SimulatedLogs
 from argosy.sandbox.simulators.cron_jobs import CronJobController
 from argosy.sandbox.simulators.daemon_sets import DaemonSetController
 from argosy.sandbox.simulators.deployments import DeploymentController
-from argosy.sandbox.simulators.heartbeats import NodeHeartbeatController
 from argosy.sandbox.simulators.hpa_controller import HorizontalPodAutoscalerController
 from argosy.sandbox.simulators.ingresses import IngressController
 from argosy.sandbox.simulators.jobs import JobController
 from argosy.sandbox.simulators.kserve import InferenceServiceController, ModelProbe, ModelServers
+from argosy.sandbox.simulators.node_heartbeats import NodeHeartbeatController
 from argosy.sandbox.simulators.persistent_volume_claims import PersistentVolumeClaimController
 from argosy.sandbox.simulators.pod_disruption_budgets import PodDisruptionBudgetController
 from argosy.sandbox.simulators.pod_processes import PodProcesses

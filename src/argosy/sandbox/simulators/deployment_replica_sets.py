@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.annotations import LAST_APPLIED
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.fault_injection import SIMULATION_ANNOTATIONS as WISHES
 from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, hash_to_name_suffix
+from argosy.sandbox.simulators.simulation_annotations import SIMULATION_ANNOTATIONS as WISHES
 
 TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 REVISION_ANNOTATION: Final = "deployment.kubernetes.io/revision"
@@ -35,7 +35,7 @@ def hash_pod_template(template: Manifest, collisions: int = 0) -> str:
     return hash_to_name_suffix(f"{text}/{collisions}" if collisions else text, 10)
 
 
-def has_template(replica_set: Manifest, template: Manifest) -> bool:
+def has_same_template(replica_set: Manifest, template: Manifest) -> bool:
     return bool(
         _drop_nulls(_remove_hash_label(replica_set["spec"]["template"])) == _drop_nulls(_remove_hash_label(template))
     )

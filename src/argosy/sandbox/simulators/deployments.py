@@ -25,7 +25,7 @@ from argosy.sandbox.simulators.deployment_replica_sets import (
     REVISION_ANNOTATION,
     build_replica_set,
     build_revision_annotations,
-    has_template,
+    has_same_template,
     read_revision,
     select_copied_annotations,
     sort_by_age,
@@ -59,7 +59,7 @@ class DeploymentController:
             await adopt(orphan, deployment, context.cluster)
         owned = sort_by_age(_list_owned_replica_sets(deployment, context.cache))
         template = deployment["spec"]["template"]
-        new = next((replica_set for replica_set in owned if has_template(replica_set, template)), None)
+        new = next((replica_set for replica_set in owned if has_same_template(replica_set, template)), None)
         old = [replica_set for replica_set in owned if replica_set is not new]
         bounds = rollout_replica_counts.read_rollout_bounds(deployment)
         if await self._scale_proportionally(
@@ -197,7 +197,7 @@ async def _handle_name_collision(deployment: Manifest, desired: Manifest, contex
     if existing is None:
         return
     is_ours = (find_controller_reference(existing) or {}).get("uid") == deployment["metadata"]["uid"]
-    if not (is_ours and has_template(existing, deployment["spec"]["template"])):
+    if not (is_ours and has_same_template(existing, deployment["spec"]["template"])):
         collisions = int((deployment.get("status") or {}).get("collisionCount") or 0)
         await update_status_if_changed(deployment, {"collisionCount": collisions + 1}, context.cluster)
 

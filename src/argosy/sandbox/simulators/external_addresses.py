@@ -12,7 +12,7 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import remaining_delay
-from argosy.sandbox.simulators.fault_injection import (
+from argosy.sandbox.simulators.simulation_annotations import (
     InjectedFault,
     read_simulation_annotations,
     read_simulation_settings,

@@ -19,7 +19,6 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.well_known_kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
 from argosy.sandbox.simulators.hpa_algorithm import (
     HpaMetric,
     MetricUnavailable,
@@ -37,6 +36,7 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
+from argosy.sandbox.simulators.simulation_annotations import read_simulation_annotations, read_simulation_settings
 
 WATCHED_TARGET_KINDS: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 TARGET_INDEX: Final = "simulators-scaled"

@@ -16,7 +16,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import JOB, POD
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.job_pod_counts import JobPodCounter
+from argosy.sandbox.simulators.job_finished_pod_counts import JobPodCounter
 from argosy.sandbox.simulators.job_status import (
     COMPLETION_INDEX_ANNOTATION,
     JobProgress,

@@ -95,7 +95,7 @@ class PersistentVolumeClaimController:
                 self._deleting_in_use.add(key)
             return None
         if (claim.get("status") or {}).get("phase") != "Bound":
-            wait = await self._compute_delay(claim, context)
+            wait = await self._compute_binding_delay(claim, context)
             if wait is None or wait > 0:
                 return Requeue(wait) if wait else None
         volume = await self._find_or_provision_volume(claim, context)
@@ -109,7 +109,7 @@ class PersistentVolumeClaimController:
             await self._record_on_change(claim, _explain_pending(claim, context.cache), context)
         return None
 
-    async def _compute_delay(self, claim: Manifest, context: ControllerContext) -> float | None:
+    async def _compute_binding_delay(self, claim: Manifest, context: ControllerContext) -> float | None:
         """Return the seconds until the claim may be bound, or None if an injected fault prevents it."""
         wait = compute_provisioning_delay(claim, context.clock.now())
         if wait is None:

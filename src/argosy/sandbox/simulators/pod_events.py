@@ -11,8 +11,8 @@ from typing import Any
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.containers import NOT_CREATED_REASONS
 from argosy.sandbox.simulators.event_recorder import EventDraft
-from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
+from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings
 
 CONTAINER_STATUS_FIELDS = ("initContainerStatuses", "containerStatuses")
 PROBE_FAILURE = "Readiness probe failed: HTTP probe failed with statuscode: 503"

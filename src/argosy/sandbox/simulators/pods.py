@@ -30,13 +30,6 @@ from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
 from argosy.sandbox.simulators.event_recorder import EventRecorder
-from argosy.sandbox.simulators.fault_injection import (
-    DEFAULT_SETTINGS,
-    InjectedFault,
-    SimulationSettings,
-    read_simulation_annotations,
-    read_simulation_settings,
-)
 from argosy.sandbox.simulators.kinds_and_owners import (
     build_key,
     enqueue_if_unmarked,
@@ -46,6 +39,13 @@ from argosy.sandbox.simulators.kinds_and_owners import (
 )
 from argosy.sandbox.simulators.pod_processes import PodProcesses, ProcessPodState
 from argosy.sandbox.simulators.scheduler import Scheduler
+from argosy.sandbox.simulators.simulation_annotations import (
+    DEFAULT_SETTINGS,
+    InjectedFault,
+    SimulationSettings,
+    read_simulation_annotations,
+    read_simulation_settings,
+)
 from argosy.sandbox.simulators.timestamps import ExactTimestamps, parse_timestamp, seconds_until_deadline
 
 OWNER_KINDS = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)

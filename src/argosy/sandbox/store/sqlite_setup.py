@@ -151,7 +151,7 @@ def restart_wal(connection: apsw.Connection, path: Path) -> apsw.Connection:
     return connection
 
 
-def check_key(connection: apsw.Connection, cipher: BodyCipher | None, path: Path) -> None:
+def check_encryption_key(connection: apsw.Connection, cipher: BodyCipher | None, path: Path) -> None:
     """Check that the key belongs to this store, by decrypting a known value that the store keeps."""
     row = connection.execute("SELECT value FROM meta WHERE name = 'key'").fetchone()
     if cipher is None:

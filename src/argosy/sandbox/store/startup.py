@@ -18,7 +18,7 @@ from argosy.sandbox.store.history_table import HistoryTable, LoadedState
 from argosy.sandbox.store.initialized_mark import check_database_not_lost, write_initialized_marker
 from argosy.sandbox.store.journal_protocol import FatalErrorHandler
 from argosy.sandbox.store.sqlite_journal import SqliteJournal
-from argosy.sandbox.store.sqlite_setup import build_open_error, check_key, open_writer, restart_wal
+from argosy.sandbox.store.sqlite_setup import build_open_error, check_encryption_key, open_writer, restart_wal
 from argosy.sandbox.store.wal_check import check_wal
 
 
@@ -38,7 +38,7 @@ def open_journal(
         check_database_not_lost(path)
         check_wal(path)
         connection = open_writer(path)
-        check_key(connection, cipher, path)
+        check_encryption_key(connection, cipher, path)
         history = HistoryTable(cipher, encrypted_buckets)
         state = history.load(connection)
         connection = restart_wal(connection, path)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.sandbox_folder_state import write_private_text
+from argosy.cli.sandbox_data_folder import write_private_text
 from argosy.errors import Conflict, UserError
 from argosy.features.local import kubeconfig
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
@@ -57,7 +57,7 @@ class Stage:
 
     async def apply(self, manifests: Sequence[Manifest], namespace: str) -> list[Manifest]:
         """Apply in dependency order, and create missing namespaces."""
-        from argosy.features.local.manifest_loader import KIND_ORDER
+        from argosy.features.local.sandbox_manifest_apply import KIND_ORDER
 
         live_objects = []
         for manifest in sorted(manifests, key=lambda item: KIND_ORDER.get(item["kind"], 9)):

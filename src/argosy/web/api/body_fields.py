@@ -16,7 +16,7 @@ _MAX_SAFE_INTEGER: Final = 1 << 53
 
 
 @contextmanager
-def name_body_fields() -> Iterator[None]:
+def rename_flags_to_body_fields() -> Iterator[None]:
     """Rename flags in errors to body fields: `--dry-run` becomes dryRun, because API clients do not use flags."""
     try:
         yield

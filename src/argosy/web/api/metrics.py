@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.status.metrics import (
     IN_CLUSTER_NAME,
     IN_CLUSTER_SERVER,
@@ -22,7 +22,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 from argosy.observability.metrics import CONTENT_TYPE, MetricFamily, Sample, build_family, render_families
-from argosy.web.application_lookup import build_rbac_name, read_project_name
+from argosy.web.application_and_rbac_name import build_rbac_name, read_project_name
 from argosy.web.request import RequestContext
 from argosy.web.responses import TextResponse
 from argosy.web.route import FilteredList, Route

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.redaction.secret_object_redaction import without_secrets
+from argosy.gitops.redaction.secret_object_redaction import redact_secrets
 from argosy.kube.objects import Manifest
 from argosy.web.request import RequestContext
 from argosy.web.responses import StreamResponse
@@ -32,7 +32,7 @@ def accepts_events(request: RequestContext) -> bool:
 
 def encode_frame(document: Any, *, events: bool, field: str = "result", annotations: AnnotationNames = ()) -> bytes:
     """argo: format of its gateway for browsers (events) and others. `annotations`: names of sensitive annotations."""
-    text = orjson.dumps({field: without_secrets(document, annotations)}, option=orjson.OPT_NON_STR_KEYS)
+    text = orjson.dumps({field: redact_secrets(document, annotations)}, option=orjson.OPT_NON_STR_KEYS)
     return b"data: %s\n\n" % text if events else text + b"\n"
 
 

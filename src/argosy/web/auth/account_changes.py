@@ -31,8 +31,8 @@ from argosy.web.auth.accounts import (
     SIGNING_KEY,
     Account,
     TokenRecord,
+    build_argocd_secret_key,
     decode_secret_data,
-    get_secret_key,
     parse_token_records,
     parse_unix_time,
     read_accounts,
@@ -122,11 +122,11 @@ class AccountStore:
 
         def build_change(data: Mapping[str, bytes]) -> SecretChanges:
             """Date the change one second after the previous one, so that tokens issued in this second are invalid."""
-            previous_change = parse_unix_time(data.get(get_secret_key(name, "passwordMtime"), b""))
+            previous_change = parse_unix_time(data.get(build_argocd_secret_key(name, "passwordMtime"), b""))
             changed_at = datetime.fromtimestamp(max(self.now(), previous_change + 1), UTC)
             return {
-                get_secret_key(name, "password"): password_hash,
-                get_secret_key(name, "passwordMtime"): format_timestamp(changed_at).encode(),
+                build_argocd_secret_key(name, "password"): password_hash,
+                build_argocd_secret_key(name, "passwordMtime"): format_timestamp(changed_at).encode(),
             }
 
         await self._patch_account_secret(build_change)
@@ -146,10 +146,10 @@ class AccountStore:
         limits.check_expiry(record)
 
         def append_record(data: Mapping[str, bytes]) -> SecretChanges:
-            records = parse_token_records(data.get(get_secret_key(name, "tokens"), b""))
+            records = parse_token_records(data.get(build_argocd_secret_key(name, "tokens"), b""))
             if any(existing.id == record.id for existing in records):
                 raise UserError(f"account {name!r} already has a token with id {record.id!r}; choose another id")
-            return {get_secret_key(name, "tokens"): _serialize_token_records((*records, record))}
+            return {build_argocd_secret_key(name, "tokens"): _serialize_token_records((*records, record))}
 
         await self._patch_account_secret(append_record)
         key = decode_secret_data(await self._load_secret(ACCOUNTS_SECRET)).get(SIGNING_KEY, b"")
@@ -163,11 +163,11 @@ class AccountStore:
         await self.get_account(name)
 
         def drop_record(data: Mapping[str, bytes]) -> SecretChanges:
-            records = parse_token_records(data.get(get_secret_key(name, "tokens"), b""))
+            records = parse_token_records(data.get(build_argocd_secret_key(name, "tokens"), b""))
             remaining = tuple(record for record in records if record.id != token_id)
             if remaining == records:
                 raise UserError(f"account {name!r} has no token with id {token_id!r}; run 'argosy account get'")
-            return {get_secret_key(name, "tokens"): _serialize_token_records(remaining)}
+            return {build_argocd_secret_key(name, "tokens"): _serialize_token_records(remaining)}
 
         await self._patch_account_secret(drop_record)
 

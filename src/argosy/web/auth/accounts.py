@@ -66,7 +66,7 @@ def read_accounts(settings: Mapping[str, str], secrets: Mapping[str, bytes]) -> 
     }
 
 
-def get_secret_key(name: str, field_name: str) -> str:
+def build_argocd_secret_key(name: str, field_name: str) -> str:
     """argo: key of an account's field in argocd-secret."""
     return f"{name}.{field_name}" if name == ADMIN else f"{_PREFIX}{name}.{field_name}"
 
@@ -92,7 +92,7 @@ def parse_token_records(text: bytes) -> tuple[TokenRecord, ...]:
     return tuple(_list_token_records(items))
 
 
-def read_token_records(items: Any) -> tuple[TokenRecord, ...]:
+def read_role_token_records(items: Any) -> tuple[TokenRecord, ...]:
     """Read a list that is already parsed, such as that of a project role."""
     return tuple(_list_token_records(items))
 
@@ -113,9 +113,9 @@ def _build_account(name: str, is_enabled: bool, capabilities: tuple[str, ...], s
         name,
         is_enabled,
         capabilities,
-        secrets.get(get_secret_key(name, "password"), b"").strip(),
-        parse_unix_time(secrets.get(get_secret_key(name, "passwordMtime"), b"")),
-        parse_token_records(secrets.get(get_secret_key(name, "tokens"), b"")),
+        secrets.get(build_argocd_secret_key(name, "password"), b"").strip(),
+        parse_unix_time(secrets.get(build_argocd_secret_key(name, "passwordMtime"), b"")),
+        parse_token_records(secrets.get(build_argocd_secret_key(name, "tokens"), b"")),
     )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.kube.client.file_permissions import check_private_file, check_private_folder
+from argosy.kube.client.private_file_permission_check import check_private_file, check_private_folder
 from argosy.kube.objects.base64url import encode_base64url
 from argosy.web.auth.accounts import ADMIN
 

@@ -8,12 +8,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import Conflict, UserError
-from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
+from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
 from argosy.gitops.application_client.projects import load_project
 from argosy.gitops.policy.rbac_roles import format_role_subject
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.account_changes import generate_token_id
-from argosy.web.auth.accounts import ACCOUNTS_SECRET, SIGNING_KEY, TokenRecord, decode_secret_data, read_token_records
+from argosy.web.auth.accounts import (
+    ACCOUNTS_SECRET,
+    SIGNING_KEY,
+    TokenRecord,
+    decode_secret_data,
+    read_role_token_records,
+)
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
 
@@ -35,7 +41,7 @@ async def add_role_token(
 
     def append_record(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
         role_entry = _find_role(roles, project, role)
-        existing = read_token_records(role_entry.get(TOKENS_FIELD))
+        existing = read_role_token_records(role_entry.get(TOKENS_FIELD))
         # argo: deletes by this time
         issued = max([int(utc_now().timestamp()), *(other.issued_at + 1 for other in existing)])
         record = TokenRecord(
@@ -71,7 +77,10 @@ async def remove_role_token(
         role_entry = _find_role(roles, project, role)
         by_role = status.get("jwtTokensByRole") or {}
         status_entry = by_role.get(role) or {}
-        records = [*read_token_records(role_entry.get(TOKENS_FIELD)), *read_token_records(status_entry.get("items"))]
+        records = [
+            *read_role_token_records(role_entry.get(TOKENS_FIELD)),
+            *read_role_token_records(status_entry.get("items")),
+        ]
         if not any(map(is_selected, records)):
             raise UserError(f"role {role!r} of project {project!r} has no such token; read the project to list them")
         role_entry[TOKENS_FIELD] = _drop_selected(role_entry.get(TOKENS_FIELD), is_selected)
@@ -85,7 +94,7 @@ async def remove_role_token(
 
 
 def _drop_selected(items: Any, is_selected: Any) -> list[Any]:
-    return [item for item in items or () if not any(map(is_selected, read_token_records([item])))]
+    return [item for item in items or () if not any(map(is_selected, read_role_token_records([item])))]
 
 
 def _find_role(roles: list[dict[str, Any]], project: str, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import Clock
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.auth.account_state import SESSIONS_CONFIG_MAP
+from argosy.web.auth.cached_accounts_and_policy import SESSIONS_CONFIG_MAP
 
 MAX_REVOKED_SESSIONS: Final = 5_000
 CLEANUP_THRESHOLD: Final = 1_000  # expired sessions are deleted only from this number on

@@ -21,15 +21,14 @@ from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.application import Application
 from argosy.gitops.redaction.application_masks import build_masks
 from argosy.gitops.redaction.cluster_view_mask import build_mask
-from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations, without_secrets
+from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations, redact_secrets
 from argosy.kube.resource_key import ResourceKey
+from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
-from argosy.observability.redaction.substring_index import list_words
 from argosy.web import authorization, request_limits
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.event_cache import EventCache
-from argosy.web.input_echo import NO_ECHO, InputEcho
 from argosy.web.middleware import (
     audit,
     client_address,
@@ -45,10 +44,16 @@ from argosy.web.middleware.page_context import build_frame_values
 from argosy.web.middleware.response_serialization import HTML, JSON, serialize_response
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
-from argosy.web.request_echo import FormFieldTokens, conceal_form_fields, conceal_request, restore_sent_fields
 from argosy.web.request_redaction import conceal_secrets, find_request_mask
+from argosy.web.request_secret_concealment import (
+    FormFieldTokens,
+    conceal_form_fields,
+    conceal_request,
+    restore_sent_fields,
+)
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
+from argosy.web.secret_placeholder_restoration import NO_ECHO, InputEcho
 from argosy.web.site_services import Site
 
 log = logging.getLogger(__name__)
@@ -340,7 +345,7 @@ class _RequestHandler:
 
     def _render_page(self, page: PageResponse) -> str:
         request = self.context or self._build_anonymous_context()
-        values = without_secrets(dict(page.values), self._list_sensitive_annotations())
+        values = redact_secrets(dict(page.values), self._list_sensitive_annotations())
         if self.route and self.route.is_mutating and self.is_authorized and not page.is_from_request_only:
             # the layout quotes the URL, which the caller sent; the rest of the page was read
             request, request.memory.echo = conceal_request(request, find_request_mask(request).find_values)

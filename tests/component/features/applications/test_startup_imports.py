@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.feature_table import COMMANDS
+from argosy.command_modules import COMMANDS
 from argosy.features.applications import cli
 from argosy.main import OVERVIEW, build_parser
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from argosy.features.demo.content import create_demo_repository
-from argosy.features.demo.initial_state import InitialStateSetup
+from argosy.features.demo.initial_sync import InitialStateSetup
 from argosy.features.demo.stages_example_content import REPOSITORY_URL
-from argosy.features.demo.stages_initial_state import StagesInitialState
+from argosy.features.demo.stages_initial_sync import StagesInitialState
 from argosy.features.init.template_files import DEFAULT_REPO_URL
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.settings import read_source_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_folder_state import DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
 from argosy.errors import UserError
 from argosy.features.demo.examples import LLMOPS, STAGES, choose_example
 from argosy.features.demo.process import DemoOptions, gitops_product_name, run_demo

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.workspace.new_repository import RepositoryFile, create_repository
+from argosy.gitops.workspace.git_repository_creation import RepositoryFile, create_repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 FILES = [

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from argosy.features.init.template_files import NewRepository, list_delivery_files, list_stage_files
-from argosy.gitops.workspace.new_repository import RepositoryFile
+from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from support.paths import ROOT
 
 TREE = ROOT / "llmops-via-argocd"

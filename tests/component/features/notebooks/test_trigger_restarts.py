@@ -18,18 +18,7 @@ from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import RUNNING
 from support.serving_manifests import MODEL_KINDS, model, modelled, runtime
 from support.simulators import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, build_manifest
-from support.trigger_jobs import (
-    RESTARTED,
-    all_done,
-    at_work,
-    entry,
-    get,
-    states,
-    too_late,
-    training,
-    until,
-    workload,
-)
+from support.trigger_jobs import RESTARTED, all_done, at_work, entry, get, states, too_late, training, until, workload
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,10 @@ import pytest
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.features.notifications.addon import make
 from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.condition_and_template_worker import RENDER_FUNCTION
 from argosy.features.notifications.controller import NotificationController
 from argosy.features.notifications.delivery_events import read_history
 from argosy.features.notifications.settings_cache import NotificationSettingsCache
-from argosy.features.notifications.template_worker import RENDER_FUNCTION
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import AddOn, ControllerContext, InformerCache, Requeue
 from argosy.kube.controller.addon_loader import run_addons

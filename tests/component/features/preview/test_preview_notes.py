@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.features.preview.comparison import RepositoryComparison, compare_sides
-from argosy.features.preview.revisions import PreviewRepository, open_sides
+from argosy.features.preview.revision_range_trees import PreviewRepository, open_sides
 from support.preview_repository import Repo, application, config
 
 CHART = """\

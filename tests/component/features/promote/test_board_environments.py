@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.promote.board import EnvironmentBoard, build_board, filter_visible_stages
+from argosy.features.promote.cluster_thread_bridge import bridge_service
+from argosy.features.promote.environments_board import EnvironmentBoard, build_board, filter_visible_stages
 from argosy.features.promote.page_action_commits import run_action
-from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.promotion_log_trailers import PromotionActor
 from argosy.features.promote.service import PromotionSession, open_session
-from argosy.features.promote.thread_bridge import bridge_service
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
 from support.promotion_repository import OVERLAY, Shelf, begin, copy_of
@@ -131,7 +131,7 @@ def test_promotion_is_blocked_until_a_user_with_the_role_approves(shelf: Shelf) 
     with opened(shelf) as session:
         run_action(session, "approve", "production", ANN)
     coming = read_board(shelf).stages[2].coming
-    assert coming is not None and not coming.needs_answer
+    assert coming is not None and not coming.awaits_approval
 
 
 def test_hold_and_resume_are_shown_on_the_board(shelf: Shelf) -> None:

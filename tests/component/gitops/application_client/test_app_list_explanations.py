@@ -9,7 +9,7 @@ import pytest
 
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client import app_list_explanations
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -12,7 +12,7 @@ from argosy.annotations import HOLD
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import choose_rollback_entry, roll_back
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.kube.well_known_kinds import APPLICATION

@@ -11,7 +11,7 @@ import pytest
 from argosy.cli.exit_codes import EXIT_TIMED_OUT
 from argosy.features.applications.sync.operation_result_output import print_result
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.condition_wait import WaitOutcome, WaitResult
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods, find_stuck_reason
 from argosy.kube.objects import Manifest, key_of

@@ -14,7 +14,7 @@ from argosy.errors import PolicyError, UnknownRef
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application_client import sync_checks
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings

@@ -13,8 +13,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import container_volume_detection
-from argosy.kube.client.file_permissions import check_private_file
-from argosy.kube.client.private_files import write_private
+from argosy.kube.client.private_file_permission_check import check_private_file
+from argosy.kube.client.private_file_writer import write_private
 
 USER, STRANGER, FS_GROUP = 12345, 23456, 34567
 

@@ -25,16 +25,7 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.fuzzer import forget_peak_memory, peak_memory
-from support.lying_cluster import (
-    KINDS,
-    Lie,
-    LyingCluster,
-    Request,
-    chunked,
-    discovery_document,
-    endless,
-    http_answer,
-)
+from support.lying_cluster import KINDS, Lie, LyingCluster, Request, chunked, discovery_document, endless, http_answer
 from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.anyio

@@ -23,11 +23,11 @@ from cryptography.x509.oid import NameOID
 
 from argosy.errors import ClusterError, Gone, TransientError, UserError
 from argosy.kube.client import User
+from argosy.kube.client.before_write_hook import BEFORE_WRITE
 from argosy.kube.client.cluster_client import KubeCluster, connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
 from argosy.kube.client.transport import HttpTransport, ThreadedResolver
-from argosy.kube.client.write_hook import BEFORE_WRITE
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 

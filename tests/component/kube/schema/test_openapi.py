@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.schema import openapi
+from argosy.kube.schema import openapi_v3_documents
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from support import go_modules
@@ -38,31 +38,31 @@ WIDGET_SCHEMA = {
         }
     },
 }
-GROUPS = openapi.group_by_path([*BUILTIN_RESOURCES, WIDGET])
+GROUPS = openapi_v3_documents.group_by_path([*BUILTIN_RESOURCES, WIDGET])
 SCHEMAS = {"apis/argosy.dev/v1": {"Widget": WIDGET_SCHEMA}}
 
 
 def full(path: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(openapi.build_full_document(GROUPS[path], SCHEMAS.get(path)))
+    document: dict[str, Any] = json.loads(openapi_v3_documents.build_full_document(GROUPS[path], SCHEMAS.get(path)))
     return document
 
 
 def test_index_lists_every_group_version_with_a_hash() -> None:
-    paths = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
+    paths = openapi_v3_documents.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/argosy.dev/v1"} < set(paths)
     assert re.fullmatch(r"/openapi/v3/api/v1\?hash=[0-9A-F]{64}", paths["api/v1"]["serverRelativeURL"])
 
 
 def test_hash_changes_only_with_the_custom_schema() -> None:
     path = "apis/argosy.dev/v1"
-    before = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
+    before = openapi_v3_documents.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     changed = {path: {"Widget": {**WIDGET_SCHEMA, "description": "Another."}}}
-    after = openapi.build_index([WIDGET, *BUILTIN_RESOURCES], changed)["paths"]
+    after = openapi_v3_documents.build_index([WIDGET, *BUILTIN_RESOURCES], changed)["paths"]
     assert {document_path for document_path in before if before[document_path] != after[document_path]} == {path}
 
 
 def test_stub_document_has_one_patch_path_per_kind_and_no_schemas() -> None:
-    document = json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))
+    document = json.loads(openapi_v3_documents.build_stub_document(GROUPS["apis/apps/v1"]))
     assert set(document) == {"openapi", "info", "paths"}
     assert len(document["paths"]) == 5
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
@@ -73,12 +73,15 @@ def test_stub_document_has_one_patch_path_per_kind_and_no_schemas() -> None:
 
 def test_stub_of_the_core_group_always_contains_namespaces() -> None:
     config_maps = [resource for resource in GROUPS["api/v1"] if resource.kind == "ConfigMap"]
-    assert "/api/v1/namespaces/{name}" in json.loads(openapi.build_stub_document(config_maps))["paths"]
-    assert "/api/v1/namespaces/{name}" not in json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))["paths"]
+    assert "/api/v1/namespaces/{name}" in json.loads(openapi_v3_documents.build_stub_document(config_maps))["paths"]
+    assert (
+        "/api/v1/namespaces/{name}"
+        not in json.loads(openapi_v3_documents.build_stub_document(GROUPS["apis/apps/v1"]))["paths"]
+    )
 
 
 def test_stub_document_is_smaller_than_400_bytes_per_kind() -> None:
-    assert len(openapi.build_stub_document(GROUPS["api/v1"])) < 400 * len(GROUPS["api/v1"])
+    assert len(openapi_v3_documents.build_stub_document(GROUPS["api/v1"])) < 400 * len(GROUPS["api/v1"])
 
 
 def test_all_schema_references_of_full_documents_resolve() -> None:
@@ -131,7 +134,7 @@ def without_values(schema: Any) -> Any:
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the Go module k8s.io/kubernetes is not in the module cache")
 def test_properties_match_the_published_documents() -> None:
     compared = 0
-    for path in openapi.group_by_path(BUILTIN_RESOURCES):
+    for path in openapi_v3_documents.group_by_path(BUILTIN_RESOURCES):
         published = json.loads((PUBLISHED / f"{path.replace('/', '__')}_openapi.json").read_text())
         published_schemas = published["components"]["schemas"]
         for name, schema in full(path)["components"]["schemas"].items():
@@ -159,9 +162,9 @@ class Server(BaseHTTPRequestHandler):
                 json.dumps(discovery(resources)).encode(), ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
             )
         elif path == "/openapi/v3":
-            self.answer(json.dumps(openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)).encode())
+            self.answer(json.dumps(openapi_v3_documents.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)).encode())
         elif (name := path.removeprefix("/openapi/v3/")) in GROUPS:
-            self.answer(openapi.build_full_document(GROUPS[name], SCHEMAS.get(name)))
+            self.answer(openapi_v3_documents.build_full_document(GROUPS[name], SCHEMAS.get(name)))
         else:
             self.send_error(404)
 
@@ -178,7 +181,7 @@ class Server(BaseHTTPRequestHandler):
 
 def discovery(resources: list[ApiResource]) -> dict[str, Any]:
     items = []
-    for group_resources in openapi.group_by_path(resources).values():
+    for group_resources in openapi_v3_documents.group_by_path(resources).values():
         resource_entries = [
             {
                 "resource": one.plural,

@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
-from argosy.kube.schema import protobuf
+from argosy.kube.schema import protobuf_envelope
+from argosy.kube.schema.builtin_type_json_codec import decode
 from argosy.kube.schema.builtin_types import find_builtin_type
-from argosy.kube.schema.typed_json import decode
 from support.deadlines import HANG_SECONDS
 from support.tiers import in_test_all
 
@@ -32,7 +32,7 @@ class Recorder(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.bodies.append((self.headers["Content-Type"], body))
-        answer = orjson.dumps(protobuf.decode(body).value)
+        answer = orjson.dumps(protobuf_envelope.decode(body).value)
         self.send_response(201)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
@@ -92,9 +92,9 @@ def test_kubectl_create_body_decodes_to_what_kubectl_prints(
     url, bodies = recorder
     create(command, url, tmp_path)
     content_type, body = bodies[-1]
-    assert content_type == protobuf.CONTENT_TYPE
-    read = protobuf.decode(body)
-    assert protobuf.encode(read.value) == body
+    assert content_type == protobuf_envelope.CONTENT_TYPE
+    read = protobuf_envelope.decode(body)
+    assert protobuf_envelope.encode(read.value) == body
     assert contains(read.value, CREATED[command]), read.value
     printed = orjson.loads(create(command, url, tmp_path, "--dry-run=client", "-o", "json"))
     group, _, version = read.api_version.rpartition("/")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import StorageFull, UserError
-from argosy.kube.client.private_files import write_private
+from argosy.kube.client.private_file_writer import write_private
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

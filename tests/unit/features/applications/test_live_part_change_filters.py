@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.features.applications.list.page import digest_ids
-from argosy.features.applications.live_part_change_filters import (
+from argosy.features.applications.live_page_change_filters import (
     affects_application,
     affects_list,
     is_application_change,

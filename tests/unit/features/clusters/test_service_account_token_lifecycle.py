@@ -14,8 +14,8 @@ import pytest
 from argosy.errors import TransientError
 from argosy.features.clusters import service
 from argosy.features.clusters.service_account_token_lifecycle import rotate_token
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import create_declared_secret
-from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck, run_installation_checks
 from argosy.features.doctor.installation_state import read_installation
-from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
 from argosy.gitops.policy.applicationset_controller_detection import build_condition

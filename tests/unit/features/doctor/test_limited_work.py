@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 
 from argosy.features.doctor.application_check import get_priority
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.limited_work import (
     MAX_CONCURRENT_COMPARISONS,
     WorkLimit,
     interleave_by_project,
     run_within_limit,
 )
-from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.application import read_application
 
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.installation_state import read_installation
-from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.features.health_checks.argocd_install.apply_steps import (
     ApplyOutcome,
     HealthApplyRequest,

@@ -8,9 +8,9 @@ from argosy.cli.tables import TerminalOutput
 from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.service import Examination
 from argosy.features.explain.application_cli import _render_report
+from argosy.gitops.analysis.current_wave_gate import find_wave_wait
 from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.rules import diagnose_installation
-from argosy.gitops.analysis.wave_wait import find_wave_wait
 from support.installation_facts import ago, app, view
 
 RUNNING = {

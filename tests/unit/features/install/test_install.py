@@ -25,7 +25,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of, read_yaml_documents
 from argosy.kube.resource_key import ResourceKey
 from argosy.main import build_parser
-from argosy.web.auth import account_changes, account_state, login_rate_limit
+from argosy.web.auth import account_changes, cached_accounts_and_policy, login_rate_limit
 from support.deadlines import wait_until_async
 from support.definitions import are_established
 from support.paths import ROOT
@@ -171,7 +171,7 @@ def test_read_only_install_can_write_only_login_objects() -> None:
         account_changes.ACCOUNTS_SECRET,
         account_changes.INITIAL_ADMIN_SECRET,
         login_rate_limit.CONFIG_MAP_NAME,
-        account_state.SESSIONS_CONFIG_MAP,
+        cached_accounts_and_policy.SESSIONS_CONFIG_MAP,
     }
 
 
@@ -193,7 +193,10 @@ def test_every_role_is_bound_to_a_service_account_of_the_installation() -> None:
 
 def test_install_names_equal_those_of_controller_and_server() -> None:
     assert LEADER_LEASE_NAME == control_namespace.LEADER_LEASE_NAME
-    assert set(roles.LOGIN_CONFIG_MAPS) == {login_rate_limit.CONFIG_MAP_NAME, account_state.SESSIONS_CONFIG_MAP}
+    assert set(roles.LOGIN_CONFIG_MAPS) == {
+        login_rate_limit.CONFIG_MAP_NAME,
+        cached_accounts_and_policy.SESSIONS_CONFIG_MAP,
+    }
 
 
 @pytest.mark.parametrize("wrong", [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.addon import CRD_NAME, make
-from argosy.features.notebooks.model_checks.platforms import MODEL_KINDS
+from argosy.features.notebooks.model_checks.model_kinds_and_readiness import MODEL_KINDS
 from argosy.features.notebooks.runner.termination_message import pack_results
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest, dump_yaml, read_yaml_documents

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.notebook_validation_job import read_job
-from argosy.features.notebooks.pod_runs import runner_archive
-from argosy.features.notebooks.pod_runs.pod import build_runner_input
+from argosy.features.notebooks.pod_runs import runner_archive_config_map
+from argosy.features.notebooks.pod_runs.validation_pod_manifest import build_runner_input
 from argosy.features.notebooks.run_backend import build_pod_name
 from argosy.features.notebooks.runner.run_request import RunRequest
 from argosy.features.notebooks.spec_validation import RESERVED_VOLUME_NAMES, RESERVED_VOLUME_PREFIX
@@ -83,7 +83,7 @@ def test_git_credentials_are_mounted_only_into_the_clone_container() -> None:
 def test_user_values_are_escaped_arguments_and_never_shell_text() -> None:
     git = {"url": "https://example.org/$(HOME).git", "ref": "main; reboot"}
     clone_container = container(build_run_pod(notebook={"git": git, "path": "$(id).ipynb"}), "git-clone")
-    assert clone_container["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive.CLONE_SCRIPT_KEY}"]
+    assert clone_container["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive_config_map.CLONE_SCRIPT_KEY}"]
     expected = ["https://example.org/$$(HOME).git", "main; reboot", "/workspace/repo", "$$(id).ipynb"]
     assert clone_container["args"] == expected
 

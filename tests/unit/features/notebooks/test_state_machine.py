@@ -20,7 +20,7 @@ from argosy.errors import (
     UnknownRef,
     UserError,
 )
-from argosy.features.notebooks import deadlines, events, state_machine, statuses
+from argosy.features.notebooks import deadlines, events, job_status_builder, state_machine
 from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.run_outcome_from_error import build_refused_outcome
@@ -487,19 +487,21 @@ def test_job_waits_for_unready_models_and_fails_at_the_timeout() -> None:
     notebook_job = job(modelValidation={"targetModels": ["m"], "timeout": "1m"})
     status = started(notebook_job)
     assert state_machine.should_check_models(notebook_job, status)
-    waiting = state_machine.update_models(notebook_job, status, ILL, after(30))
+    waiting = state_machine.record_model_validation_result(notebook_job, status, ILL, after(30))
     assert (waiting.status["phase"], waiting.status["message"]) == (
         "ValidationRunning",
         "Waiting for models: m is not ready",
     )
-    late = state_machine.update_models(notebook_job, waiting.status, ILL, after(60)).status
+    late = state_machine.record_model_validation_result(notebook_job, waiting.status, ILL, after(60)).status
     assert (late["phase"], late["message"]) == ("Failed", "Validation failed: model validation: m is not ready")
     assert late["modelValidationResult"] == ILL
 
 
 def test_ready_models_are_checked_once_per_run() -> None:
     notebook_job = job(modelValidation={"targetModels": ["m"]})
-    status = state_machine.update_models(notebook_job, started(notebook_job), {**ILL, "success": True}, after(1)).status
+    status = state_machine.record_model_validation_result(
+        notebook_job, started(notebook_job), {**ILL, "success": True}, after(1)
+    ).status
     assert not state_machine.should_check_models(notebook_job, status)
     assert state_machine.should_check_models(
         notebook_job, state_machine.start_run(notebook_job, status, after(9)).status
@@ -522,7 +524,9 @@ def test_status_of_a_thousand_cells_with_long_outputs_stays_below_500_kb() -> No
 
 def test_remarks_of_a_run_become_info_feedback() -> None:
     odd = "parameter rat: the notebook does not declare it"
-    feedback = statuses.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
+    feedback = job_status_builder.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))[
+        "educationalFeedback"
+    ]
     assert feedback == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
 
 

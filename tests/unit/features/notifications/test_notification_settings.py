@@ -12,13 +12,13 @@ import yaml
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.errors import PolicyError
 from argosy.features.notifications.argocd_export import build_export
+from argosy.features.notifications.condition_and_template_worker import evaluate_conditions, render_templates
 from argosy.features.notifications.default_templates import load_bundled_entries
 from argosy.features.notifications.delivery_events import NotificationHistoryRow, list_recorded_messages
 from argosy.features.notifications.drift_template_data import build_drift, list_drifted_keys
 from argosy.features.notifications.sent_messages import build_annotations, build_state_key, read_state
 from argosy.features.notifications.settings import read_settings, uses_jobs
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
-from argosy.features.notifications.template_worker import evaluate_conditions, render_templates
 from argosy.kube.resource_key import ResourceKey
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.promote.environment_contents import EnvironmentContents, read_contents
+from argosy.features.promote.classified_manifest_fields import EnvironmentContents, read_contents
 from argosy.features.promote.file_edits import OverlayWriter, find_overlay_file
 from argosy.features.promote.promotion_changes import compute_changes
 from argosy.gitops.application import Application, read_source

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.features.promote.environment_contents import Release
+from argosy.features.promote.classified_manifest_fields import Release
+from argosy.features.promote.environment_next_step import DeployedRelease, find_next_step
 from argosy.features.promote.gates import EnvironmentState
-from argosy.features.promote.outdated_environment_step import DeployedRelease, find_next_step
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, SyncMode
 
 NEW, OLD = Release("r4", "a" * 40), Release("r2", "b" * 40)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.environment_contents import (
+from argosy.features.promote.classified_manifest_fields import (
     EnvironmentContents,
     FieldKind,
     NameDecoration,

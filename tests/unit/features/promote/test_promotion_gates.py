@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from argosy.features.promote.environment_contents import Release
+from argosy.features.promote.classified_manifest_fields import Release
 from argosy.features.promote.gates import (
     WAIT_ADVICE,
     EnvironmentState,
@@ -19,7 +19,7 @@ from argosy.features.promote.gates import (
     format_duration,
     parse_duration,
 )
-from argosy.features.promote.promotion_log import PromotionAction, PromotionActor, PromotionLogEntry
+from argosy.features.promote.promotion_log_trailers import PromotionAction, PromotionActor, PromotionLogEntry
 from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryRole, PromotionGate
 

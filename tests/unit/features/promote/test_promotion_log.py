@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argosy.features.promote.environment_contents import Release
-from argosy.features.promote.promotion_log import (
+from argosy.features.promote.classified_manifest_fields import Release
+from argosy.features.promote.promotion_log_trailers import (
     PromotionAction,
     PromotionActor,
     PromotionLogEntry,

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.environment_contents import EnvironmentContents, FieldKind, NameDecoration, read_contents
+from argosy.features.promote.classified_manifest_fields import (
+    EnvironmentContents,
+    FieldKind,
+    NameDecoration,
+    read_contents,
+)
 from argosy.features.promote.image_and_model_comparison import compare_versions
 from argosy.kube.objects import Manifest
 

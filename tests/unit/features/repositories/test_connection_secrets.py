@@ -19,7 +19,7 @@ from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,
     build_secret_name,
-    read_declared_secret,
+    decode_live_secret,
 )
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
@@ -33,7 +33,7 @@ def secret(kind: str, **values: str) -> dict[str, Any]:
 
 
 def declared(kind: str = "repository", **values: str) -> DeclaredSecret:
-    return read_declared_secret(secret(kind, **values))
+    return decode_live_secret(secret(kind, **values))
 
 
 def test_secret_names_equal_those_of_argo_cd() -> None:

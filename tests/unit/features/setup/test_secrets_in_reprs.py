@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.features.setup.delivery.plan import SetupRequest
+from argosy.features.setup.delivery.cluster_setup_plan import SetupRequest
 from argosy.features.setup.gitea_admin_secrets import GiteaCredentials, read_credentials
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 

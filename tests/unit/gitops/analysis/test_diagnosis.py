@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.analysis.current_wave_gate import find_wave_wait
 from argosy.gitops.analysis.diagnosis import (
     Remedy,
     build_diagnosis_lines,
@@ -18,7 +19,6 @@ from argosy.gitops.analysis.live_view import InstallationView
 from argosy.gitops.analysis.post_sync_checklist import build_checklist
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules import diagnose_installation
-from argosy.gitops.analysis.wave_wait import find_wave_wait
 from argosy.gitops.status.sync_hold_annotation import SyncHold, describe_hold, hold_to_annotation
 from support.installation_facts import ago, app, differs, row, view
 

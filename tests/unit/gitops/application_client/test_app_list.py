@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from argosy.annotations import HOLD
-from argosy.gitops.application_client.app_list import AppListQuery, AppRow, build_app_list_page, build_row, read_query
+from argosy.gitops.application_client.filtered_app_list import (
+    AppListQuery,
+    AppRow,
+    build_app_list_page,
+    build_row,
+    read_query,
+)
 from argosy.gitops.application_client.list_query import SORTS
 from support.counted_calls import calls_of
 

@@ -13,16 +13,16 @@ import pytest
 
 from argosy.annotations import REFRESH
 from argosy.cli.tables import TerminalOutput
-from argosy.features.applications.list.sync_delay_reasons import add_delay
+from argosy.features.applications.list.sync_delay_reasons import add_delay_reason
 from argosy.features.applications.read.cli import print_app
 from argosy.features.applications.read.text_output import render_list, render_wide_list
-from argosy.features.applications.read.watch import watch_list
+from argosy.features.applications.read.watch_output import watch_list
 from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.client import ApplicationService, utc_now
+from argosy.gitops.application_client.application_reader import open_reader
+from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delays
-from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
 from argosy.gitops.status.worker_budget_configmap import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
@@ -88,7 +88,7 @@ async def page_why(desk: ApplicationService) -> str:
 def _row_why(lookout: ClusterView) -> str:
     row = lookout.find_row("argocd", "web")
     assert row is not None
-    return add_delay(lookout, row).why
+    return add_delay_reason(lookout, row).why
 
 
 async def find_by_doctor(desk: ApplicationService, rule: str) -> str:
@@ -194,7 +194,7 @@ WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
 async def test_watched_list_drops_a_delay_that_ended(
     desk: ApplicationService, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.features.applications.read.watch.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
+    monkeypatch.setattr("argosy.features.applications.read.watch_output.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
     await create_project(desk)
     await publish_budget(desk)
     await create_app(desk)
@@ -207,7 +207,7 @@ async def test_watched_list_drops_a_delay_that_ended(
 async def test_watched_list_shows_a_new_delay_without_an_application_change(
     desk: ApplicationService, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.features.applications.read.watch.DELAY_CACHE_SECONDS", 0.05)
+    monkeypatch.setattr("argosy.features.applications.read.watch_output.DELAY_CACHE_SECONDS", 0.05)
     await create_project(desk)
     await create_app(desk)
     async with watching_list(desk):

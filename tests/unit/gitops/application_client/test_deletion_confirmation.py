@@ -10,7 +10,7 @@ from argosy.annotations import DELETION_APPROVED
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import confirm_deletion
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.sync.operation_options import is_deletion_approved
 from argosy.kube.client import Cluster
 from support.engine import furnish

@@ -6,7 +6,7 @@ import pytest
 
 from argosy.errors import Conflict
 from argosy.gitops.application_client import application_actions
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from support.engine import furnish

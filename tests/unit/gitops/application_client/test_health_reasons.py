@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.gitops.application.step_results import Assessment, HealthStatus
-from argosy.gitops.application_client.health_reasons import list_health_reasons, summarize_health_reason
+from argosy.gitops.application_client.object_health_sentence import list_health_reasons, summarize_health_reason
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
 from argosy.gitops.live.inference_service import read_served_model
 from argosy.kube.resource_key import ResourceKey

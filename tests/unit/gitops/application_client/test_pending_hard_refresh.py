@@ -8,7 +8,7 @@ import pytest
 
 from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
 from argosy.gitops.application_client import application_actions, rate_limited_refresh_queue
-from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from support.engine import furnish

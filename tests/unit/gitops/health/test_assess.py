@@ -10,11 +10,11 @@ import pytest
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.assess import FIRST_BACKOFF_SECONDS, HealthAssessor
-from argosy.gitops.health.cluster_facts import read_cluster_facts
 from argosy.gitops.health.lua import EVALUATE_FUNCTION, FIELDS_READ_FUNCTION, MAX_LIMIT_FAILURES
 from argosy.gitops.health.lua.worker import list_fields_read, run_user_script
 from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import read_config_maps
+from argosy.gitops.health.storage_class_facts import read_cluster_facts
 from argosy.isolation import CrashError, LimitExceeded, NotConfinedError
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from argosy.features.health_checks.lint import lint_paths
 from argosy.features.health_checks.schema_value_lint import lint_schema_values
 from argosy.gitops.health.bundled_rules import list_profiles, load_bundled_rules, load_profile_rules
-from argosy.gitops.health.lint.schema_values import check_schema_values
+from argosy.gitops.health.lint.values_outside_schema_enum import check_schema_values
 
 ALLOWED = ["Success", "Failure", "Skipped"]
 SCHEMA = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.policy.delivery_engine import (
+from argosy.gitops.policy.delivery_engine_choice import (
     ArgoCDController,
     Deliverer,
     DeliveryEngines,

@@ -14,13 +14,13 @@ import pytest
 from argosy.errors import ClusterError
 from argosy.fair_share import Budget, FairShareScheduler
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.reconciler.budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
+from argosy.gitops.reconciler.worker_budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
 from argosy.gitops.status.worker_budget_configmap import (
     ABANDONED_SECONDS,
     VALID_SECONDS,
     BudgetUse,
     budget_uses_to_wire,
-    read_budget_uses,
+    read_worst_budget_uses,
 )
 from argosy.kube.client import Cluster
 from argosy.kube.client.call_metrics import RecordingCluster
@@ -96,7 +96,7 @@ class Scene:
         await self.read()
         await self.reporter.report()
         await self.read()
-        return read_budget_uses(await self.cluster.get(self.key), self.clock.time)
+        return read_worst_budget_uses(await self.cluster.get(self.key), self.clock.time)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ async def test_unchanged_report_is_rewritten_only_before_it_expires(scene: Scene
     scene.clock.time += timedelta(seconds=VALID_SECONDS / 2)
     assert "hostile" in await scene.report() and scene.writes == 2
     scene.clock.time += timedelta(seconds=VALID_SECONDS - 1)
-    assert "hostile" in read_budget_uses(await scene.cluster.get(scene.key), scene.clock.time)
+    assert "hostile" in read_worst_budget_uses(await scene.cluster.get(scene.key), scene.clock.time)
 
 
 async def test_briefly_empty_queue_does_not_remove_an_entry(scene: Scene) -> None:
@@ -246,4 +246,4 @@ HUGE = '{"observedAt": "2026-01-01T00:00:00Z", "usedSeconds": 1' + "0" * 400 + "
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", "1e999", HUGE, "[" * 100_000])
 def test_unreadable_entry_is_ignored(text: str) -> None:
-    assert read_budget_uses({"data": {"hostile": text}}, NOW) == {}
+    assert read_worst_budget_uses({"data": {"hostile": text}}, NOW) == {}

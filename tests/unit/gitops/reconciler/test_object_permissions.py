@@ -13,7 +13,7 @@ from argosy.gitops.reconciler.desired_state_builder import place_and_track
 from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import KindInfo
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind

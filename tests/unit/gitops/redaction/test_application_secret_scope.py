@@ -22,7 +22,7 @@ from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
 from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters
-from argosy.web.request_echo import conceal_request
+from argosy.web.request_secret_concealment import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

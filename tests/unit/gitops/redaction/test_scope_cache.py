@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.gitops.engine.logging_setup import QuotableSecrets
-from argosy.gitops.redaction import application_masks, application_secret_scope, scope_cache
+from argosy.gitops.redaction import application_masks, application_secret_scope, secret_scope_cache
 from argosy.gitops.redaction.application_masks import ApplicationMasks
 from argosy.gitops.redaction.cluster_view_mask import build_mask
-from argosy.gitops.redaction.scope_cache import ScopeCache
+from argosy.gitops.redaction.secret_scope_cache import ScopeCache
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import LogMaskFilter
@@ -88,12 +88,12 @@ def test_scope_that_depends_on_live_objects_expires(built: list[str]) -> None:
     namespaces.add("foreign")
     assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == frozenset()
     assert built == ["shop"]
-    now += scope_cache.OBJECTS_TTL_SECONDS
+    now += secret_scope_cache.OBJECTS_TTL_SECONDS
     assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == {"foreign"}
 
 
 def test_scope_cache_evicts_the_least_recently_used_scope(monkeypatch: pytest.MonkeyPatch, built: list[str]) -> None:
-    monkeypatch.setattr(scope_cache, "MAX_SCOPES", 3)
+    monkeypatch.setattr(secret_scope_cache, "MAX_SCOPES", 3)
     cache, applications = ScopeCache(), {name: app(name) for name in "abcd"}
     for name in "abcad":
         cache.get_or_build(applications[name], None)

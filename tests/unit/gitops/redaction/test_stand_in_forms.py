@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from argosy.gitops.redaction.public_words import PublicWords
 from argosy.observability.redaction.constant_time_replacement import Substitutions, TextReplacement
+from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_encodings import iter_forms, iter_named_forms
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.observability.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters
-from argosy.web.request_echo import conceal_request
+from argosy.web.request_secret_concealment import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

@@ -9,11 +9,11 @@ import pytest
 from argosy.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
 from argosy.errors import Conflict, Invalid
 from argosy.gitops.application import Application, OperationRequest, OperationState, ResultCode, SyncRequest
-from argosy.gitops.sync import hook_deletion
+from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
 from argosy.gitops.sync.operation_options import ApplyOptions, OperationOptions
-from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.prune import prune_object
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -209,17 +209,17 @@ async def test_changed_or_deleted_object_is_pruned(cluster: Cluster) -> None:
 async def test_hook_finalizer_is_removed_from_the_live_object(cluster: Cluster) -> None:
     live = await cluster.create(build_config_map())
     await cluster.patch(KEY, {"metadata": {"finalizers": ["example.com/other", HOOK_FINALIZER]}})
-    await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
+    await hook_release_and_deletion.remove_hook_finalizer(KEY, live, cluster)
     assert (await get_live(cluster))["metadata"]["finalizers"] == ["example.com/other"]
-    await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
+    await hook_release_and_deletion.remove_hook_finalizer(KEY, live, cluster)
 
 
 async def test_recreated_hook_of_the_same_name_is_not_deleted(cluster: Cluster) -> None:
     live = await cluster.create(build_config_map())
     await cluster.delete(KEY)
     await cluster.create(build_config_map(finalizers=[HOOK_FINALIZER]))
-    await hook_deletion.remove_hook_finalizer(KEY, live, cluster)
-    assert await hook_deletion.delete_hook(KEY, live, cluster, Propagation.BACKGROUND) is None
+    await hook_release_and_deletion.remove_hook_finalizer(KEY, live, cluster)
+    assert await hook_release_and_deletion.delete_hook(KEY, live, cluster, Propagation.BACKGROUND) is None
     hook = await get_live(cluster)
     assert hook["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in hook["metadata"]
 
@@ -228,5 +228,5 @@ async def test_conflict_while_deleting_a_hook_is_an_error(cluster: Cluster) -> N
     live = await cluster.create(build_config_map())
     faulty = Faulty(cluster, lambda verb: Conflict("somebody was quicker") if verb == "delete" else None)
     with pytest.raises(Conflict):
-        await hook_deletion.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
+        await hook_release_and_deletion.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
     assert await cluster.get(KEY) is not None

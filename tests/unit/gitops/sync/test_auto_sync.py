@@ -9,7 +9,14 @@ import pytest
 
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
-from argosy.gitops.sync.auto_sync import DelaySync, HealBackoff, RefuseSync, StartSync, SyncTarget, decide_auto_sync
+from argosy.gitops.sync.auto_sync_decision import (
+    DelaySync,
+    HealBackoff,
+    RefuseSync,
+    StartSync,
+    SyncTarget,
+    decide_auto_sync,
+)
 from argosy.kube.resource_key import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, RetryStrategy, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
-from argosy.gitops.sync.auto_sync import DelaySync, StartSync, SyncTarget, decide_auto_sync
+from argosy.gitops.sync.auto_sync_decision import DelaySync, StartSync, SyncTarget, decide_auto_sync
 from argosy.gitops.sync.retry import seconds_until_retry
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey

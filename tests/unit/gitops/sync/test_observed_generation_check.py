@@ -10,7 +10,7 @@ import pytest
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.lua import run_health_script
-from argosy.gitops.sync.observed_generation_check import hold_stale_statuses
+from argosy.gitops.sync.observed_generation_check import correct_stale_health
 from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
@@ -112,7 +112,7 @@ async def assess_live(live: Manifest, said: Assessment | None, *kinds: str) -> A
     async def assess_all(manifests: Sequence[Manifest]) -> list[Assessment | None]:
         return [said for _ in manifests]
 
-    (assessment,) = await hold_stale_statuses(assess_all, kinds)([live])
+    (assessment,) = await correct_stale_health(assess_all, kinds)([live])
     return assessment
 
 

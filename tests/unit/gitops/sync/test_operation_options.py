@@ -37,8 +37,8 @@ from argosy.gitops.sync.operation_options import (
     OperationOptions,
     is_deletion_approved,
 )
-from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.rollback_request import build_rollback_request
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.task_states import SyncTaskList
 from argosy.gitops.sync.task_validation import find_invalid_tasks
 from argosy.kube.client import KindInfo

@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import ManifestError
 from argosy.gitops.application.operations import read_request
 from argosy.gitops.sync.rollback_request import build_rollback_request
-from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.objects.strict_typed_field_reader import FieldReader
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}
 ONE = {"id": 3, "revision": "abc", "source": SOURCE}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.gitops.application import Application, Destination, SyncPhase, SyncPolicy, SyncRequest, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, PlannedTask
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.gitops.sync.task_order import sort_tasks
 from argosy.kube.objects import Manifest, key_of

@@ -11,7 +11,7 @@ from argosy.annotations import TRACKING_ID
 from argosy.gitops.application import Application, Destination, SyncPhase, SyncRequest, read_application
 from argosy.gitops.application.step_results import AppComparison, Pair, PlannedTask
 from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.gitops.sync.task_order import sort_tasks
 from argosy.kube.objects import Manifest, key_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.thread_bridge import _ThreadBridgedCluster
+from argosy.features.promote.cluster_thread_bridge import _ThreadBridgedCluster
 from argosy.gitops.application_client.lazy_cluster_client import LazyClusterClient, _LazyCluster
 from argosy.gitops.cluster_view.cached_reader import CachedCluster
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient

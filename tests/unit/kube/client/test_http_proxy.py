@@ -6,7 +6,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client.connection_settings import Connection
-from argosy.kube.client.http_proxy import find_proxy
+from argosy.kube.client.http_proxy_selection import find_proxy
 from argosy.kube.client.transport import HttpTransport
 
 ENV = {"HTTPS_PROXY": "http://proxy:1", "http_proxy": "plain:2"}

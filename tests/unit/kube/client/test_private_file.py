@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_folder_state import DataFolder
+from argosy.cli.sandbox_data_folder import DataFolder
 from argosy.errors import UserError
 from argosy.features.local.sandbox import _load_or_create_admin_token
 from argosy.features.serve.web_server_process import WebServerOptions, _load_or_create_certificate, _write_audit_file
-from argosy.kube.client.file_permissions import check_private_file
-from argosy.kube.client.private_files import write_private
+from argosy.kube.client.private_file_permission_check import check_private_file
+from argosy.kube.client.private_file_writer import write_private
 from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.tls import ensure_certificates
 from argosy.web.auth.login_codes import KEY_FILE_NAME, LoginCodes

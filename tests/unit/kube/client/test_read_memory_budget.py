@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import Gone
-from argosy.kube.client.read_memory_budget import ReadBudget
+from argosy.kube.client.list_watch_memory_limit import ReadBudget
 from argosy.kube.client.status_errors import ApiServerUnavailable
 
 MIB, PODS, ROLES = 2**20, "/api/v1/pods?", "/apis/rbac.authorization.k8s.io/v1/roles?"

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.kube.client import Cluster
-from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.client.before_write_hook import BEFORE_WRITE
 from argosy.kube.controller.leader_election import LeaderElection, LeaderElectionConfig, run_as_leader
 from argosy.kube.controller.write_fence import NotOwner, run_write
 from argosy.kube.resource_key import ResourceKey

@@ -11,7 +11,7 @@ from argosy.errors import TransientError
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.kube.client import Cluster, User
-from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.client.before_write_hook import BEFORE_WRITE
 from argosy.kube.controller.write_fence import FencedStep, NotOwner, require_permit, run_write
 from argosy.kube.objects import key_of
 from support import sync_operations

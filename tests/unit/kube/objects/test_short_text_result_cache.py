@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import ArgosyError
 from argosy.kube.objects.short_text_result_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
-from argosy.kube.patch import path_elements
+from argosy.kube.patch import fields_v1_path_elements
 from argosy.kube.schema import name_syntax, quantity, selectors
 from argosy.kube.schema.defaults.pod import default_pull_policy
 from argosy.languages import go_regexp
@@ -33,8 +33,8 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "media ranges": parse_accept_header,
     "a query": lambda text: parse_query(f"a={text}".encode()),
     "an image": default_pull_policy,
-    "a field of managedFields": lambda text: path_elements.canonicalize(f"f:{text}"),
-    "the rank of a field": lambda text: path_elements.element_sort_key(f"f:{text}"),
+    "a field of managedFields": lambda text: fields_v1_path_elements.canonicalize(f"f:{text}"),
+    "the rank of a field": lambda text: fields_v1_path_elements.element_sort_key(f"f:{text}"),
 }
 
 

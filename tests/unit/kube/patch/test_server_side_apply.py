@@ -12,7 +12,7 @@ from argosy.annotations import LAST_APPLIED
 from argosy.errors import PatchError
 from argosy.kube.patch.field_sets import FieldSet
 from argosy.kube.patch.managed_fields import read_managers, record_update, without_managed_fields
-from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.server_side_apply import FieldConflicts, apply
 from support.examples import examples
 from support.patch_shapes import CONFIG_MAP, POD, SERVICE, WIDGET

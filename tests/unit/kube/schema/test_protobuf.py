@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
-from argosy.kube.schema import protobuf, protobuf_reader
+from argosy.kube.schema import protobuf_envelope, protobuf_reader
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_type_json_codec import decode
 from argosy.kube.schema.builtin_types import StructField, Type, find_builtin_type, get_named_type
 from argosy.kube.schema.protobuf_wire_format import (
     encode_bytes_field,
@@ -18,7 +19,6 @@ from argosy.kube.schema.protobuf_wire_format import (
     split_fields,
     to_signed,
 )
-from argosy.kube.schema.typed_json import decode
 from support import go_modules
 from support.counted_calls import calls_of
 from support.examples import examples
@@ -42,7 +42,7 @@ def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def config_map(raw: bytes) -> dict[str, Any]:
-    return protobuf.decode(envelope("v1", "ConfigMap", raw)).value
+    return protobuf_envelope.decode(envelope("v1", "ConfigMap", raw)).value
 
 
 # Values of every type.
@@ -102,9 +102,9 @@ def manifests(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=examples(), deadline=None)
 @given(manifests())
 def test_manifest_round_trips_through_protobuf(manifest: dict[str, Any]) -> None:
-    read = protobuf.decode(protobuf.encode(manifest))
+    read = protobuf_envelope.decode(protobuf_envelope.encode(manifest))
     assert read.value == manifest
-    assert protobuf.encode(read.value) == protobuf.encode(manifest)
+    assert protobuf_envelope.encode(read.value) == protobuf_envelope.encode(manifest)
     type_ = find_builtin_type(*_group_version(read.api_version), read.kind)
     assert type_ is not None
     again = decode(type_, read.value, kind=read.kind, api_version=read.api_version)
@@ -119,12 +119,12 @@ def _group_version(api_version: str) -> tuple[str, str]:
 @settings(max_examples=examples(), deadline=None)
 @given(manifests(), st.data())
 def test_damaged_bytes_decode_or_raise_manifest_error(manifest: dict[str, Any], data: st.DataObject) -> None:
-    body = bytearray(protobuf.encode(manifest))
+    body = bytearray(protobuf_envelope.encode(manifest))
     for at in data.draw(st.lists(st.integers(4, len(body) - 1), max_size=4)):
         body[at] = data.draw(st.integers(0, 255))
     del body[data.draw(st.integers(4, len(body))) :]
     try:
-        assert isinstance(protobuf.decode(bytes(body)).value, dict)
+        assert isinstance(protobuf_envelope.decode(bytes(body)).value, dict)
     except ManifestError:
         pass
 
@@ -137,8 +137,8 @@ def test_golden_objects_round_trip_byte_for_byte() -> None:
         file = folder / f"{group or 'core'}.{version}.{kind}.pb"
         if file.exists():
             manifest = json.loads(file.with_suffix(".json").read_text())
-            assert protobuf.decode(file.read_bytes()).value == manifest, kind
-            assert protobuf.encode(manifest) == file.read_bytes(), kind
+            assert protobuf_envelope.decode(file.read_bytes()).value == manifest, kind
+            assert protobuf_envelope.encode(manifest) == file.read_bytes(), kind
             compared += 1
     assert compared > 60
 
@@ -159,7 +159,7 @@ def test_hand_encoded_config_map_is_decoded() -> None:
 
 def test_zero_is_kept_only_for_pointer_fields() -> None:
     spec = encode_number_field(1, 0) + encode_number_field(5, 0)  # replicas, minReadySeconds
-    manifest = protobuf.decode(envelope("apps/v1", "Deployment", encode_bytes_field(2, spec))).value
+    manifest = protobuf_envelope.decode(envelope("apps/v1", "Deployment", encode_bytes_field(2, spec))).value
     assert manifest["spec"]["replicas"] == 0
     assert "minReadySeconds" not in manifest["spec"]
 
@@ -167,7 +167,7 @@ def test_zero_is_kept_only_for_pointer_fields() -> None:
 def test_packed_repeated_numbers_are_decoded() -> None:
     context = encode_bytes_field(4, encode_varint(7) + encode_varint(300))  # supplementalGroups
     pod = encode_bytes_field(2, encode_bytes_field(14, context))
-    spec = protobuf.decode(envelope("v1", "Pod", pod)).value["spec"]
+    spec = protobuf_envelope.decode(envelope("v1", "Pod", pod)).value["spec"]
     assert spec["securityContext"]["supplementalGroups"] == [7, 300]
 
 
@@ -203,14 +203,14 @@ def test_malformed_protobuf_is_rejected(raw: bytes, words: str) -> None:
 def test_data_without_protobuf_envelope_is_rejected() -> None:
     for data in (b"", b"{}", b"k8s"):
         with pytest.raises(ManifestError, match="does not appear to be a protobuf message"):
-            protobuf.decode(data)
+            protobuf_envelope.decode(data)
 
 
 def test_kind_that_is_not_built_in_is_rejected() -> None:
     with pytest.raises(ManifestError, match='no kind "Widget" is registered for version "argosy'):
-        protobuf.decode(envelope("argosy.dev/v1", "Widget", b""))
+        protobuf_envelope.decode(envelope("argosy.dev/v1", "Widget", b""))
     with pytest.raises(ManifestError, match='no kind "" is registered'):
-        protobuf.decode(b"k8s\x00")
+        protobuf_envelope.decode(b"k8s\x00")
 
 
 def crd(schema: bytes) -> bytes:
@@ -230,7 +230,7 @@ def test_deep_nesting_is_rejected_with_little_work() -> None:
 
     def refused() -> None:
         with pytest.raises(ManifestError, match="nested too deeply"):
-            protobuf.decode(crd(schema))
+            protobuf_envelope.decode(crd(schema))
 
     assert calls_of(refused) < 20_000
 
@@ -239,7 +239,7 @@ def test_deep_nesting_is_rejected_with_little_work() -> None:
 def test_too_many_nested_messages_are_rejected(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protobuf_reader, "MAX_MESSAGES", most)
     with pytest.raises(ManifestError, match="too many nested messages"):
-        protobuf.decode(envelope("v1", "Pod", encode_bytes_field(2, b"\x12\x00" * (most + 1))))
+        protobuf_envelope.decode(envelope("v1", "Pod", encode_bytes_field(2, b"\x12\x00" * (most + 1))))
 
 
 def test_time_outside_of_the_calendar_is_rejected() -> None:
@@ -251,7 +251,7 @@ def test_time_outside_of_the_calendar_is_rejected() -> None:
 def test_encoded_list_has_resource_version_and_items() -> None:
     items = [{"metadata": {"name": "a"}, "data": {"x": "y"}}, {"metadata": {"name": "b"}}]
     listing = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": items}
-    parts = split_fields(protobuf.encode_list(listing)[4:])
+    parts = split_fields(protobuf_envelope.encode_list(listing)[4:])
     message = next(value for number, _, value in parts if number == 2)
     assert isinstance(message, bytes)
     (_, _, head), *item_fields = split_fields(message)
@@ -262,8 +262,8 @@ def test_encoded_list_has_resource_version_and_items() -> None:
 
 
 def test_watch_event_has_a_length_prefix() -> None:
-    encoded = protobuf.encode({"kind": "ConfigMap", "apiVersion": "v1"})
-    frame = protobuf.encode_event("ADDED", encoded)
+    encoded = protobuf_envelope.encode({"kind": "ConfigMap", "apiVersion": "v1"})
+    frame = protobuf_envelope.encode_event("ADDED", encoded)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert split_fields(frame[4:]) == [(1, 2, b"ADDED"), (2, 2, encode_bytes_field(1, encoded))]
 
@@ -289,13 +289,13 @@ def test_repeated_message_field_is_merged() -> None:
 )
 def test_envelope_field_of_wrong_wire_type_is_rejected(head: bytes) -> None:
     with pytest.raises(ManifestError, match="wrong wireType = 0"):
-        protobuf.decode(b"k8s\x00" + encode_bytes_field(1, head) + encode_bytes_field(2, b""))
+        protobuf_envelope.decode(b"k8s\x00" + encode_bytes_field(1, head) + encode_bytes_field(2, b""))
     good = encode_bytes_field(1, encode_bytes_field(1, b"v1") + encode_bytes_field(2, b"ConfigMap"))
     with pytest.raises(ManifestError, match="wrong wireType = 0"):
-        protobuf.decode(b"k8s\x00" + good + encode_number_field(2, 1))
+        protobuf_envelope.decode(b"k8s\x00" + good + encode_number_field(2, 1))
 
 
 def test_delete_options_of_unserved_version_are_rejected() -> None:
     with pytest.raises(ManifestError, match='no kind "DeleteOptions" is registered for version "v61"'):
-        protobuf.decode(envelope("v61", "DeleteOptions", b""))
-    assert protobuf.decode(envelope("apps/v1", "DeleteOptions", b"")).kind == "DeleteOptions"
+        protobuf_envelope.decode(envelope("v61", "DeleteOptions", b""))
+    assert protobuf_envelope.decode(envelope("apps/v1", "DeleteOptions", b"")).kind == "DeleteOptions"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.redaction.cluster_view_mask import build_mask
 from argosy.gitops.redaction.public_words import PublicWords
-from argosy.gitops.redaction.secret_object_redaction import serialize_masked, without_secrets
+from argosy.gitops.redaction.secret_object_redaction import redact_secrets, serialize_masked
 from argosy.observability.redaction.secret_mask import LogMaskFilter, SecretMask
 from support.counted_calls import calls_of
 from support.page_site import StillLookout
@@ -72,7 +72,7 @@ def test_secret_is_masked_by_its_structure_alone(document: Any) -> None:
 
 def test_document_without_secrets_is_returned_as_is() -> None:
     document = {"items": [{"kind": "ConfigMap", "data": {"a": "b"}}], "n": 1.5, "t": ("x", None)}
-    assert without_secrets(document) is document
+    assert redact_secrets(document) is document
 
 
 def test_secret_values_are_replaced_by_the_mask() -> None:

@@ -12,7 +12,6 @@ from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.conditional_writes import equals_ignoring_empty
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
-from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings, read_simulation_settings
 from argosy.sandbox.simulators.pod_status import build_pod_status
 from argosy.sandbox.simulators.rollout_replica_counts import (
     RolloutBounds,
@@ -21,6 +20,7 @@ from argosy.sandbox.simulators.rollout_replica_counts import (
     compute_scale_downs,
     read_rollout_bounds,
 )
+from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings, read_simulation_settings
 from argosy.sandbox.simulators.timestamps import ExactTimestamps, parse_duration
 
 START = datetime(2030, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import PolicyError, UserError
-from argosy.features.applications.sync.requested_operation import build_sync_operation
+from argosy.features.applications.sync.operation_of_sync_request import build_sync_operation
 from argosy.gitops.application import Application, read_application
 from argosy.web.api.body_fields import BodyReader, check_same_name
 

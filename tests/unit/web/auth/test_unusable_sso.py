@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.doctor.installation_state import read_installation
-from argosy.features.doctor.optional_reads import OptionalReads
 from support.identities import NAMESPACE, Glance, Room
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.errors import PolicyError, TransientError
 from argosy.web import request_limits
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.middleware.asgi import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse, StreamResponse

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import parse_seconds
 from argosy.cli.error_messages import print_error
 from argosy.cli.exit_codes import EXIT_REFUSED, EXIT_TIMED_OUT
 from argosy.cli.prompts import confirm_plan
-from argosy.cli.subcommands import (
+from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     format_command,
@@ -21,8 +21,8 @@ from argosy.cli.subcommands import (
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.argocd_adoption import AdoptionMove
-    from argosy.gitops.application_client.client import ApplicationService
 
 API_VERSION = "cli.argosy.dev/v1"
 PAST_TENSES = {"adopt": "adopted", "hand-back": "handed back"}

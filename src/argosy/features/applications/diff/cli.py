@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli.exit_codes import EXIT_NEGATIVE
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     add_bool_flag,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.application_client.reader import ApplicationReader
+    from argosy.gitops.application_client.application_reader import ApplicationReader
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
     from argosy.kube.objects import Manifest
 
@@ -137,14 +137,14 @@ async def print_diff(
     render_pool = build_render_pool()
     render_pool.start_first_worker()  # start it now: its imports take as long as the ones below
     from argosy.errors import RenderError, UnknownRef, UserError
+    from argosy.gitops.application_client.application_reader import open_reader
     from argosy.gitops.application_client.diff_presentation import (
         add_locations,
         differences_to_wire,
         list_differing_objects,
         with_causes,
     )
-    from argosy.gitops.application_client.difference_causes import explain_differences, explain_render_error
-    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.difference_cause_evidence import explain_differences, explain_render_error
 
     async with open_reader(service, local, render_pool=render_pool, app=app) as reader:
         try:
@@ -204,7 +204,7 @@ def _with_server_side_diff(app: Application) -> Application:
 
 def run_manifests(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.diff import mask_secrets
 
         app, local = _apply_local_folder(await service.load_application(args.name), args)
@@ -253,7 +253,7 @@ def read_object_selector(args: argparse.Namespace) -> ObjectSelector:
 def run_actions_list(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.cli.tables import format_aligned_columns
-        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.application_client.resource_actions_and_logs import list_offered_actions
 
         app = await service.load_application(args.name)
@@ -272,7 +272,7 @@ def run_actions_list(args: argparse.Namespace) -> int:
 
 def run_action(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.application_client.resource_actions_and_logs import run_action_on_selected
 
         app = await service.load_application(args.name)

@@ -22,6 +22,7 @@ from argosy.features.applications.page_parts.shared_page_values import (
     render_head_parts,
 )
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import (
     DifferingObject,
     add_locations,
@@ -29,14 +30,13 @@ from argosy.gitops.application_client.diff_presentation import (
     summarize_differences,
     with_causes,
 )
-from argosy.gitops.application_client.difference_causes import (
+from argosy.gitops.application_client.difference_cause_evidence import (
     describe_untracked_refs,
     explain_differences,
     explain_render_error,
 )
-from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.reconciler.app_state import AppState
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from argosy.features.applications.page_parts.resource_key_attributes import KeyProperties
+from argosy.features.applications.page_parts.resource_key_properties import KeyProperties
 from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.application import Application

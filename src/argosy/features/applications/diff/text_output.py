@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.subcommands import print_message
+from argosy.cli.subcommand_flags_and_runner import print_message
 from argosy.cli.tables import TerminalOutput, format_count, wrap_text
 
 if TYPE_CHECKING:

@@ -11,9 +11,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.errors import UserError
+from argosy.features.applications.application_in_request_body import (
+    find_application_in_body,
+    find_application_in_manifest,
+)
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
-from argosy.features.applications.requested_application import find_application_in_body, find_application_in_manifest
-from argosy.features.applications.sync.requested_operation import refuse_manifests
+from argosy.features.applications.sync.operation_of_sync_request import refuse_manifests
 from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
 from argosy.gitops.application_client.application_manifest_edits import PATCH_TYPES, apply_patch
@@ -22,8 +25,8 @@ from argosy.gitops.application_client.sync_checks import needs_override_permissi
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
 from argosy.web.api import request_response_schemas as schema
-from argosy.web.api.body_fields import BodyReader, name_body_fields
-from argosy.web.application_lookup import get_application_rbac_name, read_project_name, resolve_application
+from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
+from argosy.web.application_and_rbac_name import get_application_rbac_name, read_project_name, resolve_application
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import JsonResponse
@@ -37,7 +40,7 @@ BuildManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 # -- create --------------------------------------------------------------------------------------------------------
 
 
-async def find_application_to_create(request: RequestContext) -> ResolvedObject:
+async def read_application_to_create(request: RequestContext) -> ResolvedObject:
     """Return the Application in the body, with the RBAC name that it will have."""
     body = BodyReader(await request.read_json_object())
     metadata = body.get_body("metadata") or BodyReader({})
@@ -158,7 +161,7 @@ async def patch_application(request: RequestContext) -> JsonResponse:
         raise UserError(f"unknown patch type {kind[:40]!r}; send json or merge", where="patchType")
 
     def build_manifest(current: Mapping[str, Any]) -> Mapping[str, Any]:
-        with name_body_fields():
+        with rename_flags_to_body_fields():
             patched_manifest = apply_patch(current, text, kind)
         return _overwrite(
             current, {"metadata": patched_manifest["metadata"], "spec": _read_spec(patched_manifest.get("spec"))}
@@ -252,7 +255,7 @@ ROUTES = (
     Route(
         "POST",
         "/api/v1/applications",
-        RequiresPermission("applications", "create", find_application_to_create),
+        RequiresPermission("applications", "create", read_application_to_create),
         created,
         "Create an Application.",
         query=(QueryParameter("upsert", "Overwrite an existing Application.", "boolean"), VALIDATE_PARAMETER),

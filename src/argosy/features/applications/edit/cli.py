@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.command_parser import UsageError
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     add_bool_flag,
@@ -19,7 +19,7 @@ from argosy.cli.subcommands import (
 from argosy.gitops.workspace.render_source_flags import FLAGS
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 
 FLAGS_WITHOUT_EFFECT = frozenset({
@@ -157,7 +157,7 @@ def run_create(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.errors import UserError
         from argosy.gitops.application_client.creation_and_update import create_application
-        from argosy.gitops.application_client.project_permission_check import check_project_permits
+        from argosy.gitops.application_client.project_validation_of_application import check_project_permits
 
         manifest = _build_manifest(args, service)
         name = manifest["metadata"].get("name")
@@ -193,7 +193,7 @@ def _build_manifest(args: argparse.Namespace, service: ApplicationService) -> di
 def run_set(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.creation_and_update import change_application
-        from argosy.gitops.application_client.project_permission_check import check_project_permits
+        from argosy.gitops.application_client.project_validation_of_application import check_project_permits
         from argosy.gitops.application_client.spec_flags import apply_flags
 
         app, flags = await service.load_application(args.name), read_flags(args)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.editor import EditorSession
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     add_bool_flag,
@@ -19,7 +19,7 @@ from argosy.cli.subcommands import (
 from argosy.features.applications.edit.cli import add_spec_flags, read_flags
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 ChangeManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 

@@ -15,7 +15,7 @@ from argosy.features.applications.page_parts.timeline import TimelineEvent, list
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.web import page_templates
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.event_cache import EventListing
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import parse_seconds
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_TIMED_OUT
-from argosy.cli.subcommands import (
+from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     add_bool_flag,
@@ -23,7 +23,7 @@ from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 
 def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.applications.list.sync_delay_reasons import add_delay
+from argosy.features.applications.list.sync_delay_reasons import add_delay_reason
 from argosy.features.applications.page_parts.header import find_window_notice
 from argosy.features.applications.page_parts.url_paths import application_element_id, application_path, resource_path
 from argosy.features.doctor.error_finding_cache import (
@@ -23,7 +23,8 @@ from argosy.features.doctor.error_finding_cache import (
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.app_list import (
+from argosy.gitops.application_client.application_service import utc_now
+from argosy.gitops.application_client.filtered_app_list import (
     AppListPage,
     AppListQuery,
     AppRow,
@@ -31,14 +32,13 @@ from argosy.gitops.application_client.app_list import (
     build_app_list_page,
     read_query,
 )
-from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
+from argosy.gitops.cluster_view.caused_by_object_message import explain_health_message
 from argosy.gitops.cluster_view.cluster_view import ClusterView
-from argosy.gitops.cluster_view.health_message_details import explain_health_message
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web import page_templates
-from argosy.web.application_lookup import is_in_allowed_namespace
+from argosy.web.application_and_rbac_name import is_in_allowed_namespace
 from argosy.web.preference_cookies import MAX_FAVOURITES, read_preferences
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse
@@ -171,7 +171,7 @@ def build_list_row(
         )
     if (reason := explain_health_message(cluster_view.cache.get, row.why)) != row.why:
         row = replace(row, why=reason)
-    row = add_delay(cluster_view, row)
+    row = add_delay_reason(cluster_view, row)
     return ApplicationListRow(
         request.masks.mask_row(row),
         application_element_id(row.namespace, row.name),

@@ -12,12 +12,12 @@ from argosy.annotations import REFRESH
 from argosy.errors import UserError
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.app_row import AppRow
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
 from argosy.gitops.cluster_view.cluster_view import ClusterView
 
 
-def add_delay(cluster_view: ClusterView, row: AppRow) -> AppRow:
+def add_delay_reason(cluster_view: ClusterView, row: AppRow) -> AppRow:
     """Return the row with the delay of its Application before the differences."""
     if row.sync == "Synced" and not row.is_busy and REFRESH not in row.annotations:
         return row

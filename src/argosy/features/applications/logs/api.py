@@ -14,10 +14,10 @@ from argosy.errors import ClusterError, TransientError, UserError
 from argosy.features.applications.logs.argocd_stream_format import LogRequest, build_log_entry, read_log_request
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import current_timestamp, utc_now
+from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.application_service import current_timestamp, utc_now
 from argosy.gitops.application_client.merged_streams import merge_streams
 from argosy.gitops.application_client.owned_objects import walk_owned_objects
-from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import (
     ContainerLog,
     LogOptions,
@@ -34,7 +34,7 @@ from argosy.web.api.stream_frames import (
     encode_error_frame,
     encode_frame,
 )
-from argosy.web.application_lookup import resolve_application_for_logs
+from argosy.web.application_and_rbac_name import resolve_application_for_logs
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.request_redaction import build_text_mask

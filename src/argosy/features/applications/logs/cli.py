@@ -6,13 +6,19 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from argosy.cli.subcommands import SubParsersAction, add_app_subcommand, is_compat, print_message, run_with_service
+from argosy.cli.subcommand_flags_and_runner import (
+    SubParsersAction,
+    add_app_subcommand,
+    is_compat,
+    print_message,
+    run_with_service,
+)
 from argosy.errors import ClusterError, UserError
 from argosy.features.applications.diff.cli import add_object_filters, read_object_selector
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.application_client.reader import ApplicationReader
+    from argosy.gitops.application_client.application_reader import ApplicationReader
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.resource_actions_and_logs import ContainerLog, LogOptions
 
 
@@ -56,7 +62,7 @@ def run_logs(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         import asyncio
 
-        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.application_client.resource_actions_and_logs import list_container_logs
 
         app = await service.load_application(args.name)

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import orjson
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.applications.logs.lines import (
+from argosy.features.applications.logs.log_line_merge import (
     LogLine,
     build_labels,
     describe_silent_pods,
@@ -25,8 +25,8 @@ from argosy.features.applications.logs.lines import (
 from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import application_path
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.merged_streams import merge_streams
-from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import (
     ContainerLog,
     LogOptions,
@@ -36,7 +36,7 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
 )
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_lookup import resolve_application_for_logs
+from argosy.web.application_and_rbac_name import resolve_application_for_logs
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.request_redaction import build_text_mask

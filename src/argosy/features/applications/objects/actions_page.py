@@ -16,7 +16,7 @@ from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.application_client.object_operations import delete_object
 from argosy.gitops.application_client.resource_actions_and_logs import load_actions
 from argosy.gitops.application_client.resource_actions_and_logs import run_action as run
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_impersonating_reader, build_reader
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse

@@ -12,13 +12,13 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import UserError
+from argosy.features.applications.application_in_request_body import find_application_in_body, find_with_object_action
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import read_object_selector
 from argosy.features.applications.read.tree_response import manifest_to_json
-from argosy.features.applications.requested_application import find_application_in_body, find_with_object_action
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.object_operations import delete_object, patch_object
 from argosy.gitops.application_client.owned_objects import load_owned_object
-from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions, run_action
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.health.actions import ResourceAction
@@ -26,8 +26,8 @@ from argosy.gitops.status.shared_wire_fields import omit_empty
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import request_response_schemas as schema
-from argosy.web.api.body_fields import BodyReader, name_body_fields
-from argosy.web.application_lookup import resolve_application
+from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_impersonating_reader, build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
@@ -66,7 +66,7 @@ async def patch_resource(request: RequestContext) -> JsonResponse:
     if not document:
         raise UserError("missing patch; send it as the body", where="body")
     manifest, patch = await _get_object(request, reader), document if isinstance(document, str) else _to_json(document)
-    with name_body_fields():
+    with rename_flags_to_body_fields():
         await patch_object(build_impersonating_reader(request, request.subject), request.subject, manifest, patch, kind)
     updated = await (request.service if reader.is_here else reader).cluster.get(key_of(manifest))
     return _manifest_response(reader, updated or manifest)

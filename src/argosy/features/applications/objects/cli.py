@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     choose_output,
@@ -19,7 +19,7 @@ from argosy.cli.subcommands import (
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
     from argosy.kube.objects import Manifest
 
@@ -78,8 +78,8 @@ def _read_object_selector(args: argparse.Namespace) -> ObjectSelector:
 
 def run_get_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.application_client.object_operations import check_project, read_objects
-        from argosy.gitops.application_client.reader import open_reader
 
         app = await service.load_application(args.name)
         check_project(app, args.project)
@@ -128,12 +128,12 @@ def _print_objects(args: argparse.Namespace, manifests: list[Manifest]) -> None:
 
 def run_patch_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.application_client.object_operations import (
             check_project,
             patch_object,
             select_objects_to_change,
         )
-        from argosy.gitops.application_client.reader import open_reader
 
         app = await service.load_application(args.name)
         check_project(app, args.project)
@@ -148,12 +148,12 @@ def run_patch_resource(args: argparse.Namespace) -> int:
 
 def run_delete_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.application_reader import open_reader
         from argosy.gitops.application_client.object_operations import (
             check_project,
             delete_object,
             select_objects_to_change,
         )
-        from argosy.gitops.application_client.reader import open_reader
 
         app = await service.load_application(args.name)
         check_project(app, args.project)

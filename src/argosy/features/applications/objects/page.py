@@ -22,7 +22,7 @@ from argosy.features.applications.page_parts.url_paths import read_path_key, res
 from argosy.features.applications.tree.page_values import TreeObject, build_tree_objects, list_rows_with_failures
 from argosy.gitops.application.step_results import Pair
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
-from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_owned_object
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions
 from argosy.gitops.diff import mask_secrets
@@ -31,7 +31,7 @@ from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import NotFoundOrForbidden, RequestContext
 from argosy.web.request_redaction import build_text_mask, find_request_mask

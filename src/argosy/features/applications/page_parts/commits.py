@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.status.history import read_deployments
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 

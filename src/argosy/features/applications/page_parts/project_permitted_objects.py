@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.features.applications.page_parts.shared_page_values import get_application
-from argosy.gitops.application_client.reader import DestinationUnreadable
+from argosy.gitops.application_client.application_reader import DestinationUnreadable
 from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
 from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.gitops.reconciler.object_permissions import build_permission_check

@@ -14,9 +14,9 @@ from argosy.features.applications.page_parts.header import ApplicationHeader, bu
 from argosy.features.applications.page_parts.url_paths import add_query, application_path
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delay
-from argosy.gitops.cluster_view import health_message_details
+from argosy.gitops.cluster_view import caused_by_object_message
 from argosy.web import page_templates
 from argosy.web.caller_application_service import build_reader
 from argosy.web.preference_cookies import read_preferences
@@ -54,7 +54,7 @@ async def build_head(request: RequestContext, timeout_seconds: float = commits.P
     engine_arguments = app.annotations, app.namespace
     delivered_by = "" if engines.is_argosy_only(*engine_arguments) else engines.describe_deliverer(*engine_arguments)
     return replace(
-        head, why=health_message_details.explain_health_message(reader.cache.get, head.why), delivered=delivered_by
+        head, why=caused_by_object_message.explain_health_message(reader.cache.get, head.why), delivered=delivered_by
     )
 
 

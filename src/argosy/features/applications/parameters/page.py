@@ -13,7 +13,7 @@ from argosy.features.applications.parameters.source_parameters import list_sourc
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_selected_objects
 from argosy.gitops.diff import mask_secrets
 from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.request_redaction import find_request_mask

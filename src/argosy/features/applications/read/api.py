@@ -21,7 +21,7 @@ from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.application_lookup import (
+from argosy.web.application_and_rbac_name import (
     get_application_rbac_name,
     is_in_allowed_namespace,
     read_project_name,

@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 from argosy.cli.tables import format_aligned_columns
 from argosy.features.applications.read import argocd_text_output, text_output
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.reader import ApplicationReader, assess_or_empty, list_health_words, open_reader
+from argosy.gitops.application_client.application_reader import (
+    ApplicationReader,
+    assess_or_empty,
+    list_health_words,
+    open_reader,
+)
 from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
 from argosy.gitops.reconciler.settings_watch import ARGOCD_CM
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
 
 SYNC_ALLOWED = "Sync Allowed"
 
@@ -73,7 +78,7 @@ async def _render_objects(reader: ApplicationReader, app: Application, output: s
         )
     else:
         health = list_health_words((await assess_or_empty(reader, app))[1])
-        lines = text_output.render_objects(argocd_text_output.list_states(app, health))
+        lines = text_output.render_objects(argocd_text_output.list_managed_object_rows(app, health))
     return ["", *lines] if lines else []
 
 

@@ -12,7 +12,7 @@ from argosy.cli.tables import format_aligned_columns
 from argosy.features.applications.read.text_output import describe_sync_policy, render_conditions, render_tool_options
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.status_summary import ManagedObjectRow
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
 from argosy.gitops.live.resource_tree import ResourceNode
@@ -72,7 +72,7 @@ def _render_sync_status(app: Application) -> str:
     return f"{text} ({revision[:7]})" if len(revision) > 7 and not is_commit else text
 
 
-def list_states(app: Application, health: Mapping[ResourceKey, str]) -> list[ManagedObjectRow]:
+def list_managed_object_rows(app: Application, health: Mapping[ResourceKey, str]) -> list[ManagedObjectRow]:
     """argo: Results of the last operation in their order, then the other objects by name."""
     rows_by_key = {row.key: row for row in status_summary.list_rows(app, health) if not row.hook}
     listed_keys = {_key(resource) for resource in as_mappings(app.status.get("resources"))}

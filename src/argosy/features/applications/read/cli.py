@@ -7,8 +7,8 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from argosy.cli.cluster_flags import add_target_flags_to_commands
-from argosy.cli.subcommands import (
+from argosy.cli.cluster_flags import add_target_flags_to_printed_commands
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     choose_output,
@@ -22,8 +22,8 @@ from argosy.cli.tables import TerminalOutput, format_aligned_columns
 if TYPE_CHECKING:
     from argosy.gitops.application import Application, Destination
     from argosy.gitops.application_client import status_summary
-    from argosy.gitops.application_client.client import ApplicationService
-    from argosy.gitops.policy.delivery_engine import DeliveryEngines
+    from argosy.gitops.application_client.application_service import ApplicationService
+    from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
     from argosy.kube.resource_key import ResourceKey
 
 LIST_OUTPUT_FORMATS = ("table", "wide", "name", "json", "yaml")
@@ -98,7 +98,7 @@ def run_list(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         all_namespaces = args.all_namespaces or (is_compat(args) and not args.app_namespace)
         if args.watch:
-            from argosy.features.applications.read.watch import watch_list
+            from argosy.features.applications.read.watch_output import watch_list
 
             return await watch_list(
                 service, args, lambda app: _matches_filters(app, args), all_namespaces=all_namespaces
@@ -170,7 +170,7 @@ def _print_list(
     delays: Mapping[ResourceKey, str],
 ) -> None:
     from argosy.features.applications.read import text_output as app_screen
-    from argosy.gitops.application_client.client import utc_now
+    from argosy.gitops.application_client.application_service import utc_now
 
     output = choose_output(args)
     if output in ("json", "yaml"):
@@ -207,7 +207,7 @@ def run_get(args: argparse.Namespace) -> int:
             )
         output = choose_output(args, argocd_default="wide")
         if args.watch:
-            from argosy.features.applications.read.watch import watch_application
+            from argosy.features.applications.read.watch_output import watch_application
 
             return await watch_application(service, app, output)
         if output in ("json", "yaml"):
@@ -239,10 +239,10 @@ async def print_app(
     """argo: The output of get, and the end of the output of sync and wait."""
     from argosy.features.applications.read import text_output as app_screen
     from argosy.gitops.application_client import status_summary
-    from argosy.gitops.application_client.client import utc_now
+    from argosy.gitops.application_client.application_reader import assess_or_empty, list_health_words, open_reader
+    from argosy.gitops.application_client.application_service import utc_now
     from argosy.gitops.application_client.delay_reasons import describe_delay
-    from argosy.gitops.application_client.health_reasons import list_health_reasons
-    from argosy.gitops.application_client.reader import assess_or_empty, list_health_words, open_reader
+    from argosy.gitops.application_client.object_health_sentence import list_health_reasons
     from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods
     from argosy.gitops.application_client.sync_window_description import describe_sync_windows
     from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
@@ -278,14 +278,14 @@ async def print_app(
 
         lines += render_parameters(app, *parameters_of)[1:]
     objects = app_screen.render_objects(status_summary.list_rows(app, health))
-    print(add_target_flags_to_commands("\n".join([*lines, *(["", *objects] if objects else [])])))
+    print(add_target_flags_to_printed_commands("\n".join([*lines, *(["", *objects] if objects else [])])))
 
 
 def run_resources(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.errors import PolicyError
         from argosy.gitops.application_client import status_summary
-        from argosy.gitops.application_client.reader import list_health_words, open_reader
+        from argosy.gitops.application_client.application_reader import list_health_words, open_reader
 
         app = await service.load_application(args.name)
         if args.project and args.project != app.project:
@@ -340,9 +340,9 @@ def run_tree(args: argparse.Namespace) -> int:
 
 async def print_tree(service: ApplicationService, app: Application, output: str = "tree") -> None:
     from argosy.features.applications.read import tree_output as app_tree
-    from argosy.gitops.application_client.client import utc_now
-    from argosy.gitops.application_client.health_reasons import summarize_health_reason
-    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.application_service import utc_now
+    from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
     from argosy.gitops.application_client.tree_order import node_to_wire
 
     async with open_reader(service, app=app) as reader:
@@ -381,7 +381,7 @@ def run_history(args: argparse.Namespace) -> int:
 def run_events(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.features.applications.read import tree_output as app_tree
-        from argosy.gitops.application_client.client import utc_now
+        from argosy.gitops.application_client.application_service import utc_now
         from argosy.gitops.application_client.event_list import events_of
 
         app = await service.load_application(args.name)

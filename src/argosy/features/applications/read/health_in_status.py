@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.application_client.application_reader import ApplicationReader, DestinationUnreadable
 from argosy.gitops.reconciler.object_permissions import build_permission_check
 from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest

@@ -19,7 +19,7 @@ from argosy.features.applications.read.tree_response import (
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment, HealthStatus
-from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
@@ -31,8 +31,8 @@ from argosy.kube.client import Catalog
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.well_known_kinds import NODE, POD
 from argosy.web.api import request_response_schemas as schema
-from argosy.web.api.body_fields import name_body_fields
-from argosy.web.application_lookup import resolve_application
+from argosy.web.api.body_fields import rename_flags_to_body_fields
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import QueryParameters, RequestContext, quote_input
 from argosy.web.responses import JsonResponse
@@ -60,7 +60,7 @@ def _read_refs(app: Application, query: QueryParameters) -> tuple[str, ...]:
         positions = [_read_position(text) for text in query.get_all("sourcePositions")]
         if not positions and len(revisions) == len(app.sources):
             return tuple(revisions)
-        with name_body_fields():
+        with rename_flags_to_body_fields():
             return assign_refs(app, revisions, positions)
     return (query.get_text("revision"),) if query.get_text("revision") else ()
 

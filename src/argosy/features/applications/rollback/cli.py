@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     confirm,
@@ -24,7 +24,7 @@ from argosy.features.applications.sync.cli import (
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.status.history import DeploymentRecord
 
 MAX_PLAN_LINES = 24  # lines of a plan
@@ -110,8 +110,8 @@ async def _print_plan(service: ApplicationService, app: Application, entry: Depl
     """Print the changes. A failed comparison does not stop the rollback, as the controller may have more access."""
     from argosy.errors import ArgosyError
     from argosy.features.applications.diff.text_output import render_plan
+    from argosy.gitops.application_client.application_reader import open_reader
     from argosy.gitops.application_client.diff_presentation import list_differing_objects
-    from argosy.gitops.application_client.reader import open_reader
     from argosy.gitops.application_client.rollback_preview import preview_rollback
 
     try:

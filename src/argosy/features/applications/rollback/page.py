@@ -24,10 +24,10 @@ from argosy.gitops.application_client.application_actions import (
     would_auto_sync,
 )
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
-from argosy.gitops.application_client.rollback_preview import check_sources, preview_rollback
+from argosy.gitops.application_client.rollback_preview import check_entry_sources_permitted, preview_rollback
 from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.web import page_templates
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext, quote_input
 from argosy.web.responses import PageResponse, WebResponse
@@ -94,7 +94,7 @@ async def start_rollback(request: RequestContext) -> WebResponse:
     if hold_automated_sync:
         request.require_permission("applications", "update", request.rbac_object)
     reason = form.get_text("reason").strip() or f"rolled back to {entry.id}"
-    check_sources(build_reader(request), app, entry)
+    check_entry_sources_permitted(build_reader(request), app, entry)
     await roll_back(
         build_service(request), app, entry, prune="prune" in form, hold_reason=reason if hold_automated_sync else None
     )

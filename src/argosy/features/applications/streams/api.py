@@ -30,7 +30,7 @@ from argosy.web.api.stream_frames import (
     build_stream,
     encode_frame,
 )
-from argosy.web.application_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
+from argosy.web.application_and_rbac_name import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.caller_application_service import build_reader
 from argosy.web.live_updates.change_feed import ChangeFeed
 from argosy.web.request import RequestContext

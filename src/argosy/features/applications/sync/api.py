@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.errors import PolicyError, UserError
+from argosy.features.applications.application_in_request_body import find_application_in_body
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
-from argosy.features.applications.requested_application import find_application_in_body
-from argosy.features.applications.sync.requested_operation import (
+from argosy.features.applications.sync.operation_of_sync_request import (
     build_sync_operation,
     has_manifests,
     read_revisions,
@@ -19,11 +19,11 @@ from argosy.features.applications.sync.requested_operation import (
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import choose_rollback_entry, roll_back, terminate_operation
-from argosy.gitops.application_client.rollback_preview import check_sources
+from argosy.gitops.application_client.rollback_preview import check_entry_sources_permitted
 from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
@@ -64,7 +64,7 @@ async def start_rollback(request: RequestContext) -> JsonResponse:
     app: Application = request.subject
     body, reader = BodyReader(await request.read_json_object()), build_reader(request)
     entry = choose_rollback_entry(app, body.get_int("id") or 0)
-    check_sources(reader, app, entry)
+    check_entry_sources_permitted(reader, app, entry)
     check_sync_window(reader, app)
     try:
         updated = await roll_back(

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import parse_seconds
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE
-from argosy.cli.subcommands import (
+from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     choose_output,
@@ -27,7 +27,7 @@ from argosy.features.applications.sync.operation_result_output import print_resu
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.sync_operation_builder import SyncFlags
     from argosy.kube.objects import Manifest
     from argosy.kube.resource_key import ResourceKey
@@ -153,7 +153,7 @@ async def _sync_application(service: ApplicationService, app: Application, args:
     wish, user = _build_sync_wish(args, app), await service.find_user()
     if wish.revision or wish.revisions:
         await _check_revisions(service, app, wish)
-    labelled_keys = await _list_keys_with_labels(service, app, args.label) if args.label else ()
+    labelled_keys = await _list_keys_with_any_label(service, app, args.label) if args.label else ()
     updated = await service.patch_application(
         app, lambda now: {"operation": sync_operation(now, wish, user, labelled_keys)}
     )
@@ -187,7 +187,7 @@ def _build_sync_wish(args: argparse.Namespace, app: Application) -> SyncFlags:
 
 
 async def _check_revisions(service: ApplicationService, app: Application, wish: SyncFlags) -> None:
-    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.application_reader import open_reader
     from argosy.gitops.application_client.sync_checks import check_refs_exist
 
     async with open_reader(service) as reader:
@@ -202,8 +202,10 @@ def _read_revisions(args: argparse.Namespace, app: Application) -> tuple[str, ..
     return assign_refs(app, args.revisions, args.source_positions, args.source_names)
 
 
-async def _list_keys_with_labels(service: ApplicationService, app: Application, labels: list[str]) -> list[ResourceKey]:
-    from argosy.gitops.application_client.reader import open_reader
+async def _list_keys_with_any_label(
+    service: ApplicationService, app: Application, labels: list[str]
+) -> list[ResourceKey]:
+    from argosy.gitops.application_client.application_reader import open_reader
     from argosy.gitops.application_client.sync_operation_builder import select_keys_by_labels
 
     async with open_reader(service) as reader:

@@ -18,8 +18,8 @@ from argosy.features.applications.page_parts.shared_page_values import (
 from argosy.features.applications.page_parts.timeline import TimelineEvent, build_timeline_event
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.features.applications.sync.operation_waves import BlockingTask, build_operation_timeline
-from argosy.gitops.application_client.client import utc_now
-from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.application_client.application_service import utc_now
+from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.gitops.application_client.resource_actions_and_logs import (
     LogOptions,
     ObjectSelector,
@@ -29,7 +29,7 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
 from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse

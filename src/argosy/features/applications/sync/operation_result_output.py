@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_REFUSED, EXIT_TIMED_OUT
-from argosy.cli.subcommands import choose_output, is_compat, print_document, print_message
+from argosy.cli.subcommand_flags_and_runner import choose_output, is_compat, print_document, print_message
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.condition_wait import WaitResult
 
 MAX_NAMED_OBJECTS = 12  # in messages

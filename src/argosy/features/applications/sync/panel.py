@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.resource_key_attributes import KeyProperties
+from argosy.features.applications.page_parts.resource_key_properties import KeyProperties
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.sync_operation_builder import SyncFlags
-from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.request import quote_input
 

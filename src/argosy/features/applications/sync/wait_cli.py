@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_TIMED_OUT
-from argosy.cli.subcommands import (
+from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,
     choose_output,
@@ -22,7 +22,7 @@ from argosy.features.applications.sync.operation_result_output import print_fina
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.condition_wait import WaitConditions, WaitResult
 
 
@@ -58,7 +58,7 @@ def run_wait(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         import asyncio
 
-        from argosy.gitops.application_client.client import ApplicationNotFound
+        from argosy.gitops.application_client.application_service import ApplicationNotFound
 
         try:
             apps = await service.load_selected(args.names, args.selector)
@@ -128,14 +128,14 @@ async def _report_unmet_condition(
 ) -> None:
     """Report the unmet conditions and their causes, down to the objects."""
     from argosy.gitops.application_client.condition_wait import WaitOutcome
-    from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unmet_conditions
+    from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unsynced_unhealthy_reasons
 
     if result.app is None:
         print_failure(f"{name} was deleted", "the Application does not exist any more", "argosy app list")
         return
     problem = f"timed out after {args.timeout:g} s" if result.outcome is WaitOutcome.TOO_LATE else "waiting cannot help"
     missing = "; ".join(wait_condition.list_unmet(result.app)) or "the requested status was not reached"
-    reasons = dict.fromkeys([result.reason, *await list_unmet_conditions(service, result.app)])
+    reasons = dict.fromkeys([result.reason, *await list_unsynced_unhealthy_reasons(service, result.app)])
     print_failure(f"{name}: {problem}: {missing}", list(reasons), _next_command(result, name))
 
 

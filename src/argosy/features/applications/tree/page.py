@@ -25,11 +25,11 @@ from argosy.features.applications.tree.page_values import (
     list_rows_with_failures,
 )
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.health_reasons import summarize_health_reason
-from argosy.gitops.application_client.reader import list_health_words
+from argosy.gitops.application_client.application_reader import list_health_words
+from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_lookup import resolve_application
+from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse, WebResponse

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.error_messages import keep_exit_code, print_failure
 from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
-from argosy.cli.subcommands import confirm, is_interactive, print_document, print_message
+from argosy.cli.subcommand_flags_and_runner import confirm, is_interactive, print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.errors import UserError
 
@@ -190,11 +190,11 @@ def accept(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files import run_folder as records
     from argosy.features.notebooks.files.golden_update import accept_outputs, list_differences
     from argosy.features.notebooks.files.notebook_file import dump_notebook, load_notebook, write_atomically
-    from argosy.features.notebooks.files.run_summary import describe_change
+    from argosy.features.notebooks.files.per_cell_run_summary import describe_change
 
     run = records.find_last_run(args.runs or records.DEFAULT_FOLDER, args.name)
     record = records.load_record(run)
-    if (error := records.find_failure(record)) and not args.force:
+    if (error := records.find_reason_not_to_accept(record)) and not args.force:
         next_step = "fix and run it again, or accept it anyway with --force"
         print_failure(
             f"{args.name}: its last run failed, so no outputs were accepted", drop_control_characters(error), next_step

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
-from argosy.features.notebooks.files.run_summary import CellSummary, NotebookRunSummary, describe_change
+from argosy.features.notebooks.files.per_cell_run_summary import CellSummary, NotebookRunSummary, describe_change
 from argosy.features.notebooks.runner.cell_source_and_tags import (
     Cell,
     Notebook,
@@ -24,7 +24,7 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     join_text,
     list_outputs,
 )
-from argosy.features.notebooks.runner.png import read_size
+from argosy.features.notebooks.runner.png_size_and_pixels import read_size
 
 MAX_TEXT_CHARACTERS: Final = 20_000  # characters of one output
 MAX_IMAGE_BYTES: Final = 5 << 20

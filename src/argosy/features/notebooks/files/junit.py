@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from argosy.features.notebooks.files.run_summary import CellSummary, NotebookRunSummary, describe_change
+from argosy.features.notebooks.files.per_cell_run_summary import CellSummary, NotebookRunSummary, describe_change
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

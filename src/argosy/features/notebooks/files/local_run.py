@@ -17,8 +17,8 @@ from argosy.features.notebooks.files import run_folder
 from argosy.features.notebooks.files.html_report import render_report
 from argosy.features.notebooks.files.junit import render_junit
 from argosy.features.notebooks.files.notebook_file import dump_notebook, load_notebook, write_atomically
+from argosy.features.notebooks.files.per_cell_run_summary import NotebookRunSummary, summarize
 from argosy.features.notebooks.files.run_folder import RunFiles
-from argosy.features.notebooks.files.run_summary import NotebookRunSummary, summarize
 from argosy.features.notebooks.files.runner_process import RunnerEvent, run_in_process
 from argosy.features.notebooks.runner.failure_category_names import INTERRUPTED
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequest, RunRequestError, ValidationConfig

@@ -56,11 +56,11 @@ def list_notebooks(folder: Path) -> list[Path]:
 
 def _load_version_3(path: Path) -> NotebookData:
     """Read a notebook of version 3 as the runner does."""
-    from argosy.features.notebooks.runner import run
+    from argosy.features.notebooks.runner import run_of_notebook
     from argosy.features.notebooks.runner.run_request import RunRequestError
 
     try:
-        return dict(json.loads(run.dump_notebook(run.read_notebook(str(path)))))
+        return dict(json.loads(run_of_notebook.dump_notebook(run_of_notebook.read_notebook(str(path)))))
     except RunRequestError as error:
         raise UserError(str(error)) from None
 

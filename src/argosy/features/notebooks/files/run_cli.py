@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.error_messages import keep_exit_code, print_failure
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_OK
-from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.subcommand_flags_and_runner import print_document, print_message
 from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.features.notebooks.files.cli import comparison_to_wire, read_comparison
 
 if TYPE_CHECKING:
     from argosy.features.notebooks.files.local_run import FinishedRun, NotebookRunRequest
-    from argosy.features.notebooks.files.run_summary import NotebookRunSummary
+    from argosy.features.notebooks.files.per_cell_run_summary import NotebookRunSummary
 
 TITLE_WIDTH = 42
 MAX_STDERR_LINES = 20  # lines of standard error
@@ -25,7 +25,7 @@ CLEAR_LINE = "\r\x1b[K"  # clears the line on a terminal
 
 
 def run(args: argparse.Namespace) -> int:
-    from argosy.features.notebooks.files.parameter_values import collect_parameters
+    from argosy.features.notebooks.files.parameter_flags import collect_parameters
 
     parameters = collect_parameters(args.param, args.raw_param, args.params_file)
     try:
@@ -147,7 +147,7 @@ def validation_to_wire(args: argparse.Namespace) -> dict[str, Any]:
 def _run_notebook(args: argparse.Namespace, request: NotebookRunRequest) -> FinishedRun:
     from argosy.features.notebooks.files.local_run import run_notebook
     from argosy.features.notebooks.files.notebook_file import load_notebook
-    from argosy.features.notebooks.files.run_summary import build_title
+    from argosy.features.notebooks.files.per_cell_run_summary import build_title
 
     if args.quiet:
         return run_notebook(request, datetime.now(), lambda event: None)
@@ -250,7 +250,7 @@ def _print_summary(finished_run: FinishedRun, args: argparse.Namespace) -> None:
 def _describe_failed_cells(finished_run: FinishedRun) -> list[str]:
     """The failing lines of the cell, the error, and the last lines of its standard error."""
     from argosy.features.notebooks.files.notebook_file import load_notebook
-    from argosy.features.notebooks.files.run_summary import list_failing_lines
+    from argosy.features.notebooks.files.per_cell_run_summary import list_failing_lines
     from argosy.features.notebooks.runner.cell_source_and_tags import read_stream
 
     lines: list[str] = []

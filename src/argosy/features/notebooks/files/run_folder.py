@@ -72,7 +72,7 @@ def load_record(run: RunFiles) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def find_failure(record: dict[str, Any]) -> str:
+def find_reason_not_to_accept(record: dict[str, Any]) -> str:
     """Why the outputs of the run should not be accepted; "" if its cells succeeded, whatever the findings."""
     results = record.get("results") or {}
     cell_statuses = {cell.get("status") for cell in results.get("cells") or () if cell.get("cell_type") == "code"}

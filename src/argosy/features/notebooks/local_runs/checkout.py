@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import LimitError, SourceError, UserError
-from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, load_config_map_data
+from argosy.features.notebooks.local_runs.run_limits_config_map import ARGOSY_CM, load_config_map_data
 from argosy.features.notebooks.notebook_validation_job import NotebookLocation
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.repository_url import parse_url

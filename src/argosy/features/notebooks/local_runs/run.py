@@ -16,17 +16,17 @@ from typing import Any, Final
 from argosy.annotations import NETWORK
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.features.notebooks.jupyter_package_check import check_installed
-from argosy.features.notebooks.local_runs import mounts
+from argosy.features.notebooks.local_runs import environment_variables_and_mounts
 from argosy.features.notebooks.local_runs.checkout import NotebookRepositories, export_tree, find_exported_file
-from argosy.features.notebooks.local_runs.mounts import LocalMount
-from argosy.features.notebooks.local_runs.run_record import RunRecord
-from argosy.features.notebooks.local_runs.settings import (
+from argosy.features.notebooks.local_runs.environment_variables_and_mounts import LocalMount
+from argosy.features.notebooks.local_runs.run_limits_config_map import (
     ARGOSY_CM,
     MIN_MEMORY_BYTES,
     LocalRunSettings,
     load_config_map_data,
     read_settings,
 )
+from argosy.features.notebooks.local_runs.run_record_folder import RunRecord
 from argosy.features.notebooks.local_runs.slots import RunSlots
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome, RunPhase
@@ -132,10 +132,14 @@ class LocalRun:
         async def find(kind: str, name: str) -> Manifest | None:
             return await cluster.get(ResourceKey("", kind, job.namespace, name))
 
-        env = await mounts.load_variables(job, find)
-        self._mounts = await mounts.prepare_mounts(job, self._record.volumes, self._claims_folder, find)
+        env = await environment_variables_and_mounts.load_variables(job, find)
+        self._mounts = await environment_variables_and_mounts.prepare_mounts(
+            job, self._record.volumes, self._claims_folder, find
+        )
         ports = settings.ports if job.annotations.get(NETWORK) == "on" else ()
-        private_folders = [mounts.create_owned_folder(work / name) for name in (".tmp", ".shm")]
+        private_folders = [
+            environment_variables_and_mounts.create_owned_folder(work / name) for name in (".tmp", ".shm")
+        ]
         private_mounts = [
             (str(work), WORKSPACE, False),
             (str(private_folders[0]), "/tmp", False),  # noqa: S108
@@ -168,7 +172,7 @@ class LocalRun:
     async def _prepare(self, cluster: Cluster) -> RunRequest:
         """Check out the files and build the run request. Raises SourceError."""
         job, work = self._job, self._record.work
-        mounts.create_owned_folder(work)
+        environment_variables_and_mounts.create_owned_folder(work)
         checkout = await self._repositories.checkout(job.notebook, job.namespace, cluster)
         self._revision = checkout.revision
         self._record.save_facts(revision=checkout.revision)
@@ -180,7 +184,7 @@ class LocalRun:
             await asyncio.to_thread(export_tree, golden_checkout.tree, work / "golden")
             find_exported_file(work / "golden", job.golden.path, "spec.goldenNotebook.path")
             golden = f"{WORKSPACE}/golden/{job.golden.path}"
-        await asyncio.to_thread(mounts.set_owner_recursively, work)
+        await asyncio.to_thread(environment_variables_and_mounts.set_owner_recursively, work)
         return RunRequest(
             notebook=f"{WORKSPACE}/repo/{job.notebook.path}", named=job.notebook.path, golden=golden,
             output=STDOUT, results=STDOUT, events=STDOUT, parameters=dict(job.parameters),

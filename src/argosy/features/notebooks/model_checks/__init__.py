@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.features.notebooks.model_checks import platforms, prediction_comparison
+from argosy.features.notebooks.model_checks import model_kinds_and_readiness, prediction_comparison
 from argosy.features.notebooks.notebook_validation_job import ModelChecks, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
@@ -34,7 +34,7 @@ class ClusterModelChecker:
         checks = job.models
         assert checks is not None
         catalog = await context.cluster.kinds()
-        kind = platforms.find_model_kind(checks, catalog)
+        kind = model_kinds_and_readiness.find_model_kind(checks, catalog)
         result: Fields = {"phase": checks.phase, "platform": checks.platform, "platformDetected": kind is not None}
         if kind is None:
             message = f"platform {checks.platform} not found in the cluster; install it, or set another platform"
@@ -102,11 +102,11 @@ async def _check_existing_models(job: NotebookJob, checks: ModelChecks, kind: Gr
 async def _check_model(name: str, live: Manifest | None, checks: ModelChecks, cluster: Cluster) -> Fields:
     if live is None:
         return {"modelName": name, "available": False, "healthy": False, "message": f"model {name} not found"}
-    reason = platforms.find_readiness_error(live)
+    reason = model_kinds_and_readiness.find_readiness_error(live)
     if not reason and checks.custom.get("healthCheckEndpoint"):
         reason = await _find_health_error(live, str(checks.custom["healthCheckEndpoint"]), cluster)
     fields = {"modelName": name, "available": True, "healthy": not reason, "message": redact(reason)[:300] or "ready"}
-    model_version = platforms.read_version(live)
+    model_version = model_kinds_and_readiness.read_version(live)
     return {**fields, **({"version": model_version} if model_version else {})}
 
 
@@ -150,7 +150,7 @@ async def _check_prediction(
 
 
 async def _find_model_url(live: Manifest, cluster: Cluster) -> str:
-    url = platforms.read_url(live)
+    url = model_kinds_and_readiness.read_url(live)
     if not url and live["kind"] == DEPLOYMENT.kind:
         url = await _find_service_url(live, cluster)
     try:

@@ -16,6 +16,7 @@ from argosy.annotations import ON_SUCCESS, TRIGGER_STATUS
 from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
 from argosy.features.notebooks import deadlines, events
 from argosy.features.notebooks.go_durations import format_duration as duration
+from argosy.features.notebooks.job_status_builder import SUCCEEDED
 from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers import execution, records, trial_pod
@@ -26,14 +27,13 @@ from argosy.features.notebooks.on_success_triggers.records import (
     PENDING_STATUS,
     SUCCEEDED_STATUS,
     TriggerRecord,
-    add_triggers,
+    add_trigger_records,
 )
 from argosy.features.notebooks.on_success_triggers.trigger_annotation import (
     DEFAULT_TIMEOUT_SECONDS,
     TriggerEntry,
     read_entries,
 )
-from argosy.features.notebooks.statuses import SUCCEEDED
 from argosy.kube.controller import ControllerContext, Requeue
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 TRIGGERS_METRIC: Final = "argocd_triggers_total"
 EVENT_REASONS: Final[Mapping[str, str]] = {SUCCEEDED_STATUS: "TriggerSuccess", FAILED_STATUS: "TriggerFailed"}
 
-__all__ = ["TriggerHook", "add_triggers", "delete_trial_pods"]
+__all__ = ["TriggerHook", "add_trigger_records", "delete_trial_pods"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class TriggerHook:
             stored_error = record.get("message") if record.get("status") == PENDING_STATUS else ""
             message = str(stored_error or "the trigger was removed from the annotation before it was done")
             return await self._end(job, live, record, FAILED_STATUS, message, context)
-        started_record = records.start_record(record, now)
+        started_record = records.mark_record_running(record, now)
         try:
             step_result = await execution.execute_trigger(entry, job, started_record, context)
         except ArgosyError as error:

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from argosy.annotations import ON_SUCCESS
 from argosy.features.notebooks import deadlines
+from argosy.features.notebooks.job_status_builder import SUCCEEDED, TERMINAL, Status
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers.trigger_annotation import InvalidTrigger, TriggerEntry, read_entries
 from argosy.features.notebooks.redaction import redact
-from argosy.features.notebooks.statuses import SUCCEEDED, TERMINAL, Status
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 
 PENDING_STATUS, RUNNING_STATUS, SUCCEEDED_STATUS, FAILED_STATUS, SKIPPED_STATUS = (
@@ -33,7 +33,7 @@ MAX_RETRY_DELAY_SECONDS: Final = 60.0
 TriggerRecord = Mapping[str, Any]
 
 
-def add_triggers(job: NotebookJob, before: Status, after: Status) -> Status:
+def add_trigger_records(job: NotebookJob, before: Status, after: Status) -> Status:
     """Add the triggers of this run to the status that is about to be stored, if the run succeeded.
 
     Result and triggers are stored together: a reader of the result knows which triggers follow, and an annotation that
@@ -114,7 +114,7 @@ def _compute_backoff(tries: int) -> float:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def start_record(record: TriggerRecord, now: datetime) -> dict[str, Any]:
+def mark_record_running(record: TriggerRecord, now: datetime) -> dict[str, Any]:
     return {**record, "status": RUNNING_STATUS, "startTime": record.get("startTime") or format_timestamp(now)}
 
 

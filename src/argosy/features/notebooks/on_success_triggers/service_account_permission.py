@@ -10,7 +10,7 @@ import fnmatch
 from typing import Final, NamedTuple
 
 from argosy.errors import Forbidden, UserError
-from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, load_config_map_data
+from argosy.features.notebooks.local_runs.run_limits_config_map import ARGOSY_CM, load_config_map_data
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.kube.client import Cluster
 

@@ -10,11 +10,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
-from argosy.features.notebooks.local_runs.settings import load_config_map_data
+from argosy.features.notebooks.local_runs.run_limits_config_map import load_config_map_data
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
-from argosy.features.notebooks.pod_runs import object_metadata, runner_archive
-from argosy.features.notebooks.pod_runs.pod import TERMINATION_GRACE_SECONDS, build_pod, build_runner_input
-from argosy.features.notebooks.pod_runs.run_state import read_run_state
+from argosy.features.notebooks.pod_runs import object_metadata, runner_archive_config_map
+from argosy.features.notebooks.pod_runs.run_state_from_pod import read_run_state
+from argosy.features.notebooks.pod_runs.validation_pod_manifest import (
+    TERMINATION_GRACE_SECONDS,
+    build_pod,
+    build_runner_input,
+)
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, build_pod_name
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
@@ -95,13 +99,14 @@ class PodRuns:
 
 async def _ensure_runner_config_map(job: NotebookJob, cluster: Cluster) -> None:
     """Ensure that the runner ConfigMap exists, and that this job is one of its owners."""
-    key = ResourceKey("", "ConfigMap", job.namespace, runner_archive.build_config_map_name())
+    key = ResourceKey("", "ConfigMap", job.namespace, runner_archive_config_map.build_config_map_name())
     owner = {**object_metadata.build_owner_reference(job), "controller": False}
     live = await cluster.get(key)
     if live is None:
         try:
             await cluster.create(
-                runner_archive.build_config_map(job.namespace, _build_runner_labels(job), owner), manager=MANAGER
+                runner_archive_config_map.build_config_map(job.namespace, _build_runner_labels(job), owner),
+                manager=MANAGER,
             )
         except Conflict as error:
             raise TransientError(f"ConfigMap {key.name}: {error.message}; try again") from error

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.features.notebooks.pod_runs.pod import CLONE_CONTAINER, GOLDEN_CLONE_CONTAINER, VALIDATOR_CONTAINER
+from argosy.features.notebooks.pod_runs.validation_pod_manifest import (
+    CLONE_CONTAINER,
+    GOLDEN_CLONE_CONTAINER,
+    VALIDATOR_CONTAINER,
+)
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import RunOutcome
 from argosy.features.notebooks.runner import failure_category_names

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from argosy.features.notebooks.runner.results import UNREADABLE_EXIT_CODE
-from argosy.features.notebooks.runner.run import execute_request, exit_with_parent
+from argosy.features.notebooks.runner.run_of_notebook import execute_request, exit_with_parent
 from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError
 
 INTERRUPTED_EXIT_CODE = 130

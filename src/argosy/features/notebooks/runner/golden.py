@@ -25,7 +25,6 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     read_marks,
     read_tags,
 )
-from argosy.features.notebooks.runner.normalization import Match, Normalizer
 from argosy.features.notebooks.runner.output_comparison import (
     ComparableOutput,
     OutputComparison,
@@ -33,6 +32,7 @@ from argosy.features.notebooks.runner.output_comparison import (
     list_comparable_outputs,
 )
 from argosy.features.notebooks.runner.run_request import ComparisonConfig
+from argosy.features.notebooks.runner.tolerant_text_comparison import Match, Normalizer
 
 MAX_TEXT_CHARACTERS, MAX_DIFF_CHARACTERS, TRUNCATION_MARK = 500, 1000, "... (truncated)"
 MAX_DIFFS: Final = 100  # limit of the job status; all of them are counted

@@ -18,8 +18,8 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from argosy.features.notebooks.runner.cell_source_and_tags import join_text
-from argosy.features.notebooks.runner.normalization import Match, Normalizer
-from argosy.features.notebooks.runner.png import read_size, read_visible_content
+from argosy.features.notebooks.runner.png_size_and_pixels import read_size, read_visible_content
+from argosy.features.notebooks.runner.tolerant_text_comparison import Match, Normalizer
 
 RawOutput = Mapping[str, Any]
 

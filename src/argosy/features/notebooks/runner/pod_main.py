@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 
 from argosy.features.notebooks.runner import written_file_digests
 from argosy.features.notebooks.runner.failure_category_names import CONFIGURATION, DEPENDENCY, EXECUTION
-from argosy.features.notebooks.runner.progress_report import MAX_REPORT_BYTES, ProgressReporter
+from argosy.features.notebooks.runner.progress_config_map_report import MAX_REPORT_BYTES, ProgressReporter
 from argosy.features.notebooks.runner.redaction import SecretRedactor
 from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError
 from argosy.features.notebooks.runner.termination_message import pack_results
@@ -67,7 +67,7 @@ def _on_sigterm(*_: object) -> None:
 
 def _run_in_thread(request: RunRequest, report: ProgressReporter, cleaner: SecretRedactor) -> int:
     """Run in another thread: in the main thread, nbclient would take the signals that ask this process to end."""
-    from argosy.features.notebooks.runner.run import execute_request
+    from argosy.features.notebooks.runner.run_of_notebook import execute_request
 
     codes: list[int] = []
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from argosy.features.notebooks.runner.cell_execution import INTERRUPTED_NAME, ExecutionFailure, ExecutionResult
 from argosy.features.notebooks.runner.event_stream import CellResult, truncate
-from argosy.features.notebooks.runner.execution import INTERRUPTED_NAME, ExecutionFailure, ExecutionResult
 from argosy.features.notebooks.runner.failure_category_names import (
     CONFIGURATION,
     DEPENDENCY,

@@ -22,9 +22,9 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     get_source,
     read_marks,
 )
+from argosy.features.notebooks.runner.cell_syntax_tree import ParsedCell, is_python_notebook, parse_cell
 from argosy.features.notebooks.runner.imports_and_assignments import NotebookNames, collect_names
 from argosy.features.notebooks.runner.missing_returns import classify_functions, find_used_calls, is_used, map_parents
-from argosy.features.notebooks.runner.python_source import ParsedCell, is_python_notebook, parse_cell
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 RISKY_OPERATION, MISSING_ERROR_HANDLING, SILENT_FAILURE, MISSING_ASSERTION, MISSING_EXIT_CODE = (

@@ -14,9 +14,15 @@ from argosy.errors import Conflict, UserError
 from argosy.features.health_checks.argocd_install.health_settings_object import MAX_WRITE_ATTEMPTS, load_health_settings
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks
 from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
-from argosy.features.setup.delivery import desired, rbac_policy
-from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.features.setup.delivery import desired_manifests, rbac_policy
+from argosy.features.setup.delivery.cluster_setup_plan import (
+    ChangeVerb,
+    SetupChange,
+    SetupPart,
+    SetupPlan,
+    SetupRequest,
+)
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, sleep
 from argosy.kube.controller.wait import RETRY_BACKOFF, wait_for_object
@@ -90,7 +96,7 @@ async def change_policy(
     installation: ArgoCDInstallation,
     transform: Callable[[rbac_policy.PolicyTexts], rbac_policy.PolicyTexts],
 ) -> ChangeVerb:
-    key = rbac_policy.policy_key(installation)
+    key = rbac_policy.policy_object_key(installation)
     async for _ in iterate_attempts():
         live = await cluster.get(key)
         before = rbac_policy.read_policy_texts(installation, live)
@@ -113,7 +119,7 @@ def _build_policy_config_map(installation: ArgoCDInstallation, patch: Manifest) 
     metadata = {
         "name": rbac_policy.RBAC_CONFIG_MAP,
         "namespace": installation.namespace,
-        "labels": {**labels, desired.MANAGED_BY: desired.MANAGED_BY_SETUP},
+        "labels": {**labels, desired_manifests.MANAGED_BY: desired_manifests.MANAGED_BY_SETUP},
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **patch}
 

@@ -6,9 +6,9 @@ In: a cluster and a delivery file. Out: live objects. Never: writes; reads objec
 from __future__ import annotations
 
 from argosy.errors import ClusterError, UserError
-from argosy.features.setup.delivery import desired
-from argosy.features.setup.delivery.plan import SetupState, list_managed_keys
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation, ArgoCDNotFound, find_argocd
+from argosy.features.setup.delivery import desired_manifests
+from argosy.features.setup.delivery.cluster_setup_plan import SetupState, list_managed_keys
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation, ArgoCDNotFound, find_argocd
 from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryFile
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
@@ -41,7 +41,7 @@ async def _list_repository_secrets(
     """List repository Secrets, only if the delivery file has repository credentials."""
     if delivery.repository.credentials is None:
         return []
-    label = ",".join(f"{name}={value}" for name, value in desired.REPOSITORY_SECRET_LABELS.items())
+    label = ",".join(f"{name}={value}" for name, value in desired_manifests.REPOSITORY_SECRET_LABELS.items())
     return list((await cluster.list(SECRET, namespace=installation.namespace, labels=label)).items)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryRbac
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -32,7 +32,7 @@ class PolicyTexts:
     scopes: str | None = None
 
 
-def policy_key(installation: ArgoCDInstallation) -> ResourceKey:
+def policy_object_key(installation: ArgoCDInstallation) -> ResourceKey:
     """Return the key of the object to write to."""
     return installation.settings_target if installation.has_operator else rbac_config_map_key(installation)
 

@@ -12,7 +12,7 @@ from typing import Final
 from argosy.errors import ClusterError, Conflict
 from argosy.features.health_checks.argocd_install.health_settings_object import HealthSettings, load_health_settings
 from argosy.features.health_checks.argocd_install.ownership_marks import build_uninstall_patch
-from argosy.features.setup.delivery import desired, rbac_policy
+from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.features.setup.delivery.apply import (
     OnChangeDone,
     build_conflict_error,
@@ -20,8 +20,15 @@ from argosy.features.setup.delivery.apply import (
     change_policy,
     iterate_attempts,
 )
-from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest, SetupState
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.features.setup.delivery.cluster_setup_plan import (
+    ChangeVerb,
+    SetupChange,
+    SetupPart,
+    SetupPlan,
+    SetupRequest,
+    SetupState,
+)
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest, key_of
@@ -47,7 +54,7 @@ def build_removal_plan(request: SetupRequest, live: SetupState, *, with_namespac
     for environment, part, live_object in _list_candidates(request, live):
         key = key_of(live_object)
         namespace = key.name if part is SetupPart.NAMESPACE else key.namespace
-        if not desired.is_created_by_setup(live_object):
+        if not desired_manifests.is_created_by_setup(live_object):
             notes.append(f"{key} stays: setup did not create it")
         elif part in (SetupPart.ROLE_BINDING, SetupPart.NAMESPACE) and namespace in in_use:
             notes.append(f"{key} stays: {in_use[namespace]} deploys there, and setup did not create it")
@@ -71,21 +78,25 @@ def _list_used_namespaces(live: SetupState) -> dict[str, str]:
     return {
         namespace: f"Application {key.name}"
         for key, manifest in applications.items()
-        if not desired.is_created_by_setup(manifest) and (namespace := desired.read_destination_namespace(manifest))
+        if not desired_manifests.is_created_by_setup(manifest)
+        and (namespace := desired_manifests.read_destination_namespace(manifest))
     }
 
 
 def _list_candidates(request: SetupRequest, live: SetupState) -> Iterator[tuple[str, SetupPart, Manifest]]:
     for environment in request.delivery.environments:
-        application = key_of(desired.build_application(request.delivery, environment, live.installation))
+        application = key_of(desired_manifests.build_application(request.delivery, environment, live.installation))
         for part, key in (
             (SetupPart.APPLICATION, application),
-            (SetupPart.ROLE_BINDING, ResourceKey(*desired.ROLE_BINDING, environment.namespace, desired.BINDING_NAME)),
+            (
+                SetupPart.ROLE_BINDING,
+                ResourceKey(*desired_manifests.ROLE_BINDING, environment.namespace, desired_manifests.BINDING_NAME),
+            ),
             (SetupPart.NAMESPACE, ResourceKey(*NAMESPACE, "", environment.namespace)),
         ):
             if live_object := live.live_objects.get(key):
                 yield environment.name, part, live_object
-    repository_key = desired.build_repository_key(request.delivery, live.installation)
+    repository_key = desired_manifests.build_repository_key(request.delivery, live.installation)
     for secret in live.repositories:
         if key_of(secret) == repository_key:
             yield "", SetupPart.REPOSITORY, secret
@@ -97,7 +108,7 @@ def _plan_settings_removal(request: SetupRequest, live: SetupState) -> Iterator[
         patch, kinds = removed
         differences = tuple(f"- {group_kind}" for group_kind in kinds)
         yield SetupChange("", SetupPart.HEALTH, key, ChangeVerb.UPDATE, patch, differences)
-    policy = rbac_policy.policy_key(live.installation)
+    policy = rbac_policy.policy_object_key(live.installation)
     before = rbac_policy.read_policy_texts(live.installation, live.live_objects.get(policy))
     after = rbac_policy.remove_policy(before, request.delivery.product)
     if patch_of_policy := rbac_policy.build_policy_patch(live.installation, before, after):

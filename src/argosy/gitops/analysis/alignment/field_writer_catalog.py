@@ -245,7 +245,7 @@ def find_broadness_reason(group: str, kind: str, pointer: str) -> str:
     return "" if is_owned and pointer == "/spec" else f"{pointer or 'the empty pointer'} {TOO_BROAD_REASON}"
 
 
-def delivers_versions(pointer: str) -> bool:
+def is_version_field(pointer: str) -> bool:
     """True if the field delivers new versions: ignored and respected, it would block every later version."""
     return pointer.rpartition("/")[2] in VERSION_FIELDS
 

@@ -17,7 +17,7 @@ from argosy.gitops.analysis.alignment.observed_application import (
     is_set_by_controller,
 )
 from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.proposals import build_proposals
+from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
 from argosy.gitops.analysis.difference_cause import CauseKind
 from argosy.gitops.application import IgnoreDifference
 

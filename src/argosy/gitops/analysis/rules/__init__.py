@@ -15,7 +15,6 @@ from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rules import (
     applications,
     breaking_changes,
-    helm_values_tier_images,
     ignored_differences,
     ineffective_project_denials,
     job_scripts,
@@ -29,6 +28,7 @@ from argosy.gitops.analysis.rules import (
     serving,
     sync_order,
     ungated_waves,
+    values_file_image_mismatch,
 )
 from argosy.gitops.analysis.rules.live import (
     application_sets,
@@ -57,7 +57,7 @@ _FAMILIES: Final = (
         quotas,
         positional_json_patches,
     ),
-    *(notebooks, helm_values_tier_images, linter_violations, secrets_and_permissions, ineffective_project_denials),
+    *(notebooks, values_file_image_mismatch, linter_violations, secrets_and_permissions, ineffective_project_denials),
     *(
         drift,
         stalled_syncs,

@@ -21,7 +21,7 @@ def _get_external_violations(rule: str, repository: RepositoryView) -> Iterable[
     return repository.external_violations.get(rule, ())
 
 
-def _find_duplicate_keys(repository: RepositoryView) -> Iterable[Violation]:
+def _pass_on_duplicate_key_violations(repository: RepositoryView) -> Iterable[Violation]:
     """Kustomize rejects such a file, and then the failed build is reported at the same line."""
     failed_locations = {rendering.failure.location for rendering in repository.renderings if rendering.failure}
     return [
@@ -46,7 +46,7 @@ RULES: Final = (
         "The same map of the file has the key on both lines, which YAML forbids. The file is a manifest, a"
         " kustomization or a values file, or was read by a render.",
         "Keep one of them.",
-        _find_duplicate_keys,
+        _pass_on_duplicate_key_violations,
     ),
     _build_rule(
         "AGY303",

@@ -16,8 +16,8 @@ from argosy.gitops.analysis.rule_violation import Severity, Violation
 from argosy.gitops.analysis.rules.sync_order import find_sync_position
 from argosy.gitops.health.bundled_rules import RuleOrigin
 from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.setting_entry_collection import ARGOSY_CM, has_settings
 from argosy.gitops.health.settings import read_manifests
-from argosy.gitops.health.settings_collection import ARGOSY_CM, has_settings
 from argosy.kube.well_known_kinds import BUILD_CONFIG, JOB, NOTEBOOK_JOB
 
 # argo: kinds that keep working after creation, and that Argo CD has no built-in health check for

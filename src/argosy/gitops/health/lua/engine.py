@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module, resources
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.health.lua.projection import FieldReads, project_manifest
+from argosy.gitops.health.lua.manifest_projection import FieldReads, project_manifest
 from argosy.gitops.health.lua.script_error import LuaFault
 from argosy.gitops.health.lua.value_conversion import from_lua, prepare_for_lua
 from argosy.kube.objects import Manifest

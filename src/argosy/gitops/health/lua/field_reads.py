@@ -10,7 +10,7 @@ the path.
 
 from __future__ import annotations
 
-from argosy.gitops.health.lua.projection import FieldReads
+from argosy.gitops.health.lua.manifest_projection import FieldReads
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
 from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable, list_children, resolve_scopes, walk_tree
 from argosy.gitops.health.lua.syntax.tree import (

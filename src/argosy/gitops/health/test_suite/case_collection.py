@@ -23,7 +23,7 @@ from argosy.gitops.health.test_suite.case_types import (
     RuleTestSuite,
 )
 from argosy.gitops.health.test_suite.manifest_identity import read_group_kind
-from argosy.gitops.health.test_suite.rule_tree import (
+from argosy.gitops.health.test_suite.rule_tree_script_lookup import (
     ACTION_TEST_FILE,
     ACTIONS_FOLDER,
     DISCOVERY_FILE,
@@ -35,8 +35,8 @@ from argosy.gitops.health.test_suite.rule_tree import (
     tree_prefix,
     walk_rule_folders,
 )
-from argosy.gitops.health.test_suite.rule_tree_files import MAX_SCRIPT_BYTES, RuleTreeFiles, join_path
 from argosy.gitops.health.test_suite.test_file_decoding import CaseFileRow, read_expected_action
+from argosy.gitops.health.test_suite.untrusted_rule_tree_files import MAX_SCRIPT_BYTES, RuleTreeFiles, join_path
 from argosy.kube.objects import Manifest
 
 MAX_CASES: Final = 20_000

@@ -20,7 +20,7 @@ from argosy.gitops.health.test_suite.case_types import (
     RuleTestCase,
 )
 from argosy.gitops.health.test_suite.expected_manifest_diff import Differences
-from argosy.gitops.health.test_suite.rule_tree_files import join_path
+from argosy.gitops.health.test_suite.untrusted_rule_tree_files import join_path
 from argosy.kube.objects import Manifest
 
 

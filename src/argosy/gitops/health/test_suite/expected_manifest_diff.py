@@ -12,11 +12,11 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.errors import ManifestError, PatchError
-from argosy.gitops.health.test_suite.normalization import normalize_manifest, zero_expected_times
+from argosy.gitops.health.test_suite.action_result_normalization import normalize_manifest, zero_expected_times
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
 from argosy.kube.resource_key import GroupKind, split_api_version
-from argosy.kube.schema import defaults, typed_json
+from argosy.kube.schema import builtin_type_json_codec, defaults
 from argosy.kube.schema.builtin_types import Type, find_builtin_type
 
 MISSING_VALUE: Final = "(missing)"
@@ -69,7 +69,9 @@ def _convert_to_go_type(manifest: Manifest, schema_type: Type | None) -> Manifes
     if schema_type is None:
         return manifest
     try:
-        decoded = typed_json.decode(schema_type, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        decoded = builtin_type_json_codec.decode(
+            schema_type, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"]
+        )
     except (ManifestError, KeyError):
         return manifest
     return manifest if decoded.unknown_fields else keep_common_fields(manifest, decoded.manifest)
@@ -77,7 +79,7 @@ def _convert_to_go_type(manifest: Manifest, schema_type: Type | None) -> Manifes
 
 def _matches_type(manifest: Manifest, schema_type: Type) -> bool:
     try:
-        typed_json.decode(schema_type, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        builtin_type_json_codec.decode(schema_type, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
     except (ManifestError, KeyError):
         return False
     return True

@@ -20,7 +20,7 @@ from argosy.gitops.health.test_suite.case_types import (
     RuleTestSuite,
 )
 from argosy.gitops.health.test_suite.manifest_identity import read_group_kind
-from argosy.gitops.health.test_suite.rule_tree_files import join_path
+from argosy.gitops.health.test_suite.untrusted_rule_tree_files import join_path
 from argosy.isolation import LimitExceeded
 from argosy.kube.objects import Manifest
 

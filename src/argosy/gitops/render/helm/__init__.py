@@ -44,7 +44,7 @@ def template(
     `substitute` replaces build variables; `refs` holds the other sources by alias, without the dollar sign.
     """
     from argosy.gitops.render.helm.helm_run import run_helm
-    from argosy.gitops.render.helm.origins import TemplateOrigins
+    from argosy.gitops.render.helm.template_origins import TemplateOrigins
 
     options = options or HelmOptions()
     if options.version not in ("", "v3"):  # argo: v3 is the only version left

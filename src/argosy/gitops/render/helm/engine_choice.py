@@ -30,7 +30,7 @@ def choose_engine(where: str) -> HelmEngine:
 
         return HelmProgram(program)
     if has_helm_library():
-        from argosy.gitops.render.helm.helm_library import HelmLibrary
+        from argosy.gitops.render.helm.helm_library_engine import HelmLibrary
 
         return HelmLibrary()
     message = "rendering a chart needs Helm: put `helm` on the PATH, or run `pip install 'argosy[helm]'`"

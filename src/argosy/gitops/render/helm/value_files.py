@@ -14,7 +14,7 @@ from typing import NamedTuple
 from argosy.errors import RenderError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.helm.engine_interface import ValuesFile
-from argosy.gitops.render.helm.value_globs import is_glob, list_matching_files
+from argosy.gitops.render.helm.value_file_globs import is_glob, list_matching_files
 from argosy.gitops.render.kustomize.tree_paths import join_path, resolve_path
 from argosy.gitops.render.lfs_check import reject_lfs_pointer
 

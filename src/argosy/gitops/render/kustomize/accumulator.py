@@ -13,7 +13,6 @@ from argosy.gitops.render.kustomize import builtin_plugins, charts, transformer_
 from argosy.gitops.render.kustomize.build_metadata import TransformationRecord
 from argosy.gitops.render.kustomize.crds import read_crd_config, read_openapi
 from argosy.gitops.render.kustomize.error_lines import LocatedError
-from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig, load_default_config, read_config
 from argosy.gitops.render.kustomize.generators import generate_resource
 from argosy.gitops.render.kustomize.kustomization_build_state import (
     AccumulatedResources,
@@ -26,6 +25,7 @@ from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.resource_map import ResourcesById
 from argosy.gitops.render.kustomize.resource_reader import read_resources
 from argosy.gitops.render.kustomize.source_and_remote_trees import TreeLocation
+from argosy.gitops.render.kustomize.transformer_config import TransformerConfig, load_default_config, read_config
 from argosy.gitops.render.kustomize.tree_paths import resolve_path
 from argosy.gitops.render.kustomize.vars import bind_var, declare_vars
 from argosy.gitops.render.lfs_check import reject_lfs_pointer

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize import charts, transformer_pipeline
 from argosy.gitops.render.kustomize.error_lines import LocatedError
-from argosy.gitops.render.kustomize.field_specs import read_field_spec
+from argosy.gitops.render.kustomize.field_spec_traversal import read_field_spec
 from argosy.gitops.render.kustomize.generators import generate_resource
 from argosy.gitops.render.kustomize.images import set_image
-from argosy.gitops.render.kustomize.kustomization_fields import (
+from argosy.gitops.render.kustomize.kustomization_schema import (
     FIELD_SPEC,
     GENERATOR_ARGUMENTS,
     IMAGE,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import ManifestError, RenderError
 from argosy.gitops.render.kustomize.kustomization_build_state import KustomizationLevel
-from argosy.gitops.render.kustomize.kustomization_fields import CHART, CHART_GLOBALS, FieldSchema
+from argosy.gitops.render.kustomize.kustomization_schema import CHART, CHART_GLOBALS, FieldSchema
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.resource_reader import build_resources, read_chart_values
 from argosy.gitops.render.kustomize.source_and_remote_trees import TreeLocation

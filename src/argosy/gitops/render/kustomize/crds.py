@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from argosy.errors import ManifestError, RenderError
 from argosy.gitops.render.kustomize.error_lines import LocatedError
-from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
-from argosy.gitops.render.kustomize.field_specs import FieldSpec
+from argosy.gitops.render.kustomize.field_spec_traversal import FieldSpec
 from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas
+from argosy.gitops.render.kustomize.transformer_config import TransformerConfig
 from argosy.kube.objects import YamlDialect, read_yaml
 
 _TRANSFORMER_BY_EXTENSION: Final = {

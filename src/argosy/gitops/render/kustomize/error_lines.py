@@ -119,13 +119,13 @@ def resolve_deprecated_path(document: LocatedNode, path: KustomizationPath) -> K
 
 
 def _find_resource_line(error: LocatedError, text: bytes, resource: tuple[str, str]) -> int:
-    for document in list_marked_documents(text):
+    for document in list_documents_and_items(text):
         if (document.read_text("kind"), document.read_text("metadata", "name")) == resource:
             return document.find_deepest(error.path)[0].line
     return 1
 
 
-def list_marked_documents(text: bytes) -> list[LocatedNode]:
+def list_documents_and_items(text: bytes) -> list[LocatedNode]:
     """List documents in the order in which they are processed: items of Lists come last."""
     queue = list(_read_lines(text).documents)
     for document in queue:

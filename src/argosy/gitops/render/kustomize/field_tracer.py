@@ -32,7 +32,7 @@ from argosy.gitops.render.kustomize.error_lines import (
     KustomizationPath,
     find_field_line,
     find_list_items,
-    list_marked_documents,
+    list_documents_and_items,
     resolve_deprecated_path,
 )
 from argosy.gitops.render.kustomize.patches import read_patch_documents
@@ -69,7 +69,7 @@ class FieldTracer:
         url, _, path = split_display_path(file)
         marked_documents = [
             document
-            for document in list_marked_documents(text)
+            for document in list_documents_and_items(text)
             if document.children and find_list_items(document) is None
         ]
         for index, resource in enumerate(resources):
@@ -136,7 +136,7 @@ class FieldTracer:
                 )
             )
         identity = plugin.manifest.get("kind"), plugin.name
-        for document in list_marked_documents(level.build.trees.read_file(plugin.file)):
+        for document in list_documents_and_items(level.build.trees.read_file(plugin.file)):
             if (document.read_text("kind"), document.read_text("metadata", "name")) == identity:
                 return _build_constant_author(FieldAuthor(_build_origin(plugin.file, document.line)))
         return _build_constant_author(FieldAuthor(_build_origin(plugin.file, 1)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.gitops.render.kustomize.field_specs import check_is_scalar
+from argosy.gitops.render.kustomize.field_spec_traversal import check_is_scalar
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
 from argosy.gitops.render.kustomize.selector_regex import compile_pattern
 from argosy.gitops.render.kustomize.transformers import SelectSpecs

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import ManifestError, RenderError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.error_lines import LocatedError, set_line_from_text
-from argosy.gitops.render.kustomize.kustomization_fields import KUSTOMIZATION, validate_fields
+from argosy.gitops.render.kustomize.kustomization_schema import KUSTOMIZATION, validate_fields
 from argosy.kube.objects import read_yaml
 
 _DOCUMENT_MARKER: Final = re.compile(rb"(?:---|\.\.\.)(?:\s|$)")

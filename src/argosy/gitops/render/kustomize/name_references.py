@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
 from argosy.gitops.render.kustomize.gvk import Gvk
-from argosy.gitops.render.kustomize.reference_field_types import check_reference_fields
+from argosy.gitops.render.kustomize.reference_field_validation import check_reference_fields
 from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.transformer_config import TransformerConfig
 
 _ResourcesByOldName = dict[str, list[KustomizeResource]]
 

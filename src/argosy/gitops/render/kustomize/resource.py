@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize.error_lines import LocatedError
-from argosy.gitops.render.kustomize.field_specs import FieldVisitor, split_field_path, visit_fields
+from argosy.gitops.render.kustomize.field_spec_traversal import FieldVisitor, split_field_path, visit_fields
 from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.kube.objects import Manifest
 

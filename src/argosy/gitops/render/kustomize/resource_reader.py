@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.kustomize.error_lines import list_marked_documents
+from argosy.gitops.render.kustomize.error_lines import list_documents_and_items
 from argosy.gitops.render.kustomize.original_yaml_scalars import YamlDetails, has_unusual_values, may_lose_details
 from argosy.gitops.render.kustomize.resource import ExplicitNulls, KustomizeResource
 from argosy.kube.objects import YamlDialect, read_yaml_documents
@@ -111,7 +111,7 @@ class _InvalidManifest(Exception):
 def _find_document_line(text: bytes, documents: list[Any], number: int) -> int:
     """Return the line where a document starts; items of Lists are numbered after all documents."""
     marked_documents, index = (
-        list_marked_documents(text),
+        list_documents_and_items(text),
         number - 1 - sum(document is None for document in documents[:number]),
     )
     return marked_documents[index].line if index < len(marked_documents) else 1

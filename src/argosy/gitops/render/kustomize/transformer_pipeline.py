@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize.error_lines import prepend_path
-from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
-from argosy.gitops.render.kustomize.field_specs import FieldSpec, merge_field_specs, read_field_spec
+from argosy.gitops.render.kustomize.field_spec_traversal import FieldSpec, merge_field_specs, read_field_spec
 from argosy.gitops.render.kustomize.images import set_image
-from argosy.gitops.render.kustomize.kustomization_fields import REPLACEMENT, validate_fields
 from argosy.gitops.render.kustomize.kustomization_file import cut_first_document
+from argosy.gitops.render.kustomize.kustomization_schema import REPLACEMENT, validate_fields
 from argosy.gitops.render.kustomize.patches import (
     apply_json_patch,
     apply_patch,
@@ -26,6 +25,7 @@ from argosy.gitops.render.kustomize.patches import (
 from argosy.gitops.render.kustomize.replacements import apply_replacement_values
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
+from argosy.gitops.render.kustomize.transformer_config import TransformerConfig
 from argosy.gitops.render.kustomize.transformers import (
     add_affixes,
     build_spec_selector,

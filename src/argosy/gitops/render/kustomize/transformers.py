@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from argosy.errors import RenderError
-from argosy.gitops.render.kustomize.field_specs import FieldSpec, check_is_scalar
+from argosy.gitops.render.kustomize.field_spec_traversal import FieldSpec, check_is_scalar
 from argosy.gitops.render.kustomize.gvk import Gvk
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId, scalar_to_text
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import LimitError, RenderError
 from argosy.gitops.render.kustomize.error_lines import KustomizationPath, LocatedError
-from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
 from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
+from argosy.gitops.render.kustomize.transformer_config import TransformerConfig
 
 _VAR_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _PATH_STEP = re.compile(r"(?:\\\.|[^.\[])+|\[[^\]]*\]")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest, read_yaml
-from argosy.kube.schema.bundled_crds.notation import expand_definition
+from argosy.kube.schema.bundled_crds.crd_notation_expansion import expand_definition
 
 FOLDER: Final = Path(__file__).parent
 SHARED_SHAPES_FILE: Final = FOLDER / "_shapes.yaml"

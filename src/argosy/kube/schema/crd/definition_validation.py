@@ -17,7 +17,7 @@ from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.crd.compiled_schema import SchemaNode, compile_schema
 from argosy.kube.schema.crd.schema_keyword_validation import check_defaults, check_rules_compile, check_schema
-from argosy.kube.schema.crd.structural import check_structural
+from argosy.kube.schema.crd.structural_schema_check import check_structural
 from argosy.kube.schema.field_error import (
     FieldError,
     FieldErrorType,

@@ -28,7 +28,7 @@ from argosy.kube.schema.crd.object_validation_beyond_schema import (
 )
 from argosy.kube.schema.crd.printer_columns import PrinterColumns
 from argosy.kube.schema.crd.pruning_and_defaults import apply_defaults, prune
-from argosy.kube.schema.crd.versions import format_deprecation_warning
+from argosy.kube.schema.crd.version_priority import format_deprecation_warning
 from argosy.kube.schema.field_error import FieldError, FieldErrorType, invalid
 from argosy.kube.schema.jsonpath import compile_path
 from argosy.kube.schema.selectors import FieldLabels, build_custom_field_labels

@@ -13,7 +13,7 @@ from argosy.kube.schema.defaults.missing_field_defaults import ManifestPart, set
 _ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
-def needs_cluster_ip(spec: ManifestPart) -> bool:
+def has_type_with_cluster_ip(spec: ManifestPart) -> bool:
     return spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
 
 
@@ -32,7 +32,7 @@ def allocate_service(
 ) -> ManifestPart:
     """Set the missing cluster IP and node ports. Existing values are kept; an ExternalName gets none."""
     spec = dict(manifest["spec"])
-    if not needs_cluster_ip(spec):
+    if not has_type_with_cluster_ip(spec):
         return manifest
     if not spec.get("clusterIP"):
         spec["clusterIP"] = (spec.get("clusterIPs") or [cluster_ip])[0]
@@ -82,14 +82,14 @@ def keep_allocated_fields(manifest: ManifestPart, old: ManifestPart) -> Manifest
     if spec.get("clusterIP") != old_spec.get("clusterIP") and spec.get("clusterIPs") == old_spec.get("clusterIPs"):
         # k8s: a change of clusterIP alone also replaces the list
         spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else []
-    if needs_cluster_ip(spec) and needs_cluster_ip(old_spec):
+    if has_type_with_cluster_ip(spec) and has_type_with_cluster_ip(old_spec):
         for name in ("clusterIP", "clusterIPs"):
             if not spec.get(name) and old_spec.get(name):
                 spec[name] = old_spec[name]
         for name in ("ipFamilies", "ipFamilyPolicy"):
             if not spec.get(name) and old_spec.get(name):
                 spec[name] = old_spec[name]
-    elif needs_cluster_ip(old_spec):
+    elif has_type_with_cluster_ip(old_spec):
         for name in _ADDRESS_FIELDS:
             if spec.get(name) == old_spec.get(name):
                 spec.pop(name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation import go_struct_format, pod
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.shared_field_checks import (
     IMMUTABLE_ERROR,
     FieldErrors,
     ManifestPart,

@@ -12,7 +12,8 @@ from argosy.kube.schema.field_error import (
     not_supported_unsorted,
     required,
 )
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.pod_volumes import check_relative_path
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_non_negative,
@@ -24,7 +25,6 @@ from argosy.kube.schema.validation.checks import (
     check_syntax,
     iterate_items,
 )  # fmt: skip
-from argosy.kube.schema.validation.pod_volumes import check_relative_path
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _CONTAINER_RESOURCES = {"cpu", "memory", "ephemeral-storage"}

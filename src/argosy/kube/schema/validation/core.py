@@ -17,7 +17,8 @@ from argosy.kube.schema.field_error import (
     too_long,
 )
 from argosy.kube.schema.validation import go_struct_format
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.containers import PROTOCOLS
+from argosy.kube.schema.validation.shared_field_checks import (
     IMMUTABLE_ERROR,
     FieldErrors,
     ManifestPart,
@@ -28,7 +29,6 @@ from argosy.kube.schema.validation.checks import (
     check_syntax,
     iterate_items,
 )
-from argosy.kube.schema.validation.containers import PROTOCOLS
 
 _MAX_DATA_BYTES = 1024 * 1024
 _IMMUTABLE_DATA_ERROR = "field is immutable when `immutable` is set"

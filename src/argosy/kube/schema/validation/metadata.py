@@ -9,7 +9,7 @@ from __future__ import annotations
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, required
 from argosy.kube.schema.validation import go_struct_format
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_annotations,

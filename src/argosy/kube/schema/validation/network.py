@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.containers import PROTOCOLS
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_immutable,
@@ -15,7 +16,6 @@ from argosy.kube.schema.validation.checks import (
     check_syntax,
     iterate_items,
 )
-from argosy.kube.schema.validation.containers import PROTOCOLS
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _FORBIDDEN_IN_PATH = ("//", "/./", "/../", "%2f", "%2F")

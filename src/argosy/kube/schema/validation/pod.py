@@ -7,7 +7,9 @@ from typing import Any
 
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.containers import validate_containers, validate_init_containers
+from argosy.kube.schema.validation.pod_volumes import validate_volumes
+from argosy.kube.schema.validation.shared_field_checks import (
     NEGATIVE_ERROR,
     FieldErrors,
     ManifestPart,
@@ -18,8 +20,6 @@ from argosy.kube.schema.validation.checks import (
     check_syntax,
     iterate_items,
 )  # fmt: skip
-from argosy.kube.schema.validation.containers import validate_containers, validate_init_containers
-from argosy.kube.schema.validation.pod_volumes import validate_volumes
 
 _MUTABLE_FIELDS_TEXT = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

@@ -13,7 +13,7 @@ from argosy.kube.schema.field_error import (
     not_supported_unsorted,
     required,
 )
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_one_volume_type,

@@ -12,7 +12,7 @@ from argosy.kube.schema.field_error import (
     required,
 )
 from argosy.kube.schema.validation import go_struct_format
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_immutable,

@@ -12,7 +12,8 @@ from argosy.kube.schema.field_error import (
     required,
 )
 from argosy.kube.schema.validation import go_struct_format
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.containers import PROTOCOLS
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_labels,
@@ -22,7 +23,6 @@ from argosy.kube.schema.validation.checks import (
     check_syntax,
     iterate_items,
 )
-from argosy.kube.schema.validation.containers import PROTOCOLS
 
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _NODE_PORT_RANGE = range(30000, 32768)

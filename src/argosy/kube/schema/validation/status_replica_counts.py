@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.kube.schema.field_error import invalid
-from argosy.kube.schema.validation.checks import FieldErrors, ManifestPart, check_non_negative
+from argosy.kube.schema.validation.shared_field_checks import FieldErrors, ManifestPart, check_non_negative
 
 _REPLICAS_ERROR = "cannot be greater than status.replicas"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.kube.schema import name_syntax, quantity
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
-from argosy.kube.schema.validation.checks import (
+from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
     ManifestPart,
     check_immutable,

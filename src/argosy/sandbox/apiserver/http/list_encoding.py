@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from argosy.kube.objects import Manifest, dump_yaml
-from argosy.kube.schema import protobuf
+from argosy.kube.schema import protobuf_envelope
 from argosy.sandbox.store import StoreEntry
 
 MAX_LIST_JOB_BYTES = 1 << 20  # about half a second of work
@@ -37,7 +37,7 @@ def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str
     """Encode some items of the list `head`, as they appear in its `field`."""
     match encoding:
         case "protobuf":
-            return protobuf.encode_items(head["apiVersion"], head["kind"], items)
+            return protobuf_envelope.encode_items(head["apiVersion"], head["kind"], items)
         case "yaml":
             return dump_yaml({field: items}).encode().removeprefix(f"{field}:\n".encode())
     start, end = f'{{\n  "{field}": [\n'.encode(), b"\n  ]\n}"
@@ -47,7 +47,7 @@ def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str
 def join_items(head: Manifest, field: str, groups: Sequence[bytes], encoding: str) -> bytes:
     """Put encoded groups of items into the list `head`."""
     if encoding == "protobuf":
-        return protobuf.join_list(head, groups)
+        return protobuf_envelope.join_list(head, groups)
     document = {**head, field: [_PLACEHOLDER]}
     if encoding == "yaml":
         # Only keys of the list itself are at the start of a line.

@@ -10,7 +10,7 @@ import orjson
 
 from argosy import __version__
 from argosy.kube.objects import Manifest
-from argosy.kube.schema import openapi, openapi_v2
+from argosy.kube.schema import openapi_v2, openapi_v3_documents
 from argosy.observability.metrics import CONTENT_TYPE
 from argosy.sandbox.apiserver import discovery
 from argosy.sandbox.apiserver.http.content_negotiation import parse_accept_header
@@ -161,7 +161,7 @@ class NonResourceEndpoints:
             for version in versions
             if (custom_schemas := self._get_custom_schemas(group, version))
         }
-        return openapi.build_index([served.resource for served in self._catalog], schemas)
+        return openapi_v3_documents.build_index([served.resource for served in self._catalog], schemas)
 
     def _get_custom_schemas(self, group: str, version: str) -> dict[str, Manifest]:
         custom = (served for served in self._catalog.list_custom_kinds())
@@ -171,10 +171,10 @@ class NonResourceEndpoints:
         return {served.resource.kind: served.schema for served in kinds_of_version}
 
     def _build_stub_document(self, group: str, version: str) -> bytes:
-        return openapi.build_stub_document(self._catalog.list_resources(group, version))
+        return openapi_v3_documents.build_stub_document(self._catalog.list_resources(group, version))
 
     def _build_full_document(self, group: str, version: str) -> bytes:
-        return openapi.build_full_document(
+        return openapi_v3_documents.build_full_document(
             self._catalog.list_resources(group, version), self._get_custom_schemas(group, version)
         )
 

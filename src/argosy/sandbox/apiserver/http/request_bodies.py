@@ -11,8 +11,8 @@ from argosy.errors import ManifestError, UserError
 from argosy.kube.client import PatchKind, User
 from argosy.kube.objects import read_json, read_yaml
 from argosy.kube.objects.input_limits import InputLimits, check_nodes
-from argosy.kube.schema import field_error, protobuf
-from argosy.sandbox.apiserver import patch_errors, status_errors
+from argosy.kube.schema import field_error, protobuf_envelope
+from argosy.sandbox.apiserver import status_errors, undecodable_patch_errors
 from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE
 from argosy.sandbox.apiserver.registry_call import FieldValidation, RegistryCall
 from argosy.sandbox.apiserver.served_kind import ApiKind
@@ -47,7 +47,7 @@ def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> D
                 _check_node_count(body, value)
                 return DecodedBody(value)
             case _ if media == PROTOBUF_MEDIA_TYPE:
-                return DecodedBody(protobuf.decode(body).value)
+                return DecodedBody(protobuf_envelope.decode(body).value)
     except UserError as error:
         body_start = body[:64].decode(errors="replace")
         reason = f"couldn't get version/kind; json parse error: {_format_error(error, media)}"
@@ -99,7 +99,7 @@ def read_patch(body: bytes, content_type: str, served: ApiKind) -> tuple[PatchKi
         patch = read_json(body).value
         _check_node_count(body, patch)
         if kind is PatchKind.JSON and patch is not None and not isinstance(patch, list):
-            raise status_errors.bad_request(patch_errors.format_not_a_list_error(patch))
+            raise status_errors.bad_request(undecodable_patch_errors.format_not_a_list_error(patch))
         return kind, patch
     except ManifestError as error:
         prefix = ERROR_PREFIXES.get(kind, "error decoding patch: ")

@@ -11,7 +11,7 @@ import orjson
 from argosy.errors import ArgosyError
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.kube.schema import columns, field_error, protobuf
+from argosy.kube.schema import columns, field_error, protobuf_envelope
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.http.content_negotiation import AVAILABLE_MEDIA_TYPES, MEDIA_TYPES, ResponseFormat
 from argosy.sandbox.apiserver.http.list_encoding import encode_items, join_items
@@ -235,7 +235,7 @@ class ResponseEncoder:
 
     def _encode_frame(self, type_: str, manifest: Manifest) -> bytes:
         if self.response_format.encoding == "protobuf":
-            return protobuf.encode_event(type_, protobuf.encode(manifest))
+            return protobuf_envelope.encode_event(type_, protobuf_envelope.encode(manifest))
         return orjson.dumps({"type": type_, "object": manifest}) + b"\n"
 
 
@@ -247,5 +247,5 @@ def encode_response(manifest: Any, response_format: ResponseFormat, *, pretty: b
             return dump_yaml(manifest).encode()
         case "protobuf":
             is_list = "items" in manifest and manifest["kind"].endswith("List")
-            return protobuf.encode_list(manifest) if is_list else protobuf.encode(manifest)
+            return protobuf_envelope.encode_list(manifest) if is_list else protobuf_envelope.encode(manifest)
     return orjson.dumps(manifest, option=orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0))

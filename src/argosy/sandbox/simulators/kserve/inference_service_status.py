@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
-from argosy.sandbox.simulators.kserve.component_states import (
+from argosy.sandbox.simulators.kserve.component_and_model_status import (
     PredictorState,
     build_component_condition,
     build_model_status,
@@ -27,7 +27,7 @@ from argosy.sandbox.simulators.kserve.knative_conditions import (
     compute_ready_condition,
     conditions_to_wire,
 )
-from argosy.sandbox.simulators.kserve.owned_objects import find_entry_component
+from argosy.sandbox.simulators.kserve.owned_object_manifests import find_entry_component
 
 INGRESS_NOT_CREATED: Final = "{} ingress not created"
 COMPONENT_TITLES: Final = {"predictor": "Predictor", "transformer": "Transformer", "explainer": "Explainer"}

@@ -33,11 +33,6 @@ from argosy.sandbox.simulators.conditional_writes import (
 )
 from argosy.sandbox.simulators.deployment_replica_sets import read_revision
 from argosy.sandbox.simulators.event_recorder import EventRecorder
-from argosy.sandbox.simulators.fault_injection import (
-    InjectedFault,
-    read_simulation_annotations,
-    read_simulation_settings,
-)
 from argosy.sandbox.simulators.kinds_and_owners import (
     build_key,
     enqueue_if_unmarked,
@@ -45,8 +40,8 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.kserve import owned_objects
-from argosy.sandbox.simulators.kserve.component_states import PredictorState, build_component_condition
+from argosy.sandbox.simulators.kserve import owned_object_manifests
+from argosy.sandbox.simulators.kserve.component_and_model_status import PredictorState, build_component_condition
 from argosy.sandbox.simulators.kserve.inference_service_events import build_status_events
 from argosy.sandbox.simulators.kserve.inference_service_status import ExternalAccess, build_status, build_stopped_status
 from argosy.sandbox.simulators.kserve.kinds_and_labels import (
@@ -66,6 +61,11 @@ from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storag
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
 from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN
 from argosy.sandbox.simulators.pod_counts import is_ready
+from argosy.sandbox.simulators.simulation_annotations import (
+    InjectedFault,
+    read_simulation_annotations,
+    read_simulation_settings,
+)
 
 FIELD_MANAGER: Final = "kserve-controller-manager"
 REQUEUE_WHILE_LOADING: Final = Requeue(1.0)  # poll interval while a model loads
@@ -199,21 +199,25 @@ class InferenceServiceController:
             newest = max(
                 deployments,
                 key=lambda deployment: str(
-                    (deployment["metadata"].get("labels") or {}).get(owned_objects.REVISION_LABEL) or ""
+                    (deployment["metadata"].get("labels") or {}).get(owned_object_manifests.REVISION_LABEL) or ""
                 ),
             )
-            if revision := str((newest["metadata"].get("labels") or {}).get(owned_objects.REVISION_LABEL) or ""):
+            if revision := str(
+                (newest["metadata"].get("labels") or {}).get(owned_object_manifests.REVISION_LABEL) or ""
+            ):
                 revisions[component] = revision
             return newest
         template = build_pod_template(service, component, predictor.runtime_choice.runtime if is_predictor else None)
-        revision = owned_objects.choose_revision(service, component, template, deployments)
+        revision = owned_object_manifests.choose_revision(service, component, template, deployments)
         if revision:
             revisions[component] = revision
-        desired = owned_objects.build_deployment(
+        desired = owned_object_manifests.build_deployment(
             service, component, template, predictor.storage_problem if is_predictor else "", revision
         )
         await self._apply_if_changed(desired, context)
-        await self._apply_if_changed(owned_objects.build_service(service, component, template, revision), context)
+        await self._apply_if_changed(
+            owned_object_manifests.build_service(service, component, template, revision), context
+        )
         await _delete_old_deployments(service, component, desired, context)
         return desired
 
@@ -228,22 +232,22 @@ class InferenceServiceController:
 
     async def _apply_external_access(self, service: Manifest, context: ControllerContext) -> ExternalAccess:
         if not self._has_routes:
-            await self._apply_if_changed(owned_objects.build_ingress(service, self._domain), context)
-            return ExternalAccess(f"http://{owned_objects.build_external_host(service, self._domain)}")
+            await self._apply_if_changed(owned_object_manifests.build_ingress(service, self._domain), context)
+            return ExternalAccess(f"http://{owned_object_manifests.build_external_host(service, self._domain)}")
         key = build_key(ROUTE, service["metadata"]["namespace"], service["metadata"]["name"])
         route = context.cache.get(key)
         is_ours = route is not None and any(
             reference["uid"] == service["metadata"]["uid"]
             for reference in route["metadata"].get("ownerReferences") or ()
         )
-        if not owned_objects.is_exposed(service):
+        if not owned_object_manifests.is_exposed(service):
             if route is not None and is_ours and not is_being_deleted(route):
                 await delete_object(route, context.cluster)
             return ExternalAccess(
-                f"http://{build_cluster_local_host(service, owned_objects.find_entry_component(service))}"
+                f"http://{build_cluster_local_host(service, owned_object_manifests.find_entry_component(service))}"
             )
         if route is None or is_ours:
-            await self._apply_if_changed(owned_objects.build_route(service), context)
+            await self._apply_if_changed(owned_object_manifests.build_route(service), context)
         return _read_route_access(route)
 
 

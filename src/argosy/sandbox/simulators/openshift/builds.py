@@ -16,13 +16,6 @@ from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.fault_injection import (
-    DEFAULT_SETTINGS,
-    InjectedFault,
-    SimulationSettings,
-    read_simulation_annotations,
-    read_simulation_settings,
-)
 from argosy.sandbox.simulators.kinds_and_owners import (
     append_simulated_note,
     build_key,
@@ -32,6 +25,13 @@ from argosy.sandbox.simulators.kinds_and_owners import (
 )
 from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
 from argosy.sandbox.simulators.openshift.openshift_kinds import IMAGE_STREAM, REGISTRY_HOST
+from argosy.sandbox.simulators.simulation_annotations import (
+    DEFAULT_SETTINGS,
+    InjectedFault,
+    SimulationSettings,
+    read_simulation_annotations,
+    read_simulation_settings,
+)
 from argosy.sandbox.simulators.timestamps import ExactTimestamps
 
 BUILD_CONFIG_LABEL: Final = "openshift.io/build-config.name"

@@ -22,11 +22,6 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.fault_injection import (
-    InjectedFault,
-    read_simulation_annotations,
-    read_simulation_settings,
-)
 from argosy.sandbox.simulators.kinds_and_owners import (
     SIMULATED_NOTE,
     append_simulated_note,
@@ -41,6 +36,11 @@ from argosy.sandbox.simulators.openshift.openshift_kinds import (
     IMAGE_STREAM_TAG,
     REGISTRY_HOST,
     SERVER_FIELD_MANAGER,
+)
+from argosy.sandbox.simulators.simulation_annotations import (
+    InjectedFault,
+    read_simulation_annotations,
+    read_simulation_settings,
 )
 
 MAX_TAG_ITEMS: Final = 10

@@ -13,7 +13,7 @@ from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import DATA_SCIENCE_CLUSTER
 from argosy.sandbox.simulators.openshift_ai.data_science_clusters import DataScienceClusterController
 from argosy.sandbox.simulators.openshift_ai.docling_serves import DoclingServeController
-from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DOCLING_SERVE
+from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import DOCLING_SERVE
 
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
     DATA_SCIENCE_CLUSTER: DataScienceClusterController,

@@ -20,7 +20,7 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DOCLING_FIELD_MANAGER, DOCLING_SERVE
+from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import DOCLING_FIELD_MANAGER, DOCLING_SERVE
 
 MIN_REPLICAS: Final = 2  # so that one can fail without an outage
 DEFAULT_IMAGE: Final = "quay.io/docling-project/docling-serve:latest"

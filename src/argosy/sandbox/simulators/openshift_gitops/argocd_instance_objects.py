@@ -24,7 +24,7 @@ from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     SETTINGS_CONFIG_MAP,
     build_simulated,
 )
-from argosy.sandbox.simulators.openshift_gitops.workloads import build_deployment, build_stateful_set
+from argosy.sandbox.simulators.openshift_gitops.workload_manifests import build_deployment, build_stateful_set
 
 RECONCILIATION_TIMEOUT_VARIABLE: Final = "ARGOCD_RECONCILIATION_TIMEOUT"
 _SECONDS_PER_UNIT: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

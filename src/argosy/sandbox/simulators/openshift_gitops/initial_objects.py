@@ -19,7 +19,7 @@ from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import (
     SIMULATED_NOTE,
     build_simulated,
 )
-from argosy.sandbox.simulators.openshift_gitops.workloads import build_deployment, build_stateful_set
+from argosy.sandbox.simulators.openshift_gitops.workload_manifests import build_deployment, build_stateful_set
 
 GITOPS_NAMESPACE: Final = "openshift-gitops"
 OPERATOR_NAME: Final = "openshift-gitops-operator"

@@ -13,7 +13,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, DEPLOYMENT, POD, ROUTE, STATEFUL_SET, SUBSCRIPTION
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import SIMULATED_NOTE
-from argosy.sandbox.simulators.openshift_gitops.workloads import hash_pod_template
+from argosy.sandbox.simulators.openshift_gitops.workload_manifests import hash_pod_template
 
 StatusFields = dict[str, Any]
 

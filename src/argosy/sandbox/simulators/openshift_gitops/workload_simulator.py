@@ -16,7 +16,7 @@ from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT, NAMESPACE, POD, STATEFUL_SET
 from argosy.sandbox.simulators.openshift_gitops.kinds_and_labels import is_simulated
 from argosy.sandbox.simulators.openshift_gitops.simulated_object_statuses import STATUS_BUILDERS
-from argosy.sandbox.simulators.openshift_gitops.workloads import REVISION_LABELS, build_pods
+from argosy.sandbox.simulators.openshift_gitops.workload_manifests import REVISION_LABELS, build_pods
 
 WORKLOAD_KINDS = (DEPLOYMENT, STATEFUL_SET)
 

@@ -32,7 +32,7 @@ from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import quantity
 from argosy.sandbox.simulators.pod_processes import container_log_file, volumes
-from argosy.sandbox.simulators.pod_processes.allowed_ports import load_allowed_ports
+from argosy.sandbox.simulators.pod_processes.allowed_outbound_ports import load_allowed_outbound_ports
 from argosy.sandbox.simulators.pod_processes.command_and_environment import build_argv, build_env, expand_variables
 from argosy.sandbox.simulators.pod_processes.container_process import ContainerProcess
 from argosy.sandbox.simulators.pod_processes.service_account import prepare_service_account
@@ -207,7 +207,7 @@ class PodProcesses:
         argv[0] = shutil.which(argv[0], path={**account.env, **env}["PATH"]) or argv[0]
         surroundings = ProgramAccess(
             env={"HOSTNAME": pod["metadata"]["name"], **account.env, **env},
-            ports=(*account.ports, *await load_allowed_ports(pod, cluster)),
+            ports=(*account.ports, *await load_allowed_outbound_ports(pod, cluster)),
             mounts=volumes.build_mounts(container, folders),
             extras=(
                 *account.extra_mounts,

@@ -219,7 +219,7 @@ async def _head(at: Desk) -> str:
 
 
 def test_run_folder_rejects_a_namespace_with_dots() -> None:
-    from argosy.features.notebooks.local_runs.run_record import get_run_folder
+    from argosy.features.notebooks.local_runs.run_record_folder import get_run_folder
 
     with pytest.raises(ValueError, match="cannot be used as a folder name"):
         get_run_folder(Path("/data"), ResourceKey("g", "K", "..", "x"), None)

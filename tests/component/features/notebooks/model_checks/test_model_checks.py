@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.notebooks.model_checks import _is_metadata_address, platforms, prediction_comparison
+from argosy.features.notebooks.model_checks import (
+    _is_metadata_address,
+    model_kinds_and_readiness,
+    prediction_comparison,
+)
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definitions
@@ -245,7 +249,7 @@ STANDINGS: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("kind", "status", "metadata", "well"), STANDINGS)
 def test_readiness_follows_the_status(kind: str, status: dict[str, Any], metadata: dict[str, Any], well: bool) -> None:
     live = {"kind": kind, "metadata": {"name": "m", **metadata}, "spec": {}, "status": status}
-    assert bool(platforms.find_readiness_error(live)) is not well
+    assert bool(model_kinds_and_readiness.find_readiness_error(live)) is not well
 
 
 # -- requests and expected answers -------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.pod_runs import runner_archive
+from argosy.features.notebooks.pod_runs import runner_archive_config_map
 from argosy.features.notebooks.runner.pod_main import _fit_into_report
-from argosy.features.notebooks.runner.progress_report import MAX_REPORT_BYTES
+from argosy.features.notebooks.runner.progress_config_map_report import MAX_REPORT_BYTES
 from argosy.features.notebooks.runner.termination_message import MAX_MESSAGE_BYTES, pack_results, unpack_results
 from support.deadlines import HANG_SECONDS
 from support.git_server import GitHost, git_host
@@ -79,18 +79,21 @@ def test_decompression_bomb_is_not_unpacked() -> None:
 
 
 def test_archive_is_reproducible_and_fits_a_config_map() -> None:
-    first = runner_archive.build_archive()
-    runner_archive.build_archive.cache_clear()
-    assert runner_archive.build_archive() == first
+    first = runner_archive_config_map.build_archive()
+    runner_archive_config_map.build_archive.cache_clear()
+    assert runner_archive_config_map.build_archive() == first
     assert len(first) < 200_000
-    config_map = runner_archive.build_config_map(
+    config_map = runner_archive_config_map.build_config_map(
         "ml", {}, {"kind": "NotebookValidationJob", "name": "train", "uid": "1"}
     )
-    assert config_map["metadata"]["name"] == runner_archive.build_config_map_name() and config_map["immutable"] is True
+    assert (
+        config_map["metadata"]["name"] == runner_archive_config_map.build_config_map_name()
+        and config_map["immutable"] is True
+    )
 
 
 def run_archive(folder: Path, errand: Any, *flags: str, **env: str) -> tuple[int, str, dict[str, Any]]:
-    (folder / "runner.pyz").write_bytes(runner_archive.build_archive())
+    (folder / "runner.pyz").write_bytes(runner_archive_config_map.build_archive())
     (folder / "errand.json").write_text(json.dumps(errand))
     words = folder / "last-words"
     command = [sys.executable, *flags, str(folder / "runner.pyz"), str(folder / "errand.json")]
@@ -126,7 +129,7 @@ def test_sigterm_ends_the_run_and_its_kernel(tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     pid = "import os\nopen('pid', 'w').write(str(os.getpid()))"
     (tmp_path / "a.ipynb").write_text(notebook(pid, "print('begun')", "import time\ntime.sleep(300)"))
-    (tmp_path / "runner.pyz").write_bytes(runner_archive.build_archive())
+    (tmp_path / "runner.pyz").write_bytes(runner_archive_config_map.build_archive())
     paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
     (tmp_path / "errand.json").write_text(json.dumps({"order": {"notebook": f"{tmp_path}/a.ipynb", **paths}}))
     process = subprocess.Popen(
@@ -189,7 +192,7 @@ def test_report_of_many_verbose_cells_fits_the_limit_and_lists_each_cell() -> No
 def test_old_python_version_is_reported(tmp_path: Path) -> None:
     """The main module must not need a newer version, not even to be parsed."""
     words = tmp_path / "last-words"
-    old = runner_archive.MAIN_SOURCE.replace("sys.version_info", "(3, 9)")
+    old = runner_archive_config_map.MAIN_SOURCE.replace("sys.version_info", "(3, 9)")
     done = subprocess.run(
         [sys.executable, "-c", old], env={"TERMINATION_LOG": str(words)}, capture_output=True, text=True, check=False
     )
@@ -197,7 +200,7 @@ def test_old_python_version_is_reported(tmp_path: Path) -> None:
     assert report is not None
     assert report["error"] == "the image has Python 3.9; use an image with 3.11 or later"
     assert done.returncode == 1
-    ast.parse(runner_archive.MAIN_SOURCE, feature_version=(3, 7))
+    ast.parse(runner_archive_config_map.MAIN_SOURCE, feature_version=(3, 7))
 
 
 @pytest.mark.tier("all")
@@ -234,7 +237,7 @@ def host(repository: Repository) -> Iterator[GitHost]:
 
 def clone(folder: Path, *words: str, **env: str) -> tuple[int, str]:
     script, last_words = folder / "clone.sh", folder / "last-words"
-    script.write_text(runner_archive.load_clone_script())
+    script.write_text(runner_archive_config_map.load_clone_script())
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(last_words), **env}
     command = ["/bin/sh", str(script), *words[:2], str(folder / "repo"), *words[2:]]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)

@@ -15,7 +15,7 @@ pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 from argosy.features.notebooks.runner.event_stream import RunProgress  # noqa: E402
-from argosy.features.notebooks.runner.run import read_notebook  # noqa: E402
+from argosy.features.notebooks.runner.run_of_notebook import read_notebook  # noqa: E402
 from argosy.features.notebooks.runner.run_request import RunRequest  # noqa: E402
 from support.deadlines import HANG_SECONDS  # noqa: E402
 

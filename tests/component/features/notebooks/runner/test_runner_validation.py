@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from argosy.features.notebooks.runner.run import execute_request
+from argosy.features.notebooks.runner.run_of_notebook import execute_request
 from argosy.features.notebooks.runner.run_request import RunRequest
 
 SOURCES = (

@@ -9,8 +9,8 @@ import pytest
 from argosy.errors import LimitError, UserError
 from argosy.gitops.health.test_suite import collect_cases, render_line
 from argosy.gitops.health.test_suite.case_collection import MAX_CASES
-from argosy.gitops.health.test_suite.rule_tree import matches_kind
-from argosy.gitops.health.test_suite.rule_tree_files import MAX_FILE_BYTES, MAX_SCRIPT_BYTES
+from argosy.gitops.health.test_suite.rule_tree_script_lookup import matches_kind
+from argosy.gitops.health.test_suite.untrusted_rule_tree_files import MAX_FILE_BYTES, MAX_SCRIPT_BYTES
 from support.health_suites import POOL, RULE, TREES, outcomes_of, row, rule_of, write
 
 close_pool = POOL.fixture()

@@ -13,7 +13,7 @@ from argosy.gitops.render import helm
 from argosy.gitops.render.helm.engine_choice import find_helm_program
 from argosy.gitops.render.helm.engine_interface import HelmEngine, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
-from argosy.gitops.render.helm.helm_library import HelmLibrary
+from argosy.gitops.render.helm.helm_library_engine import HelmLibrary
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.isolation.limits import ProgramLimits
 from argosy.kube.objects import dump_yaml_documents

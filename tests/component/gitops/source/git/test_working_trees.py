@@ -15,7 +15,7 @@ import pytest
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.git.local_repository import LocalRepository
-from argosy.gitops.source.git.working_tree import WorkingTreeOverlay
+from argosy.gitops.source.git.working_tree_overlay import WorkingTreeOverlay
 
 NAMES = ("a", "b", "c.yaml", "ö.txt", "d e")
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from argosy.annotations import REFRESH
-from argosy.features.applications.list.bulk_page import run_plan
+from argosy.features.applications.list.bulk_sync_refresh_page import run_plan
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

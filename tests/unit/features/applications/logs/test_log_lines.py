@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.applications.logs.lines import (
+from argosy.features.applications.logs.log_line_merge import (
     LogLine,
     build_labels,
     describe_silent_pods,

@@ -11,7 +11,7 @@ from argosy.annotations import HOLD
 from argosy.features.applications.list.page import ApplicationListRow
 from argosy.features.applications.page_parts.header import build_header
 from argosy.gitops.application import read_application
-from argosy.gitops.application_client.app_list import build_row
+from argosy.gitops.application_client.filtered_app_list import build_row
 from argosy.kube.objects import Manifest
 from argosy.web import page_templates
 from support.page_site import CONTROL

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.subcommands import normalize_go_flags
+from argosy.cli.subcommand_flags_and_runner import normalize_go_flags
 from argosy.cli.tables import TerminalOutput
 from argosy.features.applications.read import text_output
 from argosy.features.applications.sync.progress_output import (

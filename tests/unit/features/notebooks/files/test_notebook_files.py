@@ -23,8 +23,13 @@ from argosy.features.notebooks.files.html_report import render_report
 from argosy.features.notebooks.files.junit import render_junit
 from argosy.features.notebooks.files.lint import lint_notebook, list_failing_remarks
 from argosy.features.notebooks.files.notebook_file import load_notebook, write_atomically
-from argosy.features.notebooks.files.parameter_values import collect_parameters, parse_value
-from argosy.features.notebooks.files.run_summary import NotebookRunSummary, build_title, list_failing_lines, summarize
+from argosy.features.notebooks.files.parameter_flags import collect_parameters, parse_value
+from argosy.features.notebooks.files.per_cell_run_summary import (
+    NotebookRunSummary,
+    build_title,
+    list_failing_lines,
+    summarize,
+)
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, ValidationConfig
 
 Cell = dict[str, Any]

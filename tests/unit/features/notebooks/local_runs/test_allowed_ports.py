@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.annotations import NETWORK
-from argosy.features.notebooks.local_runs.settings import LocalRunSettings, read_settings
+from argosy.features.notebooks.local_runs.run_limits_config_map import LocalRunSettings, read_settings
 from argosy.kube.client import Cluster
-from argosy.sandbox.simulators.pod_processes.allowed_ports import load_allowed_ports
+from argosy.sandbox.simulators.pod_processes.allowed_outbound_ports import load_allowed_outbound_ports
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ async def test_network_setting_is_parsed_and_invalid_values_allow_no_port(
     data = {"notebooks.network": text}
     await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "run", "annotations": {NETWORK: "on"}}}
-    assert await load_allowed_ports(pod, cluster) == ports
+    assert await load_allowed_outbound_ports(pod, cluster) == ports

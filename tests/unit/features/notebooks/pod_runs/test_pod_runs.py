@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks import statuses
+from argosy.features.notebooks import job_status_builder
 from argosy.features.notebooks.notebook_validation_job import read_job
-from argosy.features.notebooks.pod_runs import PodRuns, diagnosis, runner_archive
-from argosy.features.notebooks.pod_runs.run_state import read_run_state
+from argosy.features.notebooks.pod_runs import PodRuns, diagnosis, runner_archive_config_map
+from argosy.features.notebooks.pod_runs.run_state_from_pod import read_run_state
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey
 from argosy.features.notebooks.runner.termination_message import pack_results
 from argosy.kube.controller import ControllerContext, InformerCache
@@ -187,7 +187,7 @@ def test_git_error_message_does_not_contain_the_password() -> None:
 
 def test_every_failure_category_has_a_specific_status_reason() -> None:
     for category in (diagnosis.GIT_REFUSED, diagnosis.GIT_FAILED, "environment_setup_failed", "notebook_timeout"):
-        assert statuses.choose_reason(diagnosis.RunOutcome(False, "", category)) != "Failed"
+        assert job_status_builder.choose_reason(diagnosis.RunOutcome(False, "", category)) != "Failed"
 
 
 # -- on a cluster ------------------------------------------------------------------------------------------------------
@@ -214,7 +214,9 @@ async def test_job_creates_a_pod_and_takes_its_result(cluster: EmbeddedCluster) 
     async with world(cluster, PodRuns(poll_interval=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         live = await appears(at, POD)
-        shared = await at.cluster.get(ResourceKey("", "ConfigMap", "default", runner_archive.build_config_map_name()))
+        shared = await at.cluster.get(
+            ResourceKey("", "ConfigMap", "default", runner_archive_config_map.build_config_map_name())
+        )
         assert shared and [reference["name"] for reference in shared["metadata"]["ownerReferences"]] == ["train"]
         assert json.loads((await appears(at, NOTES))["data"]["errand.json"])["report"] == "train-validation"
         assert live["metadata"]["ownerReferences"][0]["controller"] is True
@@ -350,9 +352,11 @@ async def test_start_is_idempotent_and_jobs_share_the_runner_configmap(cluster: 
             await pod_runs.start(read_job(manifest), RunKey(f"uid-{name}", 1, 1), context)
     maps = [config_map["metadata"]["name"] for config_map in (await cluster.list(GroupKind("", "ConfigMap"))).items]
     assert sorted(name for name in maps if "kube-root-ca" not in name) == [
-        runner_archive.build_config_map_name(), "one-validation", "two-validation"
+        runner_archive_config_map.build_config_map_name(), "one-validation", "two-validation"
     ]  # fmt: skip
-    shared = await cluster.get(ResourceKey("", "ConfigMap", "default", runner_archive.build_config_map_name()))
+    shared = await cluster.get(
+        ResourceKey("", "ConfigMap", "default", runner_archive_config_map.build_config_map_name())
+    )
     assert shared and [reference["name"] for reference in shared["metadata"]["ownerReferences"]] == ["one", "two"]
 
 

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from argosy.features.setup.delivery import desired
-from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest
+from argosy.features.setup.delivery import desired_manifests
+from argosy.features.setup.delivery.cluster_setup_plan import (
+    ChangeVerb,
+    SetupChange,
+    SetupPart,
+    SetupPlan,
+    SetupRequest,
+)
 from argosy.features.setup.delivery.removal import execute_removal
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout
@@ -39,7 +45,7 @@ async def set_up(cluster: Cluster) -> AsyncIterator[Cluster]:
     await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
     for name in ("argocd", "a-dev"):
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    application: Any = desired.build_application(DELIVERY, DELIVERY.environments[0], HERE)
+    application: Any = desired_manifests.build_application(DELIVERY, DELIVERY.environments[0], HERE)
     application["metadata"]["finalizers"] = [FINALIZER]
     await cluster.create(application)
     yield cluster

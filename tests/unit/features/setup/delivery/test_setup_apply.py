@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.setup.delivery import desired, rbac_policy
+from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.features.setup.delivery.apply import apply_plan, change_policy
-from argosy.features.setup.delivery.plan import (
+from argosy.features.setup.delivery.cluster_setup_plan import (
     ChangeVerb,
     SetupChange,
     SetupPart,
@@ -21,7 +21,7 @@ from argosy.features.setup.delivery.plan import (
     build_setup_plan,
 )
 from argosy.features.setup.input_files import RequiredFileMissing, load_applications, load_setup_request
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRbac, DeliveryRepository
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
@@ -154,9 +154,9 @@ def test_too_large_or_unreadable_input_file_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_unreadable_secret_stops_before_the_first_write(cluster: Cluster) -> None:
-    key = desired.build_repository_key(DELIVERY, PLAIN)
+    key = desired_manifests.build_repository_key(DELIVERY, PLAIN)
     change = SetupChange(
-        "", SetupPart.REPOSITORY, key, ChangeVerb.CREATE, desired.build_repository_secret(key, {"url": "x"})
+        "", SetupPart.REPOSITORY, key, ChangeVerb.CREATE, desired_manifests.build_repository_secret(key, {"url": "x"})
     )
     plan = SetupPlan(PLAIN, (*(await planned(cluster)).changes, change))
     with pytest.raises(UserError, match="cannot be read"):

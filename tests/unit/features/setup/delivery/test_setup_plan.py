@@ -9,8 +9,8 @@ import pytest
 
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
 from argosy.features.health_checks.argocd_install.ownership_marks import SETUP_HEALTH_ANNOTATION
-from argosy.features.setup.delivery import desired, rbac_policy
-from argosy.features.setup.delivery.plan import (
+from argosy.features.setup.delivery import desired_manifests, rbac_policy
+from argosy.features.setup.delivery.cluster_setup_plan import (
     HIDDEN_VALUE,
     ChangeVerb,
     SetupPart,
@@ -23,7 +23,7 @@ from argosy.features.setup.delivery.plan import (
 from argosy.features.setup.delivery.rbac_policy import PolicyTexts, replace_block
 from argosy.features.setup.delivery.removal import build_removal_plan
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
-from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import (
     DeliveryEnvironment,
     DeliveryFile,
@@ -66,9 +66,9 @@ def live(*manifests: Manifest, installation: ArgoCDInstallation = OPERATED, **mo
 def everything(installation: ArgoCDInstallation = OPERATED) -> list[Manifest]:
     manifests = []
     for environment in DELIVERY.environments:
-        manifests.append(desired.build_namespace(environment.namespace))
-        manifests.append(desired.build_role_binding(environment.namespace, installation))
-        manifests.append(desired.build_application(DELIVERY, environment, installation))
+        manifests.append(desired_manifests.build_namespace(environment.namespace))
+        manifests.append(desired_manifests.build_role_binding(environment.namespace, installation))
+        manifests.append(desired_manifests.build_application(DELIVERY, environment, installation))
     return manifests
 
 
@@ -86,7 +86,9 @@ def find_change(plan: SetupPlan, part: SetupPart, environment: str = "") -> Any:
 
 
 def without_mark(manifest: Manifest, **labels: str) -> Manifest:
-    other_labels = {name: value for name, value in manifest["metadata"]["labels"].items() if name != desired.MANAGED_BY}
+    other_labels = {
+        name: value for name, value in manifest["metadata"]["labels"].items() if name != desired_manifests.MANAGED_BY
+    }
     return {**manifest, "metadata": {**manifest["metadata"], "labels": {**other_labels, **labels}}}
 
 
@@ -115,7 +117,7 @@ def test_applications_match_the_documented_manifests() -> None:
     assert dev["metadata"]["labels"] == {
         "app": "llmops",
         "environment": "dev",
-        desired.MANAGED_BY: desired.MANAGED_BY_SETUP,
+        desired_manifests.MANAGED_BY: desired_manifests.MANAGED_BY_SETUP,
     }
     assert dev["spec"] == {
         "project": "default",
@@ -147,8 +149,10 @@ def test_sync_service_account_becomes_admin_of_the_namespace(installation: ArgoC
 
 
 def test_namespace_label_is_updated_and_foreign_metadata_is_kept() -> None:
-    there = without_mark(desired.build_namespace("llmops-dev"), **{"opendatahub.io/dashboard": "false", "team": "ml"})
-    there["metadata"]["annotations"] = {desired.DISPLAY_NAME_ANNOTATION: "Our models"}
+    there = without_mark(
+        desired_manifests.build_namespace("llmops-dev"), **{"opendatahub.io/dashboard": "false", "team": "ml"}
+    )
+    there["metadata"]["annotations"] = {desired_manifests.DISPLAY_NAME_ANNOTATION: "Our models"}
     change = find_change(build_setup_plan(SetupRequest(DELIVERY), live(there)), SetupPart.NAMESPACE, "dev")
     assert change.verb is ChangeVerb.UPDATE and change.version == "7"
     assert change.manifest == {"metadata": {"labels": {"opendatahub.io/dashboard": "true"}}}
@@ -156,7 +160,7 @@ def test_namespace_label_is_updated_and_foreign_metadata_is_kept() -> None:
 
 
 def test_role_binding_keeps_foreign_subjects() -> None:
-    binding = desired.build_role_binding("llmops-dev", OPERATED)
+    binding = desired_manifests.build_role_binding("llmops-dev", OPERATED)
     alice = {"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}
     change = find_change(
         build_setup_plan(SetupRequest(DELIVERY), live({**binding, "subjects": [alice]})), SetupPart.ROLE_BINDING, "dev"
@@ -170,21 +174,21 @@ def test_role_binding_keeps_foreign_subjects() -> None:
 
 
 def test_role_binding_with_another_role_is_a_problem() -> None:
-    binding = desired.build_role_binding("llmops-dev", OPERATED)
+    binding = desired_manifests.build_role_binding("llmops-dev", OPERATED)
     other = {**binding, "roleRef": {**binding["roleRef"], "name": "view"}}
     (problem,) = build_setup_plan(SetupRequest(DELIVERY), live(other)).problems
     assert "RoleBinding/llmops-dev/argocd-admin is for ClusterRole view" in problem
 
 
 def test_object_being_deleted_is_a_problem() -> None:
-    namespace = desired.build_namespace("llmops-dev")
+    namespace = desired_manifests.build_namespace("llmops-dev")
     namespace["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     (problem,) = build_setup_plan(SetupRequest(DELIVERY), live(namespace)).problems
     assert problem.startswith("Namespace/llmops-dev is being deleted")
 
 
 def test_automated_application_becomes_manual_and_keeps_foreign_fields() -> None:
-    application = desired.build_application(DELIVERY, replace(PRODUCTION, sync=SyncMode.AUTO), OPERATED)
+    application = desired_manifests.build_application(DELIVERY, replace(PRODUCTION, sync=SyncMode.AUTO), OPERATED)
     application["spec"]["revisionHistoryLimit"] = 3
     change = find_change(
         build_setup_plan(SetupRequest(DELIVERY), live(application)), SetupPart.APPLICATION, "production"
@@ -222,14 +226,14 @@ def test_namespace_that_does_not_match_the_application_name_has_a_note(namespace
 
 def secret(**values: str) -> Manifest:
     key = ResourceKey("", "Secret", "openshift-gitops", "theirs")
-    manifest = desired.build_repository_secret(key, {**SECRETS, **values})
+    manifest = desired_manifests.build_repository_secret(key, {**SECRETS, **values})
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "7"}}
 
 
 def test_repository_secret_has_type_and_url_and_its_password_is_redacted() -> None:
     change = find_change(build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live()), SetupPart.REPOSITORY)
     assert change.manifest["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
-    assert desired.decode_secret_data(change.manifest) == SECRETS
+    assert desired_manifests.decode_secret_data(change.manifest) == SECRETS
     assert (
         change.redacted_manifest["stringData"] == {**SECRETS, "password": HIDDEN_VALUE}
         and "data" not in change.redacted_manifest

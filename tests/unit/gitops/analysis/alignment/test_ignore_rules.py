@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.features.align.proposals import MAX_TRIAL_ROUNDS
-from argosy.gitops.analysis.alignment import ignore_rules
+from argosy.gitops.analysis.alignment import ignore_rule_builder
 from argosy.gitops.analysis.alignment.field_writer_catalog import DOCUMENTED
-from argosy.gitops.analysis.alignment.ignore_rules import ForeignFields
+from argosy.gitops.analysis.alignment.ignore_rule_builder import ForeignFields
 from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import Pair, SyncStatus
@@ -122,6 +122,6 @@ def test_nothing_differs_with_ignore_rules_built_from_the_differences(seed: int)
             pair = pair_of(desired, live, *rules)
             if fields := tuple(list_differences(pair)):
                 foreign_fields = ForeignFields(pair.key, pair.compared, fields, ("",) * len(fields))
-                rules += ignore_rules.build_ignore_rules([foreign_fields], {})
+                rules += ignore_rule_builder.build_ignore_rules([foreign_fields], {})
         assert not pair.differs, (desired, live, rules)
         assert all("/spec" not in rule.pointers for rule in rules)

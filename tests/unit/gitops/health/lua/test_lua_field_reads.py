@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
 
 from argosy.gitops.health.lua.field_reads import find_field_reads
-from argosy.gitops.health.lua.projection import project_manifest
+from argosy.gitops.health.lua.manifest_projection import project_manifest
 from support.proof_scale import is_full
 
 ALL = None  # the whole value

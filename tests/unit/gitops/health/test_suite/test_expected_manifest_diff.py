@@ -7,7 +7,7 @@ import json
 import pytest
 
 from argosy.gitops.health.test_suite.expected_manifest_diff import find_differences
-from argosy.gitops.health.test_suite.rule_tree_files import read_first_document
+from argosy.gitops.health.test_suite.untrusted_rule_tree_files import read_first_document
 from support.paths import ROOT
 
 SHARED = ROOT / ".." / "shared" / "data" / "argocd" / "diff"

@@ -12,7 +12,7 @@ from argosy.errors import ClusterError, ManifestError, UserError
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import list_definition_names, load_definition, load_definitions
-from argosy.kube.schema.bundled_crds.notation import expand_definition
+from argosy.kube.schema.bundled_crds.crd_notation_expansion import expand_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.contract_manifests import eventually
 from support.paths import DATA

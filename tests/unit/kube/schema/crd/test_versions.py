@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.schema.crd.versions import format_deprecation_warning, version_sort_key
+from argosy.kube.schema.crd.version_priority import format_deprecation_warning, version_sort_key
 
 
 def test_versions_sort_stable_then_beta_then_alpha_newest_first() -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from argosy.errors import ClusterError
-from argosy.kube.schema import protobuf
+from argosy.kube.schema import protobuf_envelope
 from argosy.kube.schema.protobuf_wire_format import split_fields
 from argosy.observability.metrics import CONTENT_TYPE
 from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE, negotiate_format
@@ -167,9 +167,9 @@ async def test_objects_and_errors_are_sent_as_protobuf(api: Api) -> None:
     config_map = await api.made(CONFIGS, config("a", {"x": "1"}))
     answer = await api.get(f"{CONFIGS}/a", PROTOBUF_MEDIA_TYPE)
     assert answer.headers["content-type"] == PROTOBUF_MEDIA_TYPE
-    assert protobuf.decode(answer.body).value == config_map
+    assert protobuf_envelope.decode(answer.body).value == config_map
     refused = await api.get(f"{CONFIGS}/none", PROTOBUF_MEDIA_TYPE)
-    status = protobuf.decode(refused.body).value
+    status = protobuf_envelope.decode(refused.body).value
     assert (refused.code, status["kind"], status["reason"], status["code"]) == (404, "Status", "NotFound", 404)
 
 
@@ -198,7 +198,7 @@ def frames(data: bytes) -> list[tuple[str, Any]]:
         (length,) = struct.unpack(">I", data[:4])
         event = {number: value for number, _, value in split_fields(data[4 : 4 + length])}
         raw = next(value for _, _, value in split_fields(event[2]))
-        events.append((event[1].decode(), protobuf.decode(raw).value))
+        events.append((event[1].decode(), protobuf_envelope.decode(raw).value))
         data = data[4 + length :]
     return events
 
@@ -239,7 +239,7 @@ async def test_protobuf_delete_options_of_the_resource_group_are_accepted(api: A
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     await api.made(path, {"metadata": {"name": "l", "finalizers": ["a.b/c"]}})
     options = named("coordination.k8s.io/v1", "DeleteOptions", "") | {"propagationPolicy": "Orphan"}
-    answer = await api.ask("DELETE", f"{path}/l", protobuf.encode(options), PROTOBUF_MEDIA_TYPE)
+    answer = await api.ask("DELETE", f"{path}/l", protobuf_envelope.encode(options), PROTOBUF_MEDIA_TYPE)
     assert answer.json["metadata"]["finalizers"] == ["a.b/c", "orphan"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kserve.component_states import (
+from argosy.sandbox.simulators.kserve.component_and_model_status import (
     PredictorState,
     build_component_condition,
     build_model_status,

@@ -204,7 +204,7 @@ def _describe_render_error(message: str, path: str) -> str:
     return f"path {match[1]} not in branch" if match else f"cannot be rendered ({_shorten(message)})"
 
 
-def _find_wrong_declarations(view: LiveView) -> Iterator[Violation]:
+def _find_duplicate_or_stale_declarations(view: LiveView) -> Iterator[Violation]:
     yield from _find_duplicate_declarations(view)
     by_name = {app.name: app for app in view.apps}
     for app in view.apps:
@@ -271,6 +271,6 @@ RULES: Final = (
         "Both Applications manage the same Application; or the root's branch is not the default branch of its"
         " repository.",
         "Declare it only once. Set the root to follow the default branch; sync the root first, then the others.",
-        _find_wrong_declarations,
+        _find_duplicate_or_stale_declarations,
     ),
 )

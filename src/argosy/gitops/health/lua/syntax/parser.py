@@ -6,7 +6,7 @@ In: text. Out: its `LuaBlock`. Never: raises anything but LuaSyntaxError; takes 
 from __future__ import annotations
 
 from argosy.gitops.health.lua.syntax.expression_parser import ExpressionParser, ends_block
-from argosy.gitops.health.lua.syntax.jumps import JumpChecker
+from argosy.gitops.health.lua.syntax.goto_and_break_checks import JumpChecker
 from argosy.gitops.health.lua.syntax.lexer import END_TOKEN, NAME_TOKEN, LuaSyntaxError, tokenize
 from argosy.gitops.health.lua.syntax.tree import (
     AssignStatement,
