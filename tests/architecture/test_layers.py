@@ -84,7 +84,8 @@ PAGES = ("features", "web.api", "web.live_updates", "web.display_preference_form
 BUILDS_THE_SERVER = "features.serve"
 
 PARTS_OF_SYNC = """auto_sync_decision client_side_patch container_images health_gate_annotations
-    managed_fields_migration operation_options sync_options retry rollback_request sync_plan task_order task_states task_validation"""
+    managed_fields_migration operation_options sync_options retry rollback_request sync_plan
+    task_order task_states task_validation"""
 PARTS_OF_PROMOTE = """classified_manifest_fields edit_verification file_edits gates promotion_changes
     promotion_log_trailers promotion_pipeline"""
 PURE = {f"gitops.sync.{part}" for part in PARTS_OF_SYNC.split()}
