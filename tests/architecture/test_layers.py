@@ -126,7 +126,7 @@ OWNERS = {
     "orjson": {""},
     "pytest": {"testing"},
     "sqlite3": set(),
-    "starlette": {"web.middleware.asgi"},
+    "starlette": {"web.middleware.asgi_application"},
     "urllib.request": {"kube.client", "http_client"},
     "uvicorn": {"sandbox.apiserver.http.protocol_limits", "sandbox.apiserver.https_server", "features"},
     "uvloop": {"sandbox.apiserver.https_server", "features"},
@@ -549,7 +549,12 @@ BROKEN = [
         "from argosy.web.middleware.audit import x",
         "is middleware",
     ),
-    (middleware_and_pages_do_not_know_each_other, "web/api/a.py", "import argosy.web.middleware.asgi", "is middleware"),
+    (
+        middleware_and_pages_do_not_know_each_other,
+        "web/api/a.py",
+        "import argosy.web.middleware.asgi_application",
+        "is middleware",
+    ),
     (
         middleware_and_pages_do_not_know_each_other,
         "web/middleware/a.py",
@@ -585,7 +590,7 @@ SOUND = [
         '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import ControlPlane',
     ),
     ("features/promote/a.py", '"""A."""\nimport argosy.features.check.service\nimport argosy.web.route'),
-    ("features/serve/a.py", '"""A."""\nfrom argosy.web.middleware.asgi import WebApplication'),
+    ("features/serve/a.py", '"""A."""\nfrom argosy.web.middleware.asgi_application import WebApplication'),
     ("web/middleware/a.py", '"""A."""\nimport argosy.web.request\nimport argosy.web.page_templates'),
     (
         "sandbox/store/sqlite_setup.py",

@@ -23,7 +23,7 @@ from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.observability.redaction.secret_scope import SecretScope
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.request_secret_concealment import NO_ECHO
 from argosy.web.route import Route
 from support.deadlines import wait_until_async

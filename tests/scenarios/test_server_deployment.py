@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden
-from argosy.features.serve.web_server_process import WebServerOptions, serve_web
+from argosy.features.serve.web_server_run import WebServerOptions, serve_web
 from argosy.kube.client import User
 from argosy.kube.objects import read_manifests
 from argosy.kube.resource_key import GroupKind, ResourceKey

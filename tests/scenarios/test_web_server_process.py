@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.serve.web_server_process import RunningServer, WebServerOptions, check_options, serve_web
+from argosy.features.serve.web_server_run import RunningServer, WebServerOptions, check_options, serve_web
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import create_self_signed_certificate, read_fingerprint
@@ -110,7 +110,7 @@ async def test_taken_default_port_is_replaced_and_taken_explicit_port_is_refused
     async with await open_page(plane, tmp_path / "one") as first:
         taken = urlsplit(first.url).port
         assert taken
-        monkeypatch.setattr("argosy.features.serve.web_server_process.DEFAULT_PORT", taken)
+        monkeypatch.setattr("argosy.features.serve.web_server_run.DEFAULT_PORT", taken)
         async with await open_page(plane, tmp_path / "two", port=None) as second:
             assert (second.taken_port, urlsplit(second.url).port != taken) == (taken, True)
         with pytest.raises(UserError, match="cannot listen on port"):

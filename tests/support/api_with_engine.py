@@ -21,7 +21,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.login_codes import LoginCodes
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site

@@ -21,7 +21,7 @@ from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.serve_options import ServeOptions
 from argosy.web.server_state import ServerState
 from argosy.web.site_services import Site

@@ -27,7 +27,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.serve_options import ServeOptions
 from argosy.web.server_state import ServerState
 from argosy.web.site_services import Site

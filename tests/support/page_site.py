@@ -26,7 +26,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions

@@ -26,7 +26,7 @@ from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import build_install_plan
 from argosy.features.install.plan_execution import execute_plan
-from argosy.features.serve.web_server_process import WebServerOptions, serve_web
+from argosy.features.serve.web_server_run import WebServerOptions, serve_web
 from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.engine.engine_shard_membership import wait_for_no_leader
 from argosy.kube.client import Cluster

@@ -27,7 +27,7 @@ from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
 from argosy.web.live_updates.change_feed import ChangeFeed
 from argosy.web.live_updates.viewer_group import PageViewer
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site

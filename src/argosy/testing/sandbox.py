@@ -23,7 +23,7 @@ from argosy.kube.client.resource_arguments import parse_resource_arguments
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.resource_key import ResourceKey
 from argosy.testing.background_event_loop import Background, Held
-from argosy.testing.cluster.in_memory_cluster import ADDONS, Stage, open_stage
+from argosy.testing.cluster.embedded_cluster_with_engine import ADDONS, Stage, open_stage
 from argosy.testing.rendered_manifests import Manifests
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ async def resolve_notebook_job(request: RequestContext) -> ResolvedObject | None
     return _resolve_object(request, NOTEBOOK_JOB)
 
 
-async def resolve_installation(request: RequestContext) -> ResolvedObject | None:
+async def resolve_all_applications(request: RequestContext) -> ResolvedObject | None:
     """Resolve a route that is about the whole installation."""
     return ResolvedObject(None, ALL_APPLICATIONS)
 

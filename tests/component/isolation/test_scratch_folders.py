@@ -79,7 +79,7 @@ def test_only_listed_modules_create_temporary_files_themselves() -> None:
     files = {str(file.relative_to(source)) for file in source.rglob("*.py") if pattern.search(file.read_text())}
     assert files == {
         "features/notebooks/runner/kernel_setup.py", "cli/editor.py", "features/notebooks/files/notebook_file.py",
-        "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_credentials.py",
+        "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_command_credentials.py",
         "gitops/source/signatures.py",
     }  # fmt: skip
 

@@ -16,7 +16,7 @@ from argosy.observability.redaction.four_byte_word_filter import list_first_word
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web import authorization, request_secret_concealment
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.request_secret_concealment import conceal_request
 from argosy.web.responses import JsonResponse

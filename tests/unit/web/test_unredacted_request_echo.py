@@ -10,7 +10,7 @@ import pytest
 from markupsafe import escape
 
 from argosy.features.health_checks import page as settings_health
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.request_secret_concealment import conceal_form_fields
 from argosy.web.responses import PageResponse

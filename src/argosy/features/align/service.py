@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.align.proof import AlignmentProof, prove_trial
+from argosy.features.align.dry_run_sync_proof import AlignmentProof, prove_trial
 from argosy.features.align.proposals import AlignOptions, TrialResult, find_best_trial
 from argosy.features.align.trial import ApplicationTrial, load_tree
 from argosy.features.align.working_tree_edits import WorkingTreeEdits

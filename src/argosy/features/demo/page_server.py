@@ -25,7 +25,7 @@ class DemoWebServer:
         self._ready_event = asyncio.Event()
 
     async def serve(self, cluster: Cluster, folder: DataFolder, port: int | None, repository: Path) -> None:
-        from argosy.features.serve.web_server_process import WebServerOptions, serve_web
+        from argosy.features.serve.web_server_run import WebServerOptions, serve_web
 
         options = WebServerOptions(
             port=port,

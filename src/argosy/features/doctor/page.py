@@ -15,7 +15,7 @@ from argosy.features.doctor.service import DoctorOptions
 from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.analysis.diagnosis import DiagnosisLine
 from argosy.gitops.cluster_view.caused_by_object_message import explain_health_message
-from argosy.web.objects_of_visible_applications import resolve_installation
+from argosy.web.objects_of_visible_applications import resolve_all_applications
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
@@ -102,7 +102,7 @@ def build_routes(lock: asyncio.Lock) -> tuple[Route, ...]:
         Route(
             "GET",
             "/doctor",
-            RequiresPermission("applications", "get", resolve_installation),
+            RequiresPermission("applications", "get", resolve_all_applications),
             partial(page, lock),
             "Show findings and their fixes.",
             query=(QueryParameter("deep", "Also compare unhealthy Applications, and prove fixes.", "boolean"),),

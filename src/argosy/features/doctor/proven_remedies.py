@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.features.align.proof import AlignmentProof, prove_trial
+from argosy.features.align.dry_run_sync_proof import AlignmentProof, prove_trial
 from argosy.features.align.proposals import AlignOptions, find_best_trial
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
 from argosy.gitops.analysis.diagnosis import Remedy

@@ -47,7 +47,7 @@ from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.delay_reasons import load_budget_uses
-from argosy.gitops.coexistence.argocd_settings_object import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
+from argosy.gitops.coexistence.argocd_installation_lookup import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 

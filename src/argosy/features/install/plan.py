@@ -74,7 +74,7 @@ def build_install_plan(options: InstallOptions, state: InstallState) -> InstallP
         for key, live in state.live.items()
         if key not in keys and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD) and is_part_of_argosy(live)
     ]
-    notes = [*_list_notes(desired_manifests, state), *_list_image_notes(options, steps)]
+    notes = [*_list_notes_on_existing_objects(desired_manifests, state), *_list_image_notes(options, steps)]
     return InstallPlan(tuple(steps), tuple(notes), tuple(_list_problems(options, desired_manifests, state)))
 
 
@@ -115,7 +115,7 @@ def _strip_server_fields(manifest: Manifest) -> dict[str, Any]:
     return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
 
 
-def _list_notes(desired_manifests: Sequence[Manifest], state: InstallState) -> Iterator[str]:
+def _list_notes_on_existing_objects(desired_manifests: Sequence[Manifest], state: InstallState) -> Iterator[str]:
     for key in map(key_of, desired_manifests):
         live = state.live.get(key)
         if live is None or is_part_of_argosy(live):

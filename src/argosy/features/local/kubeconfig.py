@@ -10,7 +10,7 @@ from typing import Any
 from argosy.cli.sandbox_data_folder import DataFolder, get_state_folder, write_private_text
 from argosy.errors import UserError
 from argosy.kube.objects import dump_yaml, read_yaml
-from argosy.sandbox.apiserver.registry_call import ADMIN
+from argosy.sandbox.apiserver.write_options_and_result import ADMIN
 
 
 def context_name(folder: DataFolder) -> str:

@@ -170,7 +170,7 @@ async def _serve_with_kubeconfig(
 
 
 def _build_kubeconfig(folder: DataFolder, api: str, certificates: CertificateFiles, token: str) -> dict[str, Any]:
-    from argosy.sandbox.apiserver.registry_call import ADMIN
+    from argosy.sandbox.apiserver.write_options_and_result import ADMIN
 
     authority = certificates.authority.read_bytes()
     return kubeconfig.build_kubeconfig(kubeconfig.context_name(folder), api, authority, ADMIN.name, token)

@@ -15,7 +15,7 @@ from argosy.errors import UserError
 from argosy.features.local import kubeconfig
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, hash_token
-from argosy.sandbox.apiserver.registry_call import ADMIN
+from argosy.sandbox.apiserver.write_options_and_result import ADMIN
 
 if TYPE_CHECKING:
     from argosy.kube.client.connection_settings import Connection

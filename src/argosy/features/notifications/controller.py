@@ -26,11 +26,11 @@ from argosy.features.notifications.condition_and_template_evaluation import (
 )
 from argosy.features.notifications.drift_lookup import load_drift
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
+from argosy.features.notifications.reconciliation_state import DueMessage, NotificationPass
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
 from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs
 from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
-from argosy.features.notifications.single_reconcile_state import DueMessage, NotificationPass
 from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
 from argosy.http_client.allowed_host_request import DeliveryUnknown
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself

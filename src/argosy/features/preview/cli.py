@@ -159,7 +159,7 @@ def _render_change(
 
 
 def _choose_next_command(preview: Preview, args: argparse.Namespace) -> str:
-    from argosy.gitops.analysis.effect import EffectKind
+    from argosy.gitops.analysis.effect_on_cluster import EffectKind
 
     if any(change.render_failure for change in preview.impact.app_changes) or preview.impact.list_effects(
         EffectKind.INVALID

@@ -14,7 +14,7 @@ import orjson
 
 from argosy.features.preview.service import Preview
 from argosy.gitops.analysis.change_effects import render_field_path
-from argosy.gitops.analysis.effect import Effect
+from argosy.gitops.analysis.effect_on_cluster import Effect
 from argosy.gitops.analysis.object_changes import ApplicationChange, ChangeType, ObjectChange
 from argosy.gitops.application.step_results import FieldDifference
 

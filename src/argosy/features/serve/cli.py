@@ -12,7 +12,7 @@ from argosy.cli.log_flags import add_log_flags, start_logging
 from argosy.cli.port_validation import check_port
 
 if TYPE_CHECKING:
-    from argosy.features.serve.web_server_process import RunningServer
+    from argosy.features.serve.web_server_run import RunningServer
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -59,7 +59,7 @@ def add_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run_serve(args: argparse.Namespace) -> int:
-    from argosy.features.serve.web_server_process import ServeCommandOptions, WebServerOptions, run_server
+    from argosy.features.serve.web_server_run import ServeCommandOptions, WebServerOptions, run_server
 
     check_port("--port", args.port)
     check_port("--metrics-port", args.metrics_port, "none")

@@ -20,7 +20,7 @@ from argosy.kube.client import Cluster
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.serve_options import ServeOptions
 from argosy.web.server_state import ServerState
 from argosy.web.site_services import Site

@@ -14,7 +14,7 @@ from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.features.setup.openshift_gitops_preparation import find_argocd_url, find_object
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.application_refresh import build_status_table, is_status_current, list_applications
-from argosy.gitops.coexistence.argocd_settings_object import (
+from argosy.gitops.coexistence.argocd_installation_lookup import (
     DEFAULT_NAMESPACE,
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,

@@ -13,7 +13,7 @@ from argosy.cli.cluster_target import TargetOptions, open_target
 from argosy.features.setup import application_apply, gitea_admin_secrets, openshift_gitops_preparation
 from argosy.features.setup.input_files import RequiredFileMissing, load_applications
 from argosy.features.setup.openshift_gitops_preparation import ArgoCDNotReady, PreparationOptions
-from argosy.gitops.coexistence.argocd_settings_object import ArgoCDNotFound
+from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDNotFound
 from argosy.gitops.coexistence.step_banner_and_table import PrintStep, StepOutput, TextTable
 from argosy.kube.client.cluster_client import KubeCluster
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict
 from argosy.features.setup.delivery import desired_manifests
-from argosy.gitops.coexistence.argocd_settings_object import OPENSHIFT_GITOPS, ArgoCDInstallation, ArgoCDNotFound
+from argosy.gitops.coexistence.argocd_installation_lookup import OPENSHIFT_GITOPS, ArgoCDInstallation, ArgoCDNotFound
 from argosy.gitops.coexistence.step_banner_and_table import PrintStep, build_banner
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami

@@ -23,7 +23,7 @@ from argosy.gitops.application.project import OrphanRule, Project
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.lazy_cluster_client import LazyClusterClient
-from argosy.gitops.application_client.local_folder import LocalRepositories
+from argosy.gitops.application_client.local_source_override import LocalRepositories
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values

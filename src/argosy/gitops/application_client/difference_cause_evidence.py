@@ -21,7 +21,7 @@ from argosy.gitops.application.operations import ResultCode
 from argosy.gitops.application.step_results import FieldOrigin, Pair
 from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import DifferingObject
-from argosy.gitops.application_client.local_folder import LOCAL_REVISION
+from argosy.gitops.application_client.local_source_override import LOCAL_REVISION
 from argosy.gitops.application_client.removal_commit_lookup import add_removal_commits
 from argosy.gitops.application_client.status_summary import read_synced_revisions, shorten_revision
 from argosy.gitops.diff.go_type_round_trip import as_stored, find_manifest_shape

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from argosy.errors import ArgosyError, Conflict, TransientError
-from argosy.gitops.application.refresh_annotations import build_refresh_annotations
+from argosy.gitops.application.refresh_request_annotations import build_refresh_annotations
 from argosy.gitops.application_client.application_service import FIRST_RETRY_SECONDS, MAX_WRITE_ATTEMPTS
 from argosy.kube.client import Cluster
 from argosy.kube.controller.log_context import build_object_field, with_log_fields

@@ -14,7 +14,7 @@ from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.difference_cause_detection import REMOVED_FROM_GIT
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_reader import ApplicationReader
-from argosy.gitops.application_client.local_folder import LOCAL_REVISION
+from argosy.gitops.application_client.local_source_override import LOCAL_REVISION
 from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.source.git.blame import Blame
 from argosy.gitops.status.shared_wire_fields import as_mappings

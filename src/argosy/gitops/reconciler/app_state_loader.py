@@ -13,7 +13,7 @@ from typing import Final
 from argosy.errors import SourceError, SourceUnreachable, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.application.refresh_annotations import HARD_REFRESH
+from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.application.step_results import SyncStatus
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.app_state import AppState

@@ -17,7 +17,7 @@ from argosy.errors import SourceUnreachable
 from argosy.gitops.application import Application
 from argosy.gitops.application.finalizers import is_controller_finalizer
 from argosy.gitops.application.project import Project
-from argosy.gitops.application.refresh_annotations import HARD_REFRESH
+from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
 from argosy.gitops.reconciler.app_state_loader import AppStateLoader

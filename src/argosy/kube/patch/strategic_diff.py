@@ -12,7 +12,7 @@ from typing import Any
 from argosy.errors import PatchError
 from argosy.kube.objects.go_format import format_value
 from argosy.kube.patch.merge_schema_protocol import Shape
-from argosy.kube.patch.strategic_lists import (
+from argosy.kube.patch.strategic_list_order import (
     DIRECTIVE,
     element_identity,
     find_element_type,

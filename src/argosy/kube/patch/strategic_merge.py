@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.errors import PatchError
 from argosy.kube.patch.merge_schema_protocol import Shape
-from argosy.kube.patch.strategic_lists import (
+from argosy.kube.patch.strategic_list_order import (
     DIRECTIVE,
     build_missing_merge_key_error,
     build_type_error,

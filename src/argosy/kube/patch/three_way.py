@@ -15,7 +15,7 @@ from argosy.kube.objects.go_format import format_value
 from argosy.kube.patch import merge_patch
 from argosy.kube.patch.merge_schema_protocol import Shape
 from argosy.kube.patch.strategic_diff import StrategicDiffOptions, diff_maps, values_differ
-from argosy.kube.patch.strategic_lists import DIRECTIVE, find_element_type
+from argosy.kube.patch.strategic_list_order import DIRECTIVE, find_element_type
 from argosy.kube.patch.strategic_merge import (
     RETAIN_KEYS,
     find_field_shape,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import orjson
 
 from argosy.kube.schema.api_resource import ApiResource
-from argosy.kube.schema.openapi_schemas import schema_name
+from argosy.kube.schema.openapi_schema_builder import schema_name
 from argosy.kube.schema.protobuf_wire_format import encode_bytes_field
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

@@ -16,7 +16,7 @@ import orjson
 
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
-from argosy.kube.schema.openapi_schemas import build_components, schema_name
+from argosy.kube.schema.openapi_schema_builder import build_components, schema_name
 
 CustomSchemas = Mapping[str, Mapping[str, Any]]
 """The `openAPIV3Schema` of the custom kinds of one group version, by kind."""

@@ -13,8 +13,8 @@ from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authorization import Attributes
 from argosy.sandbox.apiserver.patch_and_decoding import decode_object
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.registry_call import RegistryCall
 from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
 
 TokenReviewer = Callable[[str, Sequence[str]], tuple[User, list[str]] | None]
 

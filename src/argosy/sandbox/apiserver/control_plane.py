@@ -32,10 +32,10 @@ from argosy.sandbox.apiserver.listing import Lister
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
 from argosy.sandbox.apiserver.rbac import RbacAuthorizer
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.registry_call import ADMIN
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
 from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
+from argosy.sandbox.apiserver.write_options_and_result import ADMIN
 from argosy.sandbox.store import Store, StoreEvent, has_store
 
 ENCRYPTED_BUCKETS = frozenset({"secrets"})

@@ -20,9 +20,9 @@ from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.listing import parse_int
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
 from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.apiserver.storage_encoding import build_encoder, is_removable
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})

@@ -16,9 +16,9 @@ from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.metadata import Clock
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
-from argosy.sandbox.apiserver.registry_call import RegistryCall
 from argosy.sandbox.apiserver.served_kind import ApiKind, drop_status
 from argosy.sandbox.apiserver.storage_encoding import check_owned_fields
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
 
 STATUS_FIELDS = FieldSet.from_paths(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
 

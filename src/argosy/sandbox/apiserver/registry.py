@@ -35,7 +35,6 @@ from argosy.sandbox.apiserver.patch_and_decoding import (
     decode_object,
     has_copy_operation,
 )
-from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET, ResourceCatalog
 from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind
 from argosy.sandbox.apiserver.storage_encoding import (
@@ -46,6 +45,7 @@ from argosy.sandbox.apiserver.storage_encoding import (
     drop_type_meta,
     is_removable,
 )
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall, WriteResult
 from argosy.sandbox.store import Store, StoreEntry
 
 PARTIAL_SUBRESOURCES = ("status", ephemeral_containers.SUBRESOURCE)  # subresources that change one part of an object

@@ -34,7 +34,14 @@ from argosy.kube.well_known_kinds import (
     SERVICE,
     STATEFUL_SET,
 )
-from argosy.sandbox.simulators import kinds_and_owners, kserve, openshift, openshift_ai, pvc_protection, simulated_nodes
+from argosy.sandbox.simulators import (
+    kserve,
+    openshift,
+    openshift_ai,
+    owner_references_and_marks,
+    pvc_protection,
+    simulated_nodes,
+)
 from argosy.sandbox.simulators.container_logs import SimulatedLogs
 from argosy.sandbox.simulators.cron_jobs import CronJobController
 from argosy.sandbox.simulators.daemon_sets import DaemonSetController
@@ -66,8 +73,8 @@ CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
     CRON_JOB: CronJobController,
     SERVICE: ServiceController,
     INGRESS: IngressController,
-    kinds_and_owners.HORIZONTAL_POD_AUTOSCALER: HorizontalPodAutoscalerController,
-    kinds_and_owners.POD_DISRUPTION_BUDGET: PodDisruptionBudgetController,
+    owner_references_and_marks.HORIZONTAL_POD_AUTOSCALER: HorizontalPodAutoscalerController,
+    owner_references_and_marks.POD_DISRUPTION_BUDGET: PodDisruptionBudgetController,
     RESOURCE_QUOTA: ResourceQuotaController,
     NODE: NodeHeartbeatController,
     **openshift.CONTROLLERS_BY_KIND,
@@ -149,7 +156,7 @@ def build_addon(
     return AddOn(
         name,
         description=f"simulates {', '.join(kind.kind for kind in simulated_kinds)}; only Pods that request it "
-        f"run ({kinds_and_owners.SIMULATED_NOTE})",
+        f"run ({owner_references_and_marks.SIMULATED_NOTE})",
         controllers=[factories[kind]() for kind in simulated_kinds],
         definitions=load_definitions(*crd_names) if crd_names else (),
         admission_handlers=[handler for handler in admission_handlers if handler.kind in simulated_kinds],

@@ -12,7 +12,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import selectors
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     find_controller_reference,
     is_being_deleted,
     is_simulated_by_other_addon,

@@ -14,7 +14,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Requeue
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference
+from argosy.sandbox.simulators.owner_references_and_marks import build_owner_reference
 
 REQUEUE_AFTER_CONFLICT: Final = Requeue(0.05)
 NAMESPACE_TERMINATING: Final = "because it is being terminated"

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE
 from argosy.sandbox.simulators.pod_processes import PodProcesses
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import MAX_CLOCK_SKEW, remaining_delay
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.missing_images import has_missing_image
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.simulation_annotations import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.timestamps import ExactTimestamps, format_duration, seconds_until_deadline
 

@@ -12,8 +12,8 @@ from typing import Final
 from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.conditional_writes import create_if_absent, delete_object, patch_object
-from argosy.sandbox.simulators.deployment_replica_sets import hash_pod_template
-from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, find_controller_reference
+from argosy.sandbox.simulators.deployment_replica_set_manifests import hash_pod_template
+from argosy.sandbox.simulators.owner_references_and_marks import build_owner_reference, find_controller_reference
 
 REVISION_HASH_LABEL: Final = "controller-revision-hash"
 

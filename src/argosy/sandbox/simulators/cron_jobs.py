@@ -24,7 +24,7 @@ from argosy.sandbox.simulators.conditional_writes import (
 from argosy.sandbox.simulators.cron_due_times import MISSED_TIMES_WARNING_THRESHOLD, DueTimes, compute_due_times
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.job_status import find_true_condition, is_finished
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     build_owner_reference,
     enqueue_if_unmarked,
     find_controller_reference,

@@ -20,7 +20,7 @@ from argosy.sandbox.simulators.controller_revisions import (
     list_owned_revisions,
     read_revision_hash,
 )
-from argosy.sandbox.simulators.daemon_set_pods import (
+from argosy.sandbox.simulators.daemon_set_pod_placement import (
     DaemonPodPlacement,
     build_daemon_pod,
     compute_placement,
@@ -29,7 +29,7 @@ from argosy.sandbox.simulators.daemon_set_pods import (
     read_rolling_update_limits,
 )
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     CONTROLLER_REVISION,
     enqueue_if_unmarked,
     is_being_deleted,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note
+from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 from argosy.sandbox.simulators.rollout_replica_counts import RolloutBounds, read_replicas, read_status_count
 from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 

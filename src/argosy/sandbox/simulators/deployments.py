@@ -21,7 +21,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.deployment_replica_sets import (
+from argosy.sandbox.simulators.deployment_replica_set_manifests import (
     REVISION_ANNOTATION,
     build_replica_set,
     build_revision_annotations,
@@ -32,7 +32,7 @@ from argosy.sandbox.simulators.deployment_replica_sets import (
 )
 from argosy.sandbox.simulators.deployment_status import compute_deployment_status, is_complete
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
     enqueue_if_unmarked,
     find_controller_reference,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
     build_owner_reference,
     hash_to_name_suffix,

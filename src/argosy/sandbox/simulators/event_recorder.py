@@ -15,7 +15,7 @@ from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
-from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note
+from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 
 # Limit for Normal events, as in a kubelet: a thousand Pods must not cause ten thousand writes
 EVENTS_PER_SECOND, MAX_EVENT_BURST = 5.0, 100.0

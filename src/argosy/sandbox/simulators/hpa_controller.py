@@ -29,7 +29,7 @@ from argosy.sandbox.simulators.hpa_algorithm import (
     read_metric_values,
     read_metrics,
 )
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     HORIZONTAL_POD_AUTOSCALER,
     append_simulated_note,
     enqueue_if_unmarked,

@@ -15,7 +15,7 @@ from argosy.sandbox.simulators.external_addresses import (
     build_external_ip,
     compute_provisioning_delay,
 )
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,

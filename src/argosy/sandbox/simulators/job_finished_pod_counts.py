@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.sandbox.simulators.kinds_and_owners import is_being_deleted
+from argosy.sandbox.simulators.owner_references_and_marks import is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_active, read_pod_phase
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 from argosy.sandbox.simulators.job_finished_pod_counts import JobPodCounts
-from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note, is_being_deleted
+from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note, is_being_deleted
 from argosy.sandbox.simulators.pod_counts import is_active, is_ready, read_pod_phase
 from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 

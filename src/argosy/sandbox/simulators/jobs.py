@@ -28,7 +28,7 @@ from argosy.sandbox.simulators.job_status import (
     is_indexed,
     read_completion_index,
 )
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
     build_pod,
     enqueue_if_unmarked,

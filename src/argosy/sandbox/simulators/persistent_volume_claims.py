@@ -24,7 +24,7 @@ from argosy.sandbox.simulators.conditional_writes import (
 )
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.external_addresses import compute_provisioning_delay
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
     enqueue_if_unmarked,
     is_being_deleted,

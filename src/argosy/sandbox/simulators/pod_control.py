@@ -13,7 +13,7 @@ from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.conditional_writes import create_if_absent, delete_object, is_permanent_rejection
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import is_being_deleted
+from argosy.sandbox.simulators.owner_references_and_marks import is_being_deleted
 
 
 async def create_pods(

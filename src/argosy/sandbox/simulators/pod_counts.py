@@ -12,7 +12,7 @@ from typing import NamedTuple
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import remaining_delay
-from argosy.sandbox.simulators.kinds_and_owners import find_controller_reference, is_being_deleted
+from argosy.sandbox.simulators.owner_references_and_marks import find_controller_reference, is_being_deleted
 from argosy.sandbox.simulators.timestamps import parse_timestamp
 
 FINISHED_PHASES = ("Succeeded", "Failed")

@@ -15,7 +15,7 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 from argosy.kube.schema import selectors
 from argosy.kube.well_known_kinds import POD
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     POD_DISRUPTION_BUDGET,
     append_simulated_note,
     enqueue_if_unmarked,

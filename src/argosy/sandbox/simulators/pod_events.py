@@ -11,7 +11,7 @@ from typing import Any
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.containers import NOT_CREATED_REASONS
 from argosy.sandbox.simulators.event_recorder import EventDraft
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE
 from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings
 
 CONTAINER_STATUS_FIELDS = ("initContainerStatuses", "containerStatuses")

@@ -19,8 +19,8 @@ from argosy.sandbox.simulators.containers import (
     ContainersState,
     PodSimulation,
 )
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.missing_images import has_missing_image, is_missing
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
 
 PodStatus = dict[str, Any]
 EVICTED_REASON = "Evicted"

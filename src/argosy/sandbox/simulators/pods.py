@@ -30,7 +30,7 @@ from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
 from argosy.sandbox.simulators.event_recorder import EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
     enqueue_if_unmarked,
     find_controller_reference,

@@ -12,7 +12,7 @@ from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM, POD
 from argosy.sandbox.simulators.conditional_writes import patch_object
-from argosy.sandbox.simulators.kinds_and_owners import is_simulated_by_other_addon
+from argosy.sandbox.simulators.owner_references_and_marks import is_simulated_by_other_addon
 from argosy.sandbox.simulators.volume_selection import list_claim_names
 
 PVC_PROTECTION_FINALIZER: Final = "kubernetes.io/pvc-protection"

@@ -18,7 +18,7 @@ from argosy.kube.well_known_kinds import POD, REPLICA_SET
 from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import adopt, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     append_simulated_note,
     build_pod,
     enqueue_if_unmarked,

@@ -15,7 +15,7 @@ from argosy.kube.schema.pod_resources import ZERO_AMOUNT, Amounts, add_amounts
 from argosy.kube.schema.resource_quota import count_usage, format_amount, quota_matches
 from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,

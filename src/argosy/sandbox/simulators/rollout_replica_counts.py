@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.deployment_replica_sets import DESIRED_REPLICAS_ANNOTATION, MAX_REPLICAS_ANNOTATION
+from argosy.sandbox.simulators.deployment_replica_set_manifests import (
+    DESIRED_REPLICAS_ANNOTATION,
+    MAX_REPLICAS_ANNOTATION,
+)
 
 
 @dataclass(frozen=True)

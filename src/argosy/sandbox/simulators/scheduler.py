@@ -18,8 +18,8 @@ from argosy.kube.well_known_kinds import NODE, PERSISTENT_VOLUME_CLAIM
 from argosy.sandbox.simulators import node_selection, pod_status
 from argosy.sandbox.simulators.conditional_writes import patch_object, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import build_key, is_being_deleted
-from argosy.sandbox.simulators.node_resource_requests import NodeAllocations
+from argosy.sandbox.simulators.node_allocations import NodeAllocations
+from argosy.sandbox.simulators.owner_references_and_marks import build_key, is_being_deleted
 from argosy.sandbox.simulators.simulation_annotations import InjectedFault, SimulationSettings
 from argosy.sandbox.simulators.volume_selection import SELECTED_NODE_ANNOTATION, list_claim_names, waits_for_consumer
 

@@ -30,7 +30,7 @@ from argosy.sandbox.simulators.endpoint_manifests import (
 )
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
 from argosy.sandbox.simulators.external_addresses import build_external_ip, compute_provisioning_delay
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     ENDPOINT_SLICE,
     ENDPOINTS,
     append_simulated_note,

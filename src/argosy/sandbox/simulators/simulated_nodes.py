@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
 
 NODE_NAME, GPU_NODE_NAME = "sandbox", "sandbox-gpu"
 NODE_ADDRESS, GPU_NODE_ADDRESS = "192.0.2.10", "192.0.2.11"  # RFC 5737: reserved for documentation

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.controller_revisions import REVISION_HASH_LABEL
-from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, build_pod
+from argosy.sandbox.simulators.owner_references_and_marks import build_owner_reference, build_pod
 
 POD_NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"

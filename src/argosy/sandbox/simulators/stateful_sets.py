@@ -33,7 +33,7 @@ from argosy.sandbox.simulators.controller_revisions import (
     read_revision_template,
 )
 from argosy.sandbox.simulators.event_recorder import EventDraft, EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.owner_references_and_marks import (
     CONTROLLER_REVISION,
     enqueue_if_unmarked,
     is_being_deleted,

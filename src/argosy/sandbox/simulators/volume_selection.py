@@ -13,7 +13,7 @@ from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import quantity
 from argosy.kube.well_known_kinds import STORAGE_CLASS
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, build_key
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, build_key
 
 SELECTED_NODE_ANNOTATION: Final = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER_ANNOTATION: Final = "pv.kubernetes.io/bound-by-controller"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.application_client.application_manifest_edits import add_source, apply_patch, remove_source
+from argosy.gitops.application_client.application_patches_and_sources import add_source, apply_patch, remove_source
 from argosy.gitops.application_client.object_operations import flatten_fields, pick_fields
 from argosy.gitops.application_client.project_spec_edits import (
     add_entry,

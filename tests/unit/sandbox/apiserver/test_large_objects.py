@@ -22,7 +22,7 @@ from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.listing import ListOptions
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, MAX_WRITE_JOBS_BEFORE_READ, OffLoopExecutor
 from argosy.sandbox.apiserver.registry import MAX_LARGE_ATTEMPTS
-from argosy.sandbox.apiserver.registry_call import RegistryCall
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
 from support.api_client import CONFIGS, Api, config, deployment
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns

@@ -13,7 +13,7 @@ import pytest
 from argosy.errors import PolicyError, TransientError
 from argosy.web import request_limits
 from argosy.web.application_and_rbac_name import resolve_application
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse, StreamResponse
 from argosy.web.route import Public, RequiresPermission, Route, SignedIn

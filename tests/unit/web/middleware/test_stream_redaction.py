@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.asgi_application import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.request_redaction import build_text_mask, find_request_mask
 from argosy.web.responses import StreamResponse

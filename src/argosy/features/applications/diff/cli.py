@@ -177,7 +177,7 @@ async def print_diff(
 
 
 def _apply_local_folder(app: Application, args: argparse.Namespace) -> tuple[Application, Path | None]:
-    from argosy.gitops.application_client.local_folder import use_local_folder
+    from argosy.gitops.application_client.local_source_override import use_local_folder
 
     return use_local_folder(app, args.local, args.local_repo_root) if args.local else (app, None)
 

@@ -19,7 +19,7 @@ from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.sync.operation_of_sync_request import refuse_manifests
 from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application_client.application_actions import BACKGROUND, FOREGROUND, delete_application
-from argosy.gitops.application_client.application_manifest_edits import PATCH_TYPES, apply_patch
+from argosy.gitops.application_client.application_patches_and_sources import PATCH_TYPES, apply_patch
 from argosy.gitops.application_client.creation_and_update import change_and_return, create_application
 from argosy.gitops.application_client.sync_checks import needs_override_permission
 from argosy.gitops.reconciler.unknown_state import validate_application

@@ -54,7 +54,7 @@ def add_commands(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run_patch(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_manifest_edits import apply_patch
+        from argosy.gitops.application_client.application_patches_and_sources import apply_patch
         from argosy.gitops.application_client.creation_and_update import change_application
 
         app = await service.load_application(args.name)
@@ -70,7 +70,7 @@ def run_patch(args: argparse.Namespace) -> int:
 
 def run_edit(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_manifest_edits import replace_spec
+        from argosy.gitops.application_client.application_patches_and_sources import replace_spec
         from argosy.gitops.application_client.creation_and_update import change_application
 
         app = await service.load_application(args.name)
@@ -86,14 +86,14 @@ def run_edit(args: argparse.Namespace) -> int:
 
 
 def run_add_source(args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.application_manifest_edits import add_source
+    from argosy.gitops.application_client.application_patches_and_sources import add_source
 
     flags = read_flags(args)
     return _change_application(args, lambda wire: add_source(wire, flags))
 
 
 def run_remove_source(args: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.application_manifest_edits import remove_source
+    from argosy.gitops.application_client.application_patches_and_sources import remove_source
 
     return _change_application(args, lambda wire: remove_source(wire, args.source_position, args.source_name))
 

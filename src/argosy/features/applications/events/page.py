@@ -5,7 +5,7 @@ In: a request. Out: a page, its live parts. Never: Events of other objects.
 
 from __future__ import annotations
 
-from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes, list_permitted_rows
+from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes, list_permitted_rows
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,

@@ -11,7 +11,7 @@ from argosy.features.applications.page_parts.shared_page_values import (
     get_application,
     redirect_to_application,
 )
-from argosy.gitops.application.refresh_annotations import HARD_REFRESH
+from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.application_client import application_actions
 from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_service

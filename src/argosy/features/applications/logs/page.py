@@ -22,7 +22,7 @@ from argosy.features.applications.logs.log_line_merge import (
     find_start_time,
     merge_by_time,
 )
-from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.gitops.application_client.application_reader import ApplicationReader

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.page_parts.project_permitted_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,

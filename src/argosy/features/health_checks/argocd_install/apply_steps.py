@@ -33,7 +33,7 @@ from argosy.gitops.coexistence.application_refresh import (
     select_affected,
     wait_until_refreshed,
 )
-from argosy.gitops.coexistence.argocd_settings_object import (
+from argosy.gitops.coexistence.argocd_installation_lookup import (
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,
     ArgoCDInstallation,

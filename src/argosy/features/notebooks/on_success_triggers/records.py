@@ -15,7 +15,11 @@ from argosy.annotations import ON_SUCCESS
 from argosy.features.notebooks import deadlines
 from argosy.features.notebooks.job_status_builder import SUCCEEDED, TERMINAL, Status
 from argosy.features.notebooks.notebook_validation_job import NotebookJob
-from argosy.features.notebooks.on_success_triggers.trigger_annotation import InvalidTrigger, TriggerEntry, read_entries
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import (
+    InvalidTrigger,
+    TriggerEntry,
+    read_entries,
+)
 from argosy.features.notebooks.redaction import redact
 from argosy.kube.objects.timestamps_and_delays import format_timestamp, remaining_delay
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from argosy.features.notebooks.runner import expected_outputs_of_job_check, silent_failures
+from argosy.features.notebooks.runner import expected_cell_output_check, silent_failures
 from argosy.features.notebooks.runner.blocking_findings import (
     MAX_FINDINGS,
     SEVERITIES,
@@ -47,7 +47,7 @@ class RunObserver:
         self._was_asked = self._is_probe_loaded = False  # the kernel was asked after this cell; it answered last time
 
     def check_source(self) -> list[NotebookFinding]:
-        expectation_findings = expected_outputs_of_job_check.check_expectations(
+        expectation_findings = expected_cell_output_check.check_expectations(
             self._validation.expected, len(self._saved_cells)
         )
         return self._add_new([*check_source(self._parsed_notebook, self._validation), *expectation_findings])
@@ -80,11 +80,11 @@ class RunObserver:
             )
             findings += silent_failures.check_values(index, answer, self._assignments.get(index, {}), context)
         if self._validation.check_output_types and index in self._saved_cells:
-            findings += expected_outputs_of_job_check.check_output_types(index, self._saved_cells[index], cell)
+            findings += expected_cell_output_check.check_output_types(index, self._saved_cells[index], cell)
         for expectation in self._validation.expected:
             if expectation.cell == index:
                 self._checked_cells.add(index)
-                findings += expected_outputs_of_job_check.check_output(
+                findings += expected_cell_output_check.check_output(
                     expectation, cell, self._find_value_facts(index, answer)
                 )
         self._remember_values(index, answer)
@@ -100,7 +100,7 @@ class RunObserver:
         message = "did not run, but an output is expected"
         return self._add_new(
             [
-                NotebookFinding(expectation.cell, "error", expected_outputs_of_job_check.EMPTY, message)
+                NotebookFinding(expectation.cell, "error", expected_cell_output_check.EMPTY, message)
                 for expectation in unchecked
             ]
         )

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey

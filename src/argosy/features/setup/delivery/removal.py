@@ -28,7 +28,7 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     SetupRequest,
     SetupState,
 )
-from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest, key_of

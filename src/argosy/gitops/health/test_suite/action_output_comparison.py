@@ -53,7 +53,7 @@ def compare_impacts(
             )
             continue
         unmatched = [candidate for candidate in unmatched if candidate is not desired]
-        comparisons.append((render_title(desired), find_differences(desired, _set_expected_name(desired, impact))))
+        comparisons.append((render_title(desired), find_differences(desired, _replace_generated_name(desired, impact))))
     comparisons += [(render_title(candidate), {OBJECT_PATH: ("to be made", "(nothing)")}) for candidate in unmatched]
     return comparisons
 
@@ -68,7 +68,7 @@ def _is_same_object(desired: Manifest, actual: Manifest, source: Manifest) -> bo
     return desired_name == name
 
 
-def _set_expected_name(desired: Manifest, impact: ActionImpact) -> Manifest:
+def _replace_generated_name(desired: Manifest, impact: ActionImpact) -> Manifest:
     if impact.operation != "create" or read_group_kind(impact.manifest)[1] not in _SOURCE_KINDS:
         return impact.manifest
     metadata = impact.manifest.get("metadata")

@@ -79,7 +79,9 @@ class Mirror:
                 await self._verify(ref, revision, tag, signatures)
             tree = await asyncio.to_thread(self._load_tree, revision)
         except SourceError as error:
-            error.last_good_revision = await self.find_last_good(ref, tag_prefix=tag_prefix, signatures=signatures)
+            error.last_good_revision = await self.find_last_checked_out_revision(
+                ref, tag_prefix=tag_prefix, signatures=signatures
+            )
             raise
         with contextlib.suppress(CorruptSource):  # the tree was verified by its id; the next refresh repairs the mirror
             await self._pin_revision(_pin_name(ref, tag_prefix, signatures), revision)
@@ -148,7 +150,9 @@ class Mirror:
         are_present = await self._has_commit(since) and await self._has_commit(until)
         return await find_last_change(self.folder, since, until, file) if are_present else None
 
-    async def find_last_good(self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None) -> str:
+    async def find_last_checked_out_revision(
+        self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None
+    ) -> str:
         """Return the revision of the last checkout of this ref; empty if there was none, or if it is damaged."""
         pin = _pin_name(ref, tag_prefix, signatures)
         try:

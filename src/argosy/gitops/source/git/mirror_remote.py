@@ -16,7 +16,7 @@ from argosy.errors import SourceError, SourceTimeout, SourceTooLarge
 from argosy.gitops.application.repository_url import RepositoryUrl
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
 from argosy.gitops.source.git.command import GitFailed, TooMuchOutput, build_environment, run_git
-from argosy.gitops.source.git.git_credentials import prepare_access
+from argosy.gitops.source.git.git_command_credentials import prepare_access
 from argosy.gitops.source.git.git_errors import TOO_LARGE_MESSAGE, build_source_error
 from argosy.gitops.source.git.mirror_folder import largest_incomplete_pack
 from argosy.gitops.source.git.refs import Refs, read_refs

@@ -12,8 +12,8 @@ from argosy.kube.client import Propagation, User
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.deletion import DeleteOptions, ObjectDeleter
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.registry_call import RegistryCall
 from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
 from argosy.sandbox.store import StoreEntry, StoreEvent
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from argosy.kube.objects.input_limits import InputLimits, check_nodes
 from argosy.kube.schema import field_error, protobuf_envelope
 from argosy.sandbox.apiserver import status_errors, undecodable_patch_errors
 from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE
-from argosy.sandbox.apiserver.registry_call import FieldValidation, RegistryCall
 from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.write_options_and_result import FieldValidation, RegistryCall
 
 ACCEPTED_MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 ERROR_PREFIXES = {None: "error decoding YAML: ", PatchKind.STRATEGIC: ""}

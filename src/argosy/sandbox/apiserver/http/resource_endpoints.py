@@ -34,8 +34,8 @@ from argosy.sandbox.apiserver.listing import (
 )
 from argosy.sandbox.apiserver.patch_and_decoding import decode_as_kind
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
+from argosy.sandbox.apiserver.write_options_and_result import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry
 
 OPTIONS_KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}

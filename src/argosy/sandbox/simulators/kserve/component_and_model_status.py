@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.deployment_status import find_condition
-from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note
 from argosy.sandbox.simulators.kserve.kinds_and_labels import KSERVE_CONTAINER
 from argosy.sandbox.simulators.kserve.knative_conditions import KnativeCondition
 from argosy.sandbox.simulators.kserve.model_probe_interface import ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice
 from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import INITIALIZER_NAME
+from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note
 from argosy.sandbox.simulators.pod_counts import is_ready
 
 START_FAILURE_REASONS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError")

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.event_recorder import EventDraft
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE
 
 
 def build_status_events(service: Manifest, new_status: Manifest) -> list[EventDraft]:

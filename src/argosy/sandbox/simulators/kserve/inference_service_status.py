@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE, append_simulated_note
 from argosy.sandbox.simulators.kserve.component_and_model_status import (
     PredictorState,
     build_component_condition,
@@ -28,6 +27,7 @@ from argosy.sandbox.simulators.kserve.knative_conditions import (
     conditions_to_wire,
 )
 from argosy.sandbox.simulators.kserve.owned_object_manifests import find_entry_component
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE, append_simulated_note
 
 INGRESS_NOT_CREATED: Final = "{} ingress not created"
 COMPONENT_TITLES: Final = {"predictor": "Predictor", "transformer": "Transformer", "explainer": "Explainer"}

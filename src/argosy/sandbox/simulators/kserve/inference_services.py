@@ -31,15 +31,8 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.deployment_replica_sets import read_revision
+from argosy.sandbox.simulators.deployment_replica_set_manifests import read_revision
 from argosy.sandbox.simulators.event_recorder import EventRecorder
-from argosy.sandbox.simulators.kinds_and_owners import (
-    build_key,
-    enqueue_if_unmarked,
-    find_controller_reference,
-    is_being_deleted,
-    is_simulated_by_other_addon,
-)
 from argosy.sandbox.simulators.kserve import owned_object_manifests
 from argosy.sandbox.simulators.kserve.component_and_model_status import PredictorState, build_component_condition
 from argosy.sandbox.simulators.kserve.inference_service_events import build_status_events
@@ -60,6 +53,13 @@ from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice, ch
 from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storage_problem, is_waiting_for_storage
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
 from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN
+from argosy.sandbox.simulators.owner_references_and_marks import (
+    build_key,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
 from argosy.sandbox.simulators.pod_counts import is_ready
 from argosy.sandbox.simulators.simulation_annotations import (
     InjectedFault,

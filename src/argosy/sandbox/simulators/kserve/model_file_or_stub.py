@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kinds_and_owners import hash_to_name_suffix
 from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import read_storage_uri
+from argosy.sandbox.simulators.owner_references_and_marks import hash_to_name_suffix
 
 MODEL_FILES: Final = ("model.py", "model.joblib", "model.pkl")
 # formats that can run here; a volume without a model file is then an error, not a stub

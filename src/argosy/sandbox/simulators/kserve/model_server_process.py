@@ -29,8 +29,8 @@ from argosy.isolation.long_running_program import (
 )
 from argosy.isolation.program import list_python_paths
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
 from argosy.sandbox.simulators.kserve.model_file_or_stub import ModelSource
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE
 
 # The limit counts all processes and threads of the user, including other models and sandboxes.
 MODEL_SERVER_LIMITS: Final = ProgramLimits(cpu=NO_WALL_LIMIT_SECONDS, memory=1 << 30, scratch=64 << 20, processes=1024)

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE
-from argosy.sandbox.simulators.kinds_and_owners import append_simulated_note, build_key, hash_to_name_suffix
 from argosy.sandbox.simulators.kserve.kinds_and_labels import COMPONENT_LABEL, INFERENCE_SERVICE_LABEL
 from argosy.sandbox.simulators.kserve.model_file_or_stub import (
     ModelNotFoundError,
@@ -29,6 +28,7 @@ from argosy.sandbox.simulators.kserve.model_file_or_stub import (
 from argosy.sandbox.simulators.kserve.model_probe_interface import ModelState, ProbeResult
 from argosy.sandbox.simulators.kserve.model_server_process import ModelServerProcess
 from argosy.sandbox.simulators.kserve.per_model_logs import ModelLogs
+from argosy.sandbox.simulators.owner_references_and_marks import append_simulated_note, build_key, hash_to_name_suffix
 from argosy.sandbox.simulators.pod_counts import is_ready
 
 VOLUMES_FOLDER, LOGS_FOLDER = "volumes", "logs/models"

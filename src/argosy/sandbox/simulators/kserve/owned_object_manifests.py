@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from argosy.annotations import FAIL
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, hash_to_name_suffix
 from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     APP_LABEL,
     VISIBILITY_LABEL,
@@ -19,6 +18,7 @@ from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     has_revisions,
 )
 from argosy.sandbox.simulators.kserve.pod_specs import read_container_port
+from argosy.sandbox.simulators.owner_references_and_marks import build_owner_reference, hash_to_name_suffix
 from argosy.sandbox.simulators.simulation_annotations import read_simulation_annotations
 
 REVISION_LABEL: Final = "serving.knative.dev/revision"

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kinds_and_owners import SIMULATED_NOTE
 from argosy.sandbox.simulators.kserve.kinds_and_labels import KSERVE_CONTAINER
+from argosy.sandbox.simulators.owner_references_and_marks import SIMULATED_NOTE
 
 SERVER_TYPE: Final = "serving.kserve.io/server-type"
 RESOURCES: Final = {"cpu": "1", "memory": "2Gi"}

@@ -13,7 +13,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.well_known_kinds import PERSISTENT_VOLUME_CLAIM, SECRET
-from argosy.sandbox.simulators.kinds_and_owners import build_key, is_being_deleted
+from argosy.sandbox.simulators.owner_references_and_marks import build_key, is_being_deleted
 
 MISSING_MODEL_NAME: Final = "does-not-exist"  # as for images: a model with this name cannot be fetched
 SECRET_NAME_ANNOTATION: Final = "serving.kserve.io/storageSecretName"

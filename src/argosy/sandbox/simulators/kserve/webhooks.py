@@ -13,13 +13,13 @@ from argosy.errors import UserError
 from argosy.kube.client import AdmissionHandler
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE
-from argosy.sandbox.simulators.kinds_and_owners import is_simulated_by_other_addon
 from argosy.sandbox.simulators.kserve.kinds_and_labels import (
     COMPONENTS,
     DEPLOYMENT_MODE_ANNOTATION,
     KSERVE_CONTAINER,
     STANDARD_MODE,
 )
+from argosy.sandbox.simulators.owner_references_and_marks import is_simulated_by_other_addon
 
 FRAMEWORKS: Final = (
     "sklearn", "tensorflow", "xgboost", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm", "paddle",

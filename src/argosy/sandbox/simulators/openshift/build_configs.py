@@ -21,13 +21,6 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.kinds_and_owners import (
-    build_key,
-    build_owner_reference,
-    enqueue_if_unmarked,
-    is_being_deleted,
-    is_simulated_by_other_addon,
-)
 from argosy.sandbox.simulators.openshift.builds import (
     BUILD_CONFIG_LABEL,
     BUILD_NUMBER_ANNOTATION,
@@ -35,6 +28,13 @@ from argosy.sandbox.simulators.openshift.builds import (
     read_build_phase,
 )
 from argosy.sandbox.simulators.openshift.openshift_kinds import SERVER_FIELD_MANAGER
+from argosy.sandbox.simulators.owner_references_and_marks import (
+    build_key,
+    build_owner_reference,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
 
 PAUSED_ANNOTATION: Final = "openshift.io/build-config.paused"
 COPIED_SPEC_FIELDS: Final = (

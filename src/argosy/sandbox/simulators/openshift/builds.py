@@ -16,15 +16,15 @@ from argosy.kube.objects.timestamps_and_delays import remaining_delay
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
+from argosy.sandbox.simulators.openshift.openshift_kinds import IMAGE_STREAM, REGISTRY_HOST
+from argosy.sandbox.simulators.owner_references_and_marks import (
     append_simulated_note,
     build_key,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
-from argosy.sandbox.simulators.openshift.openshift_kinds import IMAGE_STREAM, REGISTRY_HOST
 from argosy.sandbox.simulators.simulation_annotations import (
     DEFAULT_SETTINGS,
     InjectedFault,

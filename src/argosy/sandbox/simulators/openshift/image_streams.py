@@ -22,7 +22,13 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.openshift.openshift_kinds import (
+    IMAGE_STREAM,
+    IMAGE_STREAM_TAG,
+    REGISTRY_HOST,
+    SERVER_FIELD_MANAGER,
+)
+from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
     append_simulated_note,
     build_key,
@@ -30,12 +36,6 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,
-)
-from argosy.sandbox.simulators.openshift.openshift_kinds import (
-    IMAGE_STREAM,
-    IMAGE_STREAM_TAG,
-    REGISTRY_HOST,
-    SERVER_FIELD_MANAGER,
 )
 from argosy.sandbox.simulators.simulation_annotations import (
     InjectedFault,

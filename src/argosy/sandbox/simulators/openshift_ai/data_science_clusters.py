@@ -20,7 +20,8 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import GATEWAY, OPERATOR_FIELD_MANAGER
+from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
     append_simulated_note,
     build_key,
@@ -28,7 +29,6 @@ from argosy.sandbox.simulators.kinds_and_owners import (
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import GATEWAY, OPERATOR_FIELD_MANAGER
 from argosy.sandbox.simulators.simulation_annotations import read_simulation_annotations, read_simulation_settings
 
 DEFAULT_GATEWAY_NAMESPACE: Final = "knative-serving"

@@ -13,14 +13,14 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.kinds_and_owners import (
+from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import DOCLING_FIELD_MANAGER, DOCLING_SERVE
+from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
     build_owner_reference,
     enqueue_if_unmarked,
     is_being_deleted,
     is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift_ai.kinds_and_field_managers import DOCLING_FIELD_MANAGER, DOCLING_SERVE
 
 MIN_REPLICAS: Final = 2  # so that one can fail without an outage
 DEFAULT_IMAGE: Final = "quay.io/docling-project/docling-serve:latest"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from argosy.errors import ArgosyError, Conflict
-from argosy.gitops.application.operator_revert_event_constants import EDITED_KEY, SETTINGS_RESTORED
+from argosy.gitops.application.settings_revert_event_constants import EDITED_KEY, SETTINGS_RESTORED
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest, key_of

@@ -308,7 +308,7 @@ async def test_recreated_mirror_keeps_intact_last_good_revisions(repository, ope
     (mirror.folder / SUSPECT_MARKER).touch()
     await repositories.checkout(url, "main")
     assert not (mirror.folder / SUSPECT_MARKER).exists()
-    assert await opened().mirror(url).find_last_good("gone") == good
+    assert await opened().mirror(url).find_last_checked_out_revision("gone") == good
 
 
 async def test_object_reader_restarts_a_killed_git_process(repository, opened: Opened) -> None:

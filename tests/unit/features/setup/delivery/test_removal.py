@@ -16,7 +16,7 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     SetupRequest,
 )
 from argosy.features.setup.delivery.removal import execute_removal
-from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import WaitTimeout

@@ -21,7 +21,7 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     build_setup_plan,
 )
 from argosy.features.setup.input_files import RequiredFileMissing, load_applications, load_setup_request
-from argosy.gitops.coexistence.argocd_settings_object import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
 from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRbac, DeliveryRepository
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey

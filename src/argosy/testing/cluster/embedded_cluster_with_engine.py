@@ -27,8 +27,8 @@ from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.registry_call import ADMIN
 from argosy.sandbox.apiserver.tls import ensure_certificates
+from argosy.sandbox.apiserver.write_options_and_result import ADMIN
 from argosy.testing.cluster.local_folder_repositories import WorkingTrees
 
 ADDONS: Final = "simulators"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.annotations import LAST_APPLIED
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.sandbox.simulators.kinds_and_owners import build_owner_reference, hash_to_name_suffix
+from argosy.sandbox.simulators.owner_references_and_marks import build_owner_reference, hash_to_name_suffix
 from argosy.sandbox.simulators.simulation_annotations import SIMULATION_ANNOTATIONS as WISHES
 
 TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
