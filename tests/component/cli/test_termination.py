@@ -10,8 +10,8 @@ from support.deadlines import HANG_SECONDS
 
 BLOCK = """
 import asyncio, threading
-from argosy.cli import termination
-termination.GRACE_SECONDS = 0.2
+from argosy.cli import sigterm_shutdown
+sigterm_shutdown.GRACE_SECONDS = 0.2
 
 def block():
     print("blocked", flush=True)
@@ -23,7 +23,7 @@ async def work():
     finally:
         print("closed", flush=True)
 
-with termination.raise_on_sigterm():
+with sigterm_shutdown.raise_on_sigterm():
     asyncio.run(work())
 """
 
@@ -46,8 +46,8 @@ def test_blocked_thread_does_not_prevent_termination() -> None:
 
 CLOSE = """
 import threading
-from argosy.cli import termination
-with termination.raise_on_sigterm():
+from argosy.cli import sigterm_shutdown
+with sigterm_shutdown.raise_on_sigterm():
     try:
         print("blocked", flush=True)
         threading.Event().wait()
