@@ -19,11 +19,12 @@ from typing import Any, Final, Protocol
 import orjson
 
 from argosy.annotations import MANIFEST_GENERATE_PATHS
-from argosy.errors import ArgosyError, LimitError, RenderError
+from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.reconciler.app_memo import AppMemos, CachedDigest, CachedRender, SourceMemo
+from argosy.gitops.reconciler.fetched_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.isolation.script_backoff import backoff_seconds
 from argosy.kube.resource_key import ResourceKey
@@ -34,33 +35,11 @@ MAX_EQUAL_REVISIONS: Final = 100
 FAILED_RENDER_RETRY_SECONDS: Final = 300.0  # seconds; a render may have failed for lack of memory
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # seconds; after a render that exhausted its worker
 
-FetchedTrees = Mapping[tuple[str, str], FileTree]
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # URL and ref of a remote base; raises if it is not permitted
 
 
 class RenderWorkers(Protocol):
     async def run(self, function: Callable[..., Any], *args: Any) -> Any: ...
-
-
-class RemoteBaseNeeded(ArgosyError):
-    """A render met a remote base that has not been fetched yet."""
-
-    def __init__(self, url: str, ref: str) -> None:
-        super().__init__(f"{url} at {ref or 'HEAD'} is wanted")
-        self.url, self.ref = url, ref
-
-
-@dataclass(frozen=True)
-class FetchedRemoteBases:
-    """The remote bases for a worker: returns those that were fetched, and raises RemoteBaseNeeded for others."""
-
-    trees: FetchedTrees
-
-    def __call__(self, url: str, ref: str) -> FileTree:
-        tree = self.trees.get((url, ref))
-        if tree is None:
-            raise RemoteBaseNeeded(url, ref)
-        return tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from argosy.command_modules import COMMANDS
 from argosy.features.applications import cli
+from argosy.gitops.reconciler.fetched_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
+from argosy.gitops.render import render
 from argosy.main import OVERVIEW, build_parser
 
 PROGRAM = """
@@ -52,6 +55,18 @@ def test_render_of_a_folder_imports_no_slow_modules(tmp_path: Path) -> None:
     )
     assert "name: a-b" in done.stdout
     assert SLOW & set(done.stderr.strip().split("|")) == set()
+
+
+@pytest.mark.skipif("coverage" in sys.modules, reason="what measures coverage imports it")
+def test_worker_that_renders_imports_no_other_step() -> None:
+    """Each command that renders starts a worker and waits for its imports."""
+    call = pickle.dumps((render, FetchedRemoteBases({}), RemoteBaseNeeded))
+    program = "import pickle, sys; pickle.load(sys.stdin.buffer); print('|'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], input=call, capture_output=True, check=True)
+    modules = done.stdout.decode().strip().split("|")
+    steps = ("app_memo", "reconcile", "settings_snapshot")
+    assert [name for name in modules if name.startswith(("argosy.gitops.sync", "argosy.gitops.diff"))] == []
+    assert {f"argosy.gitops.reconciler.{step}" for step in steps} & set(modules) == set()
 
 
 @pytest.mark.parametrize("group", COMMANDS)
