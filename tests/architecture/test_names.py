@@ -138,7 +138,6 @@ NOUNS_IN_ING = frozenset(
         "logging",
         "masking",
         "paging",
-        "parsing",
         "pruning",
         "rendering",
         "ring",

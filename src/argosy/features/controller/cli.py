@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
 from argosy.cli.log_flags import add_log_flags, print_line, start_logging
 from argosy.cli.port_validation import check_port
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 
 if TYPE_CHECKING:
     from argosy.cli.cluster_target import ClusterTarget

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.cluster_flags import add_target_flags, add_target_flags_to_printed_commands, read_target_options
 from argosy.cli.error_messages import keep_exit_code, report_error
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK, EXIT_REFUSED
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 from argosy.cli.subcommand_flags_and_runner import confirm, is_interactive, print_document, print_message
 from argosy.cli.tables import drop_control_characters
 from argosy.errors import ArgosyError, UserError

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from argosy.cli.prompts import read_line
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import UserError
 

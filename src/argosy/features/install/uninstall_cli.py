@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from argosy.cli.cluster_flags import add_target_flags, read_target_options
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 from argosy.features.install.cli import add_namespace_flag, add_write_flags, run_plan_command
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 from argosy.cli.tables import TerminalOutput
 from argosy.features.setup.delivery_cli import run_apply, run_destroy, run_plan, run_status, run_with_exit_codes
 

@@ -14,7 +14,7 @@ from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, User
 from argosy.gitops.analysis.desired_live_applied_manifests import ABSENT, Evidence, get_matching_value
 from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.field_explanation import FieldExplanation, explain_field
-from argosy.gitops.analysis.field_path_parsing import parse_field_path
+from argosy.gitops.analysis.field_path_parser import parse_field_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
 from argosy.gitops.application_client.application_reader import ApplicationReader

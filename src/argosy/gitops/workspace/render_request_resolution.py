@@ -79,7 +79,7 @@ def list_parts(
 def _list_file_parts(
     request: WorkspaceRenderRequest, file: str, checkouts: CheckoutCache, show_progress: ShowProgress
 ) -> Iterator[RenderPart]:
-    from argosy.gitops.workspace.application_manifest_parsing import STDIN, load_content, read_applications
+    from argosy.gitops.workspace.application_manifest_parser import STDIN, load_content, read_applications
 
     display_name = "standard input" if file == STDIN else file
     folder = os.path.realpath(os.curdir if file == STDIN else os.path.dirname(file) or os.curdir)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.analysis.field_path_parsing import parse_field_path
+from argosy.gitops.analysis.field_path_parser import parse_field_path
 
 MANIFEST: dict[str, Any] = {
     "metadata": {"annotations": {"example.org/a.b": "1"}},

@@ -160,10 +160,9 @@ def test_regex_patterns_are_unanchored_and_an_invalid_one_denies(
     assert may(who, question, line, policy_matchMode="regex") is expected
 
 
-@pytest.mark.parametrize("length", [5_000, 5_000_000])
-def test_action_that_is_too_long_for_a_regex_is_denied(length: int) -> None:
+def test_action_that_is_too_long_for_a_regex_is_denied() -> None:
     policy = "p, a, applications, .*, .*, allow\np, a, applications, (a|b){1000}$, .*, deny"
-    assert not may("a", f"applications {'a' * length} ml/x", policy, policy_matchMode="regex")
+    assert not may("a", f"applications {'a' * 5_000_000} ml/x", policy, policy_matchMode="regex")
 
 
 @pytest.mark.parametrize(

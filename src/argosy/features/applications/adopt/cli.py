@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.error_messages import print_error
 from argosy.cli.exit_codes import EXIT_REFUSED, EXIT_TIMED_OUT
 from argosy.cli.prompts import confirm_plan
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,

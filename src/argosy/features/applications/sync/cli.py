@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.error_messages import print_failure
 from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE
-from argosy.cli.seconds_flag_parsing import parse_seconds
+from argosy.cli.seconds_flag_parser import parse_seconds
 from argosy.cli.subcommand_flags_and_runner import (
     SubParsersAction,
     add_app_subcommand,

@@ -29,7 +29,7 @@ from argosy.features.notebooks.on_success_triggers.records import (
     TriggerRecord,
     add_trigger_records,
 )
-from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import (
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import (
     DEFAULT_TIMEOUT_SECONDS,
     TriggerEntry,
     read_entries,

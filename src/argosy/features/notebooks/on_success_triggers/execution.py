@@ -12,7 +12,7 @@ from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers import application_sync, restarts, trial_pod
 from argosy.features.notebooks.on_success_triggers.execution_context import TriggerExecution, TriggerStep
 from argosy.features.notebooks.on_success_triggers.records import TriggerRecord, build_trigger_id
-from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import RESTART, SYNC, TriggerEntry
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import RESTART, SYNC, TriggerEntry
 from argosy.gitops.application.refresh_request_annotations import build_refresh_annotations
 from argosy.kube.client import Cluster, KindInfo
 from argosy.kube.controller import ControllerContext

@@ -15,7 +15,7 @@ from argosy.features.notebooks.notebook_validation_job import NotebookJob
 from argosy.features.notebooks.on_success_triggers import service_account_permission
 from argosy.features.notebooks.on_success_triggers.records import TriggerRecord
 from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
-from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import TriggerEntry
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import TriggerEntry
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp

@@ -17,7 +17,7 @@ from argosy.features.notebooks.on_success_triggers.execution_context import (
     TriggerStep,
     describe_target,
 )
-from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import EVICT, ROLLING, WORKLOADS
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import EVICT, ROLLING, WORKLOADS
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE

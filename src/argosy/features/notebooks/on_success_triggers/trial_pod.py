@@ -24,7 +24,7 @@ from argosy.features.notebooks.on_success_triggers.execution_context import (
 )
 from argosy.features.notebooks.on_success_triggers.pod_eviction import TERMINAL_POD_PHASES, is_pod_ready
 from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess
-from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import TrialProbe
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import TrialProbe
 from argosy.http_client.anonymous_request import send_plain_request
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

@@ -16,7 +16,7 @@ from argosy.gitops.application import KustomizeOptions
 from argosy.gitops.render.kustomize.images import split_image
 from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
 from argosy.gitops.render.kustomize.kustomization_schema import PATCH, validate_fields
-from argosy.gitops.render.kustomize.remote_url_parsing import looks_remote, parse_remote
+from argosy.gitops.render.kustomize.remote_url_parser import looks_remote, parse_remote
 from argosy.gitops.render.kustomize.source_and_remote_trees import TreeLocation
 from argosy.gitops.render.kustomize.tree_paths import join_path
 

@@ -19,7 +19,7 @@ from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
 from argosy.gitops.render.kustomize.kustomize_settings import RESTRICTED_SETTINGS, KustomizeSettings
 from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas, find_builtin_schema
 from argosy.gitops.render.kustomize.patches import FindSchema
-from argosy.gitops.render.kustomize.remote_url_parsing import is_local_path, looks_remote
+from argosy.gitops.render.kustomize.remote_url_parser import is_local_path, looks_remote
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
 from argosy.gitops.render.kustomize.resource_reader import read_resources

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from argosy.errors import LimitError, RenderError, SourceError
 from argosy.gitops.application.file_tree_protocol import FileTree
-from argosy.gitops.render.kustomize.remote_url_parsing import (
+from argosy.gitops.render.kustomize.remote_url_parser import (
     RemoteBase,
     has_password,
     is_local_path,

@@ -12,7 +12,7 @@ import pytest
 from argosy.errors import LimitError, RenderError, SourceUnreachable
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.remote_url_parsing import RemoteBase, parse_remote
+from argosy.gitops.render.kustomize.remote_url_parser import RemoteBase, parse_remote
 from argosy.gitops.render.kustomize.source_and_remote_trees import split_display_path
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree

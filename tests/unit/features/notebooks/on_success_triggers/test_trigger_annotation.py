@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from argosy.features.notebooks.on_success_triggers.trigger_annotation_parsing import read_entries
+from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import read_entries
 from argosy.kube.objects import dump_yaml
 from support.examples import examples
 
