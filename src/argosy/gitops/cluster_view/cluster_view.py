@@ -23,11 +23,11 @@ from argosy.gitops.application_client.filtered_app_list import AppRow, build_row
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
 from argosy.gitops.coexistence.argocd_delivered_namespaces import read_namespaces
-from argosy.gitops.live import build_indexes
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines, build_engines, is_application_controller
 from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.gitops.reconciler.watched_cluster import WatchedObjects
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.render_source_trees import find_cache_folder
@@ -36,10 +36,9 @@ from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import VersionedCluster
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache
 from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener
-from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
-from argosy.kube.well_known_kinds import APPLICATION, CRD
+from argosy.kube.well_known_kinds import APPLICATION
 
 log = logging.getLogger(__name__)
 _row_sort_key: Final = operator.attrgetter("name", "namespace")  # sort key of a row
@@ -72,16 +71,12 @@ class ClusterView:
         cached_service = replace(service, cluster=CachedCluster(service.cluster, self.cache, self.is_fully_cached))
         self.reader = CachedReader(cached_service, repositories, workers, pool, self.cache, self.is_fully_cached)
         self.settings: SettingsWatcher = self.reader.settings
-        self._tracking = self.rules.tracking
-        self._add_indexes()
-        self._informers = InformerSet(
-            service.cluster,
-            self._is_watched,
-            self.cache,
-            self._on_change,
-            definition_kinds=[CRD],
-            clock=clock,
+        self.cache.add_index(CONTROLLERS_INDEX, lambda manifest: (True,) if is_application_controller(manifest) else ())
+        self._watched = WatchedObjects(
+            service.cluster, self.cache, lambda: self.rules.tracking, self._is_watched, clock
         )
+        self._watched.listeners = (self._on_change,)
+        self._informers = self._watched.informers
         self._listeners: list[ChangeListener] = []
         self._rows_by_key: dict[ResourceKey, AppRow] = {}
         self._sorted_rows: Sequence[AppRow] | None = None
@@ -205,7 +200,8 @@ class ClusterView:
         self.reader.on_watch_event(before, after)
         if self.settings.affects_settings(manifest):
             self.settings.invalidate()
-            self._apply_settings()
+            self._watched.apply_tracking()
+            self._informers.rediscover()
         key = key_of(manifest)
         if key.group_kind == APPLICATION:
             self._update_row(key, after)
@@ -229,18 +225,6 @@ class ClusterView:
         rows = list(self._sorted_rows)  # copy: earlier callers hold the previous list
         rows[bisect_left(rows, _row_sort_key(row), key=_row_sort_key)] = row
         self._sorted_rows = rows
-
-    def _apply_settings(self) -> None:
-        rules = self.rules
-        if rules.tracking != self._tracking:
-            self._tracking = rules.tracking
-            self._add_indexes()
-        self._informers.rediscover()
-
-    def _add_indexes(self) -> None:
-        self.cache.add_index(CONTROLLERS_INDEX, lambda manifest: (True,) if is_application_controller(manifest) else ())
-        for name, index in build_indexes(self._tracking).items():
-            self.cache.add_index(name, index)
 
     def _is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
         return self.rules.exclusions.is_watched(kind, verbs)

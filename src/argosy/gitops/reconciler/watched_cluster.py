@@ -1,4 +1,4 @@
-"""A cluster whose objects are watched into one cache, and a client of it that knows its own writes.
+"""The objects of a cluster, watched into one cache; for a controller also a client that knows its own writes.
 
 In: a client of the cluster, settings. Out: cache, client, one call for each change. Never: decides what a change means.
 """
@@ -13,7 +13,7 @@ from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.call_metrics import RecordCall, RecordingCluster
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.informer import ChangeListener
-from argosy.kube.controller.informer_set import InformerSet, IsWatched
+from argosy.kube.controller.informer_set import CachePolicy, InformerSet, IsWatched
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import CRD
@@ -21,43 +21,37 @@ from argosy.kube.well_known_kinds import CRD
 ChooseReader = Callable[[Cluster], ClusterReader]  # from the recorded client to the one that lists and watches
 
 
-class WatchedCluster:
-    """A cluster whose objects are cached. Changes go to the `listeners` in order; add them before the informers run."""
+class WatchedObjects:
+    """A cache that informers fill, indexed by the tracking settings. Changes go to the `listeners` in order."""
 
     def __init__(
         self,
-        cluster: Cluster,
+        reader: ClusterReader,
         cache: InformerCache,
         tracking: Callable[[], TrackingSettings],
         is_watched: IsWatched,
-        record: RecordCall,
         clock: Clock,
         *,
         required_kinds: Iterable[GroupKind] = (),
-        choose_reader: ChooseReader = lambda client: client,
+        cache_policy: CachePolicy | None = None,
     ) -> None:
-        """`tracking` returns the settings in force; `record` is called for each request."""
+        """`tracking` returns the settings in force. Add listeners before the informers run."""
         self.cache, self._tracking_in_force = cache, tracking
-        self.recorder = RecordingCluster(cluster, record, clock.monotonic)
-        policy = ApplicationCachePolicy(tracking)
-        self.client = ReadYourWritesClient(self.recorder, cache.get, clock.monotonic, policy.trim)
-        policy.deduplicate = self.client.reuse_own_write
         self.listeners: Sequence[ChangeListener] = ()
         self.informers = InformerSet(
-            choose_reader(self.recorder),
+            reader,
             is_watched,
             cache,
             self._on_change,
             definition_kinds=[CRD],
             required_kinds=required_kinds,
             clock=clock,
-            cache_policy=policy,
+            cache_policy=cache_policy,
         )
         self.tracking = tracking()
         self._add_indexes()
 
     def _on_change(self, before: Manifest | None, after: Manifest | None) -> None:
-        self.client.on_watch_event(before, after)
         for listener in self.listeners:
             listener(before, after)
 
@@ -72,3 +66,31 @@ class WatchedCluster:
     def _add_indexes(self) -> None:
         for name, index in build_indexes(self.tracking).items():
             self.cache.add_index(name, index)
+
+
+class WatchedCluster(WatchedObjects):
+    """A cluster for a controller: its cache keeps what a controller needs, its client knows its own writes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: InformerCache,
+        tracking: Callable[[], TrackingSettings],
+        is_watched: IsWatched,
+        record: RecordCall,
+        clock: Clock,
+        *,
+        required_kinds: Iterable[GroupKind] = (),
+        choose_reader: ChooseReader = lambda client: client,
+    ) -> None:
+        """`record` is called for each request; `choose_reader` returns the client that lists and watches."""
+        self.recorder = RecordingCluster(cluster, record, clock.monotonic)
+        policy = ApplicationCachePolicy(tracking)
+        self.client = ReadYourWritesClient(self.recorder, cache.get, clock.monotonic, policy.trim)
+        policy.deduplicate = self.client.reuse_own_write
+        reader = choose_reader(self.recorder)
+        super().__init__(reader, cache, tracking, is_watched, clock, required_kinds=required_kinds, cache_policy=policy)
+
+    def _on_change(self, before: Manifest | None, after: Manifest | None) -> None:
+        self.client.on_watch_event(before, after)
+        super()._on_change(before, after)
