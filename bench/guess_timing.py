@@ -18,7 +18,7 @@ from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.request_secret_concealment import conceal_request
+from argosy.web.unredacted_request_input_echo import conceal_request
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15
 LENGTHS = (10, 22, 52, 100)

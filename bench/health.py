@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import orjson
 from lupa import luajit21
 
+from argosy.gitops.health.argocd_cm_entry_collection import CUSTOMIZATIONS_PREFIX
 from argosy.gitops.health.assess import EVALUATE_FUNCTION, HealthAssessor
 from argosy.gitops.health.bundled_rules import load_bundled_rules
 from argosy.gitops.health.lua import run_health_script
 from argosy.gitops.health.lua.engine import shared_engine
 from argosy.gitops.health.rule_lookup import HealthRules
-from argosy.gitops.health.setting_entry_collection import CUSTOMIZATIONS_PREFIX
 from argosy.gitops.health.settings import read_config_maps
 from argosy.isolation import WorkerPool
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE

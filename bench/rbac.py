@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 
-from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.application.project_spec import Project, ProjectRole
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
 from argosy.gitops.policy.rbac_config import read_access_policy
 

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 
 LIMIT = 0.5  # seconds, for all applications together
 SHARED = 10  # applications on one shared base

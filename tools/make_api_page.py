@@ -8,7 +8,7 @@ from pathlib import Path
 from argosy.features.serve.routes import build_route_table
 from argosy.web.api.openapi import describe_access, get_tag
 from argosy.web.route import Route
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 HEAD = """\

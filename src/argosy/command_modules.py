@@ -10,7 +10,7 @@ from typing import Final
 # Command name → module with its `add_commands`.
 COMMANDS: Final = {
     "account": "argosy.features.accounts.cli",
-    "admin": "argosy.features.backup.admin_cli",
+    "admin": "argosy.features.backup.admin_initial_password_cli",
     "align": "argosy.features.align.cli",
     "app": "argosy.features.applications.cli",
     "check": "argosy.features.check.cli",

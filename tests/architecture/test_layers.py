@@ -84,7 +84,7 @@ PAGES = ("features", "web.api", "web.live_updates", "web.display_preference_form
 BUILDS_THE_SERVER = "features.serve"
 
 PARTS_OF_SYNC = """auto_sync_decision client_side_patch container_images health_gate_annotations
-    managed_fields_migration operation_options sync_options retry rollback_request sync_plan
+    managed_fields_migration effective_apply_and_prune_options sync_options retry rollback_request sync_plan
     task_order task_states task_validation"""
 PARTS_OF_PROMOTE = """classified_manifest_fields edit_verification file_edits gates promotion_changes
     promotion_log_trailers promotion_pipeline"""
@@ -108,7 +108,7 @@ OWNERS = {
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_jwt", "web.auth"},
     "helm_python": {"gitops.render.helm.worker"},
     "http.client": {
-        "features.local.sandbox_storage_check",
+        "features.local.sandbox_readyz_storage_error",
         f"{RUNNER}.progress_config_map_report",
         "kube.client",
         "http_client",
@@ -126,7 +126,7 @@ OWNERS = {
     "orjson": {""},
     "pytest": {"testing"},
     "sqlite3": set(),
-    "starlette": {"web.middleware.asgi_application"},
+    "starlette": {"web.middleware.asgi_request_pipeline"},
     "urllib.request": {"kube.client", "http_client"},
     "uvicorn": {"sandbox.apiserver.http.protocol_limits", "sandbox.apiserver.https_server", "features"},
     "uvloop": {"sandbox.apiserver.https_server", "features"},
@@ -552,7 +552,7 @@ BROKEN = [
     (
         middleware_and_pages_do_not_know_each_other,
         "web/api/a.py",
-        "import argosy.web.middleware.asgi_application",
+        "import argosy.web.middleware.asgi_request_pipeline",
         "is middleware",
     ),
     (
@@ -590,7 +590,7 @@ SOUND = [
         '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import ControlPlane',
     ),
     ("features/promote/a.py", '"""A."""\nimport argosy.features.check.service\nimport argosy.web.route'),
-    ("features/serve/a.py", '"""A."""\nfrom argosy.web.middleware.asgi_application import WebApplication'),
+    ("features/serve/a.py", '"""A."""\nfrom argosy.web.middleware.asgi_request_pipeline import WebApplication'),
     ("web/middleware/a.py", '"""A."""\nimport argosy.web.request\nimport argosy.web.page_templates'),
     (
         "sandbox/store/sqlite_setup.py",

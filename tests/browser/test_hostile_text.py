@@ -21,7 +21,7 @@ from minijinja import safe
 
 from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn

@@ -21,7 +21,7 @@ from argosy.gitops.application.step_results import Assessment, HealthStatus, Syn
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import append_deployment
-from argosy.gitops.status.operation_serialization import request_to_wire
+from argosy.gitops.status.operation_state_json_writer import request_to_wire
 from argosy.gitops.status.resources import ResourceStatus
 from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.kube.client import Cluster

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects import YamlDialect, dump_yaml_documents, read_yaml_documents, yaml_scalars
-from argosy.kube.objects.yaml_reader import _DocumentReader
+from argosy.kube.objects.kubernetes_yaml_parser import _DocumentReader
 from support.fuzzer import Found, feed, made_up, mutated, peak_memory
 from support.kustomize.scalars import EXTRA, SCALARS
 
@@ -82,7 +82,9 @@ def test_proof_detects_a_reader_that_crashes_or_hangs(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     for cache_name in ("_SCALAR_CACHES",):
-        monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{cache_name}", {profile: {} for profile in YamlDialect})
+        monkeypatch.setattr(
+            f"argosy.kube.objects.kubernetes_yaml_parser.{cache_name}", {profile: {} for profile in YamlDialect}
+        )
     seed_bug(monkeypatch)
     with pytest.raises(Found):
         feed(texts(rng, 50_000), take)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.failure_report import record_log
@@ -235,7 +235,7 @@ async def look_again(folder: Path) -> None:
 
 
 def _job(path: str) -> NotebookJob:
-    from argosy.features.notebooks.notebook_validation_job import API_VERSION, read_job
+    from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, read_job
 
     name = path.partition(".")[0]
     metadata = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}

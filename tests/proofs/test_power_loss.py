@@ -19,7 +19,7 @@ import apsw
 import pytest
 
 from argosy.errors import UserError
-from argosy.sandbox.store import Retention, Store, initialized_mark, sqlite_journal, sqlite_setup
+from argosy.sandbox.store import Retention, Store, lost_database_detection, sqlite_journal, sqlite_setup
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -86,14 +86,14 @@ class RecordingDisk(apsw.VFS):
 def recording_disk(steps: list[Step]) -> Iterator[None]:
     disk = RecordingDisk(steps)
 
-    create = initialized_mark.create_durable_file
+    create = lost_database_detection.create_durable_file
 
     def create_durable_file(file: Path) -> None:
         create(file)
         steps.append(Step("sync directory"))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (sqlite_setup, initialized_mark):  # both sync the directory without SQLite
+        for module in (sqlite_setup, lost_database_detection):  # both sync the directory without SQLite
             patch.setattr(module, "create_durable_file", create_durable_file)
         try:
             yield

@@ -17,7 +17,7 @@ import pytest
 
 from argosy import annotations as names
 from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.diff import build_diff_options, compare_manifests
 from argosy.gitops.live import (
     TrackingSettings,
@@ -29,11 +29,11 @@ from argosy.gitops.live import (
     read_exclusions,
 )
 from argosy.gitops.policy import prune_policy
-from argosy.gitops.reconciler.object_permissions import build_permission_check, find_deletion_refusal
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.sync.operation_options import OperationOptions
+from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check, find_deletion_refusal
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions
 from argosy.gitops.sync.prune import find_prune_refusal
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
@@ -248,7 +248,8 @@ def test_prune_deletes_exactly_the_objects_the_application_owns(size: Callable[.
 def test_proof_detects_a_prune_without_ownership_checks(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     monkeypatch.setattr(prune_policy, "find_reason_to_keep", lambda candidate, instance: "")
     monkeypatch.setattr(
-        "argosy.gitops.reconciler.object_permissions.find_reason_to_keep", lambda candidate, instance: ""
+        "argosy.gitops.reconciler.project_permission_and_deletion_check.find_reason_to_keep",
+        lambda candidate, instance: "",
     )
     monkeypatch.setattr(
         "argosy.gitops.live.cache_indexes.read_instance_name", lambda live, tracking: "models"

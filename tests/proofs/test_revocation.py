@@ -20,7 +20,7 @@ from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import Caller, RequestCredentials
 from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.auth.session_revocation import SessionRevocations
-from argosy.web.middleware import stream_guard as streams_of_server
+from argosy.web.middleware import stream_redaction_and_reauthorization as streams_of_server
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.signed_in_site import PASSWORD, SignedInWorld, signed_in_world

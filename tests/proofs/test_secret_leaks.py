@@ -22,7 +22,7 @@ import pytest
 from argosy.kube.objects import dump_yaml
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn

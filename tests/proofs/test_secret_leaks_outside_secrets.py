@@ -20,7 +20,7 @@ import pytest
 
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import LogMaskFilter
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.route import Route
 from support.deadlines import wait_until_async
 from support.engine import Repository, embedded, furnish

@@ -12,8 +12,8 @@ import pytest
 
 from argosy.features.notebooks.addon import CRD_NAME, STATUS_MUTATORS, list_result_hooks, list_start_hooks
 from argosy.features.notebooks.controller import NotebookJobController
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
 from argosy.features.notebooks.on_success_triggers.execution_context import TriggerExecution
 from argosy.kube.controller import SYSTEM_CLOCK, ControllerContext, InformerCache

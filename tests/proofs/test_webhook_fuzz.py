@@ -30,7 +30,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.gitops.application_client import condition_wait
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import wait_for_object
+from argosy.kube.controller.object_condition_wait import wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from support.app_commands import HANG, Scene, scene

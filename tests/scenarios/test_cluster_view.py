@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.cluster_view import cluster_view as lookouts
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene

@@ -13,7 +13,11 @@ from argosy.cli.application_service_connection import open_cluster
 from argosy.errors import PolicyError
 from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import DestinationUnreadable, assess_or_empty, open_reader
+from argosy.gitops.application_client.app_state_reader import (
+    DestinationUnreadable,
+    assess_or_empty,
+    open_reader,
+)
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves
 from argosy.gitops.application_client.event_list import events_of

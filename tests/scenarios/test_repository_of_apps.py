@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from argosy.gitops.render import render
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation import ProcessPool
 from argosy.kube.objects import key_of
 

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 
 from argosy.features.applications.read import api
-from argosy.web.audit_trail import MAX_ANONYMOUS_LINES
-from argosy.web.server_state import ServerState
+from argosy.web.recent_audit_lines import MAX_ANONYMOUS_LINES
+from argosy.web.server_audit_counters_and_limits import ServerState
 from support.tenants import CONTROL, World, ask, guarded_world
 
 pytestmark = pytest.mark.anyio

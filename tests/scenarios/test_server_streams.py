@@ -11,8 +11,8 @@ import pytest
 
 from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.features.serve.web_application import open_web_application
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site

@@ -14,7 +14,7 @@ import pytest
 from argosy.features.applications.webhook_api import MAX_BURST_DELIVERIES, WebhookReceiver, build_routes
 from argosy.gitops.application_client import rate_limited_refresh_queue
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock
 from support.rest_api import World, rest_world

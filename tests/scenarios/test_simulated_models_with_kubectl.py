@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.generate.wait_for_image import ImageWait
+from argosy.features.generate.image_wait_job_manifests import ImageWait
 from argosy.kube.objects import dump_yaml
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS

@@ -19,7 +19,7 @@ from argosy import annotations as names
 from argosy.annotations import HOOK_FINALIZER
 from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import OperationPhase, OperationState, SyncRequest
-from argosy.gitops.sync.operation_options import SyncSettings
+from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -16,7 +16,7 @@ from argosy.annotations import HOOK_FINALIZER
 from argosy.gitops.application import OperationPhase, RetryStrategy, SyncRequest
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.sync import retry
-from argosy.gitops.sync.operation_options import SyncSettings
+from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection

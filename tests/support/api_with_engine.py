@@ -15,13 +15,13 @@ from typing import Any
 from argosy.features.serve.web_application import open_web_application
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.login_codes import LoginCodes
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.features.demo.examples import LLMOPS
-from argosy.features.demo.process import DemoOptions, _build_inner_task
+from argosy.features.demo.in_process_demo_stack import DemoOptions, _build_inner_task
 from argosy.features.notebooks.addon import make as make_notebooks
 from argosy.features.notifications.addon import make as make_notifications
 from argosy.kube.client.cluster_client import connect

@@ -19,8 +19,8 @@ from argosy import annotations as names
 from argosy.errors import ClusterError, UnknownRef
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.forwarding_cluster import WRITE_METHODS, Call, ForwardingCluster, Send
 from argosy.kube.objects import Manifest, dump_yaml_documents, key_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource, LiveView
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.application import read_application

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from argosy.kube.objects import Manifest
-from argosy.web import application_and_rbac_name
+from argosy.web import requested_application_lookup
 from argosy.web.auth.caller import Caller
 from argosy.web.live_updates.event_stream import build_routes
 from argosy.web.live_updates.hub import LivePageHub
@@ -69,7 +69,9 @@ async def many(request: RequestContext) -> Mapping[str, str]:
     parts = {}
     for manifest in request.cluster_view.cache.list(("argoproj.io", "Application")):
         name = manifest["metadata"]["name"]
-        if request.is_allowed("applications", "get", f"{application_and_rbac_name.read_project_name(manifest)}/{name}"):
+        if request.is_allowed(
+            "applications", "get", f"{requested_application_lookup.read_project_name(manifest)}/{name}"
+        ):
             parts[f"a-{name}"] = (
                 f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(request.query.get_text("pad") or 0)}'
             )
@@ -88,7 +90,7 @@ LIVES = (
     LivePage("/apps", FilteredList("applications", "get"), many, is_application),
     LivePage(
         "/apps/{ns}/{name}",
-        RequiresPermission("applications", "get", application_and_rbac_name.resolve_application),
+        RequiresPermission("applications", "get", requested_application_lookup.resolve_application),
         one,
         is_application,
         is_this,
@@ -101,7 +103,7 @@ def permissions(self: KnownPeople, caller: Caller) -> Any:
 
 
 def drop(lookout: StillLookout, name: str) -> None:
-    dropped = lookout.cache.drop(application_and_rbac_name.ResourceKey("argoproj.io", "Application", CONTROL, name))
+    dropped = lookout.cache.drop(requested_application_lookup.ResourceKey("argoproj.io", "Application", CONTROL, name))
     for listener in tuple(lookout._listeners):
         listener(dropped, None)
 

@@ -21,15 +21,15 @@ from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.features.serve.routes import build_route_table
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.serve_options import ServeOptions
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 from argosy.web.site_services import Site
 from support import model_manifests, promotion_repository
 from support.deadlines import HANG_SECONDS

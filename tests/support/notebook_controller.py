@@ -16,7 +16,7 @@ from argosy.features.notebooks.addon import ADMISSION_HANDLER, CRD_NAME
 from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob, read_job
 from argosy.features.notebooks.pod_runs.validation_pod_manifest import build_pod
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.kube.controller import AddOn, ControllerContext, run

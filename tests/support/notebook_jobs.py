@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, InformerCache

@@ -19,14 +19,14 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.cluster_view.cluster_view import ViewFreshness
 from argosy.gitops.policy.rbac import RbacRequester
 from argosy.gitops.reconciler.app_memo import AppMemos
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.auth.derived_token_limits import NO_LIMITS, TokenLimits
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions

@@ -28,7 +28,7 @@ from argosy.features.install.plan import build_install_plan
 from argosy.features.install.plan_execution import execute_plan
 from argosy.features.serve.web_server_run import WebServerOptions, serve_web
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.gitops.engine.engine_shard_membership import wait_for_no_leader
+from argosy.gitops.engine.shard_application_takeover import wait_for_no_leader
 from argosy.kube.client import Cluster
 from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import Connection

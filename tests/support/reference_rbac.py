@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.application.project_spec import Project, ProjectRole
 from argosy.gitops.policy.rbac import RbacRequester
 
 ROLES = ["role:a", "role:b", "role:readonly", "role:admin", "proj:p:dev", "proj:q:dev"]

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey

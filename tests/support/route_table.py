@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argosy.features.serve.routes import build_route_table
 from argosy.web.route import Route
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 from argosy.web.site_services import Site
 
 ROUTE_TABLE = build_route_table(ServerState()).routes

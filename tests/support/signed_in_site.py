@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.features.serve.web_application import open_web_application
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster
 from argosy.kube.objects import dump_yaml
 from argosy.web.auth.account_changes import AccountStore

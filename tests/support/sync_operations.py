@@ -29,7 +29,7 @@ from argosy.gitops.application.step_results import AppComparison, Assessment, He
 from argosy.gitops.application.sync_annotations import is_hook
 from argosy.gitops.health import builtin
 from argosy.gitops.sync.client_side_patch import contains_desired
-from argosy.gitops.sync.operation_options import SyncSettings
+from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.operation_state_machine import AdvanceResult, advance_operation
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan_tasks

@@ -25,9 +25,9 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.signed_tokens import ISSUER, TokenClaims, sign_token
-from argosy.web.live_updates.change_feed import ChangeFeed
+from argosy.web.live_updates.cluster_view_change_feed import ChangeFeed
 from argosy.web.live_updates.viewer_group import PageViewer
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.route import Route
 from argosy.web.serve_options import ServeOptions
 from argosy.web.site_services import Site

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks, list_start_hooks
-from argosy.features.notebooks.metrics import NotebookMetrics
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from argosy.cli.cluster_target import TargetOptions, find_target, open_target
 from argosy.cli.running_sandbox_selection import find_run
-from argosy.cli.sandbox_data_folder import DataFolder
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder
 from argosy.errors import UserError
 from argosy.gitops.application_client.application_service import ApplicationService, ServiceOpener
 from argosy.gitops.application_client.control_namespace import find_control_namespace

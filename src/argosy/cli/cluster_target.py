@@ -18,7 +18,13 @@ from argosy.cli.running_sandbox_selection import (
     require_running_instance,
     select_folder,
 )
-from argosy.cli.sandbox_data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import (
+    DEFAULT_NAME,
+    DEMO_NAME,
+    DataFolder,
+    RunningInstance,
+    get_state_folder,
+)
 from argosy.errors import UserError
 from argosy.kube.client.kubeconfig import list_environment_paths, load_kubeconfig
 

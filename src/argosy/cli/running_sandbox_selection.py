@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, list_running_folders
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, list_running_folders
 from argosy.errors import UserError
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.kubeconfig import list_environment_paths, load_kubeconfig

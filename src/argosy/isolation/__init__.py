@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from argosy.isolation.errors import ConfinedError, CrashError, LimitExceeded, NotConfinedError, RefusedError
-    from argosy.isolation.limits import CallLimits, Confinement, ProgramLimits
+    from argosy.isolation.limits_and_confinement_report import CallLimits, Confinement, ProgramLimits
     from argosy.isolation.trusted_process_pool import ProcessPool
     from argosy.isolation.worker_pool import WorkerPool
 

@@ -20,7 +20,7 @@ from argosy.isolation.confinement_requirement import (
     read_mode,
     render_refusal,
 )
-from argosy.isolation.limits import Confinement
+from argosy.isolation.limits_and_confinement_report import Confinement
 from argosy.isolation.program import probe_confinement
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import build_launcher_order, create_work_folders, spawn_launcher
 
 NO_WALL_LIMIT_SECONDS: Final = 365 * 24 * 3600

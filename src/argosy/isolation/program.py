@@ -28,7 +28,7 @@ from argosy.errors import TransientError
 from argosy.isolation.cgroup import find_parent
 from argosy.isolation.confinement_requirement import is_required
 from argosy.isolation.errors import LimitName, NotConfinedError, RefusedError, build_program_limit_error
-from argosy.isolation.limits import Confinement, ProgramLimits
+from argosy.isolation.limits_and_confinement_report import Confinement, ProgramLimits
 from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.isolation.scratch_folders import create_scratch_folder
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from argosy.errors import UserError
 from argosy.features.check.folder_renderer import FolderRenderer
-from argosy.features.check.repository_model import RepositoryScanner
+from argosy.features.check.repository_model_builder import RepositoryScanner
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository_view import RenderedSource, RenderFailure, RepositoryView
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity
 from argosy.gitops.application import Application, read_source
+from argosy.gitops.workspace.checkout_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import find_top_folder, relative_path
-from argosy.gitops.workspace.render_source_trees import CheckoutCache
 from argosy.kube.objects import Manifest
 from argosy.testing.rendered_manifests import Manifests
 

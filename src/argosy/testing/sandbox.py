@@ -17,7 +17,7 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
 from argosy.gitops.application_client.status_summary import is_busy, read_health_status, read_sync_status
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.kube.client import PatchKind
 from argosy.kube.client.resource_arguments import parse_resource_arguments
 from argosy.kube.objects import Manifest, key_of, read_manifests

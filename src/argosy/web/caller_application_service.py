@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.application_client.app_state_reader import ApplicationReader, DestinationUnreadable
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.request import RequestContext

@@ -12,13 +12,17 @@ from typing import Final
 from argosy.gitops.application import read_application, read_destination
 from argosy.gitops.cluster_view.owning_application import owner_of
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.client import Cluster, User
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION, INFERENCE_SERVICE, NOTEBOOK_JOB
-from argosy.web.application_and_rbac_name import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import (
+    get_application_rbac_name,
+    is_in_allowed_namespace,
+    read_project_name,
+)
 from argosy.web.route import ResolvedObject
 
 ALL_APPLICATIONS: Final = "*/*"  # matched by a policy for */*, but not by a policy for one project

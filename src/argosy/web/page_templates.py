@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 from minijinja import Environment, safe
 
 from argosy.web import template_filters
-from argosy.web.flash_messages import find_message
+from argosy.web.flash_message_codes import find_message
 from argosy.web.static_files import get_static_url, load_files
 from argosy.web.status_styles import find_style, find_worst_tone, get_page_state
 

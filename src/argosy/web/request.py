@@ -17,16 +17,16 @@ from urllib.parse import parse_qsl
 from argosy.errors import UserError
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.objects import read_json
-from argosy.observability.redaction.secret_scope import SecretScope
+from argosy.observability.redaction.secret_origin_and_scope import SecretScope
 from argosy.web.auth.caller import Caller
-from argosy.web.secret_placeholder_restoration import NO_ECHO, InputEcho
+from argosy.web.sent_text_restoration import NO_ECHO, InputEcho
 from argosy.web.serve_options import ServeOptions
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.application_reader import ApplicationReader
+    from argosy.gitops.application_client.app_state_reader import ApplicationReader
     from argosy.gitops.application_client.drift_attribution import DriftTextCache
     from argosy.gitops.cluster_view.cluster_view import ClusterView
-    from argosy.gitops.redaction.application_masks import ApplicationMasks
+    from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks
     from argosy.web.auth.authenticator import Authenticator
     from argosy.web.event_cache import EventCache
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.web.request import LiveUpdates
 from argosy.web.serve_options import ServeOptions
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 
 if TYPE_CHECKING:
     from argosy.gitops.cluster_view.cluster_view import ClusterView

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import ARGOSY
 from support.paths import ROOT

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation import CallLimits, WorkerPool, message_frames, worker_connection
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.long_running_program import start_program
 from argosy.isolation.program import list_python_paths
 from argosy.isolation.worker_connection import CallBatch, ConfinedWorker, ConversationEnd

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import seccomp
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import list_python_paths, run
 from support.deadlines import HANG_SECONDS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import rootfs
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.isolation.program import ProgramResult, list_python_paths
 from support.deadlines import HANG_SECONDS, wait_until

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import LimitExceeded, RefusedError, landlock, seccomp
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import build_module_command, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 from support.processes import is_running

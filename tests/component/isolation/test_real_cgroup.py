@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import LimitExceeded, cgroup
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import ProgramResult, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 
@@ -55,7 +55,7 @@ except OSError as problem:
 """
 SLEEPER = f"""
 from pathlib import Path
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import run
 run(("sleep", "1000"), folder=Path("/usr/share"), limits=ProgramLimits(wall={HANG_SECONDS}))
 """

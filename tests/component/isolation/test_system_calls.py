@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import CallLimits, seccomp
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import list_python_paths
 from support import syscall_attacks
 from support.deadlines import HANG_SECONDS

@@ -16,7 +16,7 @@ import pytest
 
 from argosy.isolation import landlock, seccomp
 from argosy.isolation.confinement_requirement import find_missing_protections
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.process_confinement import sees_only_own_unix_sockets
 from argosy.isolation.program import list_python_paths
 from support import weaker_kernel

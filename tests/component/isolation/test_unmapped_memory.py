@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation import LimitExceeded, rootfs
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import list_python_paths, run
 from support.deadlines import HANG_SECONDS
 from support.open_folders import everyone, only_root

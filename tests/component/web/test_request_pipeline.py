@@ -13,7 +13,7 @@ import pytest
 from argosy.errors import Conflict, UserError
 from argosy.features.serve.web_application import open_web_application
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.web import application_and_rbac_name
+from argosy.web import requested_application_lookup
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse, PageResponse, StreamResponse
 from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn
@@ -60,20 +60,20 @@ async def write(request: RequestContext) -> JsonResponse:
     return JsonResponse(await request.read_json())
 
 
-OF_APP = RequiresPermission("applications", "get", application_and_rbac_name.resolve_application)
+OF_APP = RequiresPermission("applications", "get", requested_application_lookup.resolve_application)
 ROUTES = (
     Route("GET", "/api/v1/applications", FilteredList("applications", "get"), tell),
     Route("GET", "/api/v1/applications/{name}", OF_APP, tell, query=(QueryParameter("project"),)),
     Route(
         "POST",
         "/api/v1/applications/{name}/sync",
-        RequiresPermission("applications", "sync", application_and_rbac_name.resolve_application),
+        RequiresPermission("applications", "sync", requested_application_lookup.resolve_application),
         tell,
     ),
     Route(
         "POST",
         "/api/v1/applications/{name}/write",
-        RequiresPermission("applications", "update", application_and_rbac_name.resolve_application),
+        RequiresPermission("applications", "update", requested_application_lookup.resolve_application),
         write,
     ),
     Route("GET", "/api/v1/applications/{name}/logs", SignedIn(), ticking),
@@ -82,7 +82,7 @@ ROUTES = (
     Route(
         "POST",
         "/apps/{ns}/{name}/sync",
-        RequiresPermission("applications", "sync", application_and_rbac_name.resolve_application),
+        RequiresPermission("applications", "sync", requested_application_lookup.resolve_application),
         tell,
     ),
     Route("GET", "/api/bad/user", Public("a test"), failing(UserError("wrong; write it right", where="field"))),

@@ -10,8 +10,8 @@ import pytest
 from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks
 from argosy.features.notebooks.application_summary_controller import NotebookSummaryController
 from argosy.features.notebooks.controller import NotebookJobController
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
 from argosy.kube.controller import run
 from argosy.kube.objects import dump_yaml

@@ -10,7 +10,7 @@ import pytest
 from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.application_client.application_reader import open_reader
+from argosy.gitops.application_client.app_state_reader import open_reader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.resource_key import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map, engine_room

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.cli.application_service_connection import find_demo_repository
 from argosy.cli.cluster_target import TargetOptions, find_target
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance
 from argosy.errors import UserError
 from argosy.features.controller.process import choose_target
 from argosy.kube.objects import dump_yaml

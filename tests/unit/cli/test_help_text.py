@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.application_client.diff_presentation import DifferingObject, summarize_differences
 from argosy.kube.resource_key import ResourceKey

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.cli.cluster_target import TargetOptions, find_target
 from argosy.cli.running_sandbox_selection import select_folder
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, get_state_folder
 from argosy.kube.objects import dump_yaml
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.exit_codes import EXIT_ERROR
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, get_state_folder
 from argosy.features.serve.running_server_login_urls import write_state_file
 from argosy.kube.objects import dump_yaml
 from argosy.main import main
@@ -51,7 +51,7 @@ def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return ""
 
     monkeypatch.setattr("argosy.features.local.sandbox_manifest_apply.load_manifests", note)
-    monkeypatch.setattr("argosy.features.local.users.add_user", note)
+    monkeypatch.setattr("argosy.features.local.sandbox_user_creation.add_user", note)
     return folders
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from argosy.cli.running_sandbox_selection import select_folder
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, write_private_text
 from argosy.errors import UserError
 from argosy.features.local import kubeconfig
 from argosy.main import main
@@ -191,6 +191,6 @@ def test_lock_file_removed_during_locking_is_recreated(tmp_path: Path, monkeypat
             folder.lock.unlink()
         return True
 
-    monkeypatch.setattr("argosy.cli.sandbox_data_folder._try_lock", locked_after_removal)
+    monkeypatch.setattr("argosy.cli.sandbox_data_folder_and_lock._try_lock", locked_after_removal)
     with folder.lock_for_this_process():
         assert folder.lock.exists()

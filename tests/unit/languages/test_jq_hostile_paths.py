@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff.comparison import compare_manifests
+from argosy.gitops.diff.application_comparison import compare_manifests
 from argosy.gitops.diff.diff_options import DiffOptions
 from argosy.gitops.diff.ignored_fields import JqResults, combine_rules
 from argosy.kube.objects import key_of

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from argosy.web import template_filters
-from argosy.web.flash_messages import MESSAGES_BY_CODE, find_message
+from argosy.web.flash_message_codes import MESSAGES_BY_CODE, find_message
 from argosy.web.page_templates import Frame, build_url, render_icon, render_macro, render_page, toggle_filter_url
 from argosy.web.status_styles import STYLES, find_style, get_page_state
 

@@ -147,7 +147,7 @@ def run_get(args: argparse.Namespace) -> int:
 
 def run_can_i(args: argparse.Namespace) -> int:
     async def work(app_service: ApplicationService) -> int:
-        from argosy.web.auth.account_permissions import check_permission
+        from argosy.web.auth.account_can_i_check import check_permission
 
         query = (args.account, args.resource, args.action, args.object)
         is_allowed, faults = await check_permission(app_service.cluster, app_service.control_namespace, *query)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.features.promote.environments_board import HistoryEvent
 from argosy.gitops.status.rollback_detection import find_restored_ids
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")

@@ -14,17 +14,17 @@ from argosy.features.activity import timeline
 from argosy.features.activity.timeline import ActivityEntry
 from argosy.features.promote.visible_board import EnvironmentBoards
 from argosy.gitops.cluster_view.owning_application import read_resource_keys
-from argosy.gitops.reconciler.object_permissions import build_permission_check
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APP_PROJECT, CONFIG_MAP
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.web.application_and_rbac_name import find_readable_application, read_project_name
-from argosy.web.audit_trail import AuditTrail
 from argosy.web.caller_application_service import build_reader
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
+from argosy.web.recent_audit_lines import AuditTrail
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import find_readable_application, read_project_name
 
 SETTINGS_CONFIG_MAPS: Final = (
     "argocd-cm",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from argosy.features.align.service import Alignment
     from argosy.features.align.working_tree_edits import WorkingTreeEdits
     from argosy.gitops.application import Application
-    from argosy.gitops.source.settings import SourceSettings
+    from argosy.gitops.source.repository_access_settings import SourceSettings
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
     """Load the working tree; None without one, and then align only proposes and proves."""
     from argosy.features.align.working_tree_edits import WorkingTreeEdits
-    from argosy.gitops.workspace.path_resolution import find_enclosing_repository
+    from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
     if not args.repo and find_enclosing_repository(os.path.realpath(os.curdir)) is None:
         if args.write or args.patch or args.branch:
@@ -111,7 +111,7 @@ async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits 
     from argosy.cli.application_service_connection import open_service
     from argosy.features.align.proposals import AlignOptions
     from argosy.features.align.service import align_applications
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
 
     async with open_service(read_target_options(args), args.app_namespace) as service:
         all_applications = await service.list_applications()

@@ -10,17 +10,17 @@ from typing import Any
 
 from argosy.errors import ArgosyError
 from argosy.features.align.dry_run_sync import DryRunSyncResult, run_dry_run_sync
+from argosy.features.align.in_memory_alignment_trial import ApplicationTrial, compare_trial
 from argosy.features.align.proposals import observe_application
-from argosy.features.align.trial import ApplicationTrial, compare_trial
 from argosy.gitops.analysis.alignment.observed_application import list_contested_fields
-from argosy.gitops.analysis.alignment.status_counts import ApplicationStatus
+from argosy.gitops.analysis.alignment.sync_and_health_counts import ApplicationStatus
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus, SyncStatus
-from argosy.gitops.application_client.application_reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.application_client.app_state_reader import ApplicationReader, DestinationUnreadable
 from argosy.gitops.application_client.status_summary import read_health_status, read_sync_status
-from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 
 _RECHECKED_CONDITIONS = (
     ConditionType.COMPARISON_ERROR.value,

@@ -11,24 +11,29 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.align.trial import ApplicationTrial, apply_proposals, compare_trial, load_kustomizations
+from argosy.features.align.in_memory_alignment_trial import (
+    ApplicationTrial,
+    apply_proposals,
+    compare_trial,
+    load_kustomizations,
+)
+from argosy.gitops.analysis.alignment.git_change_proposal_types import PROPOSAL_ORDER, Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.observed_application import (
     ObservedApplication,
     ObservedObject,
     count_unresolved_fields,
 )
-from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
-from argosy.gitops.analysis.alignment.repair_guide_ignore_rules import propose_documented
-from argosy.gitops.analysis.difference_cause import CauseKind
+from argosy.gitops.analysis.alignment.published_guide_ignore_rules import propose_documented
+from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import list_differing_objects
 from argosy.gitops.application_client.difference_cause_evidence import explain_differences, render_default_branch
-from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
 

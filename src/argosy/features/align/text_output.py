@@ -9,8 +9,8 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters
 
 if TYPE_CHECKING:
     from argosy.features.align.service import AlignedApplication, Alignment
-    from argosy.gitops.analysis.alignment.proposal import Proposal
-    from argosy.gitops.analysis.alignment.status_counts import AlignmentTally, ApplicationStatus
+    from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal
+    from argosy.gitops.analysis.alignment.sync_and_health_counts import AlignmentTally, ApplicationStatus
 
 HEADINGS = ("APP", "BEFORE", "AFTER", "AFTER A SYNC")
 REPORT_HEADINGS = ("", "SYNCED", "HEALTHY", "ERRORS", "")

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.align.trial import ApplicationTrial, edit_file
-from argosy.gitops.analysis.alignment.proposal import Proposal
+from argosy.features.align.in_memory_alignment_trial import ApplicationTrial, edit_file
+from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal
 from argosy.gitops.analysis.alignment.proposed_application_edits import build_edits
 from argosy.gitops.application import Application
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 from argosy.gitops.workspace.git_repository import GitRepository
 from argosy.gitops.workspace.manifest_files import YamlFile, load_manifest_files
-from argosy.gitops.workspace.path_resolution import find_enclosing_repository
-from argosy.gitops.workspace.render_request_resolution import is_repository_url
+from argosy.gitops.workspace.render_request_parts import is_repository_url
 from argosy.kube.objects.yaml_edits import edited
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"

@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
 from argosy.gitops.application.step_results import HealthStatus
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
-from argosy.web.application_and_rbac_name import is_in_allowed_namespace, read_project_name
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import is_in_allowed_namespace, read_project_name
 from argosy.web.responses import TextResponse, WebResponse
 from argosy.web.route import Public, QueryParameter, Route
 

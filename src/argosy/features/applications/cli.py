@@ -25,7 +25,7 @@ VERBS_BY_MODULE: Final = {
     "argosy.features.applications.sync.cli": ("sync",),
     "argosy.features.applications.rollback.cli": ("rollback",),
     "argosy.features.applications.sync.wait_cli": ("wait",),
-    "argosy.features.applications.lifecycle.cli": (
+    "argosy.features.applications.refresh_hold_terminate_delete.cli": (
         "hold",
         "release",
         "refresh",

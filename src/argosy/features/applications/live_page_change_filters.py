@@ -22,9 +22,9 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.live_updates.live_page_definitions import Fragments, LivePage
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.route import FilteredList, RequiresPermission
 
 LISTED_KINDS = ("Application", "AppProject")

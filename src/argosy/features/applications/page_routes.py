@@ -9,14 +9,14 @@ from __future__ import annotations
 from argosy.features.applications.diff import page as diff_page
 from argosy.features.applications.edit import settings_page
 from argosy.features.applications.events import page as events_page
-from argosy.features.applications.lifecycle import page
 from argosy.features.applications.list import bulk_sync_refresh_page
 from argosy.features.applications.list import page as list_page
 from argosy.features.applications.logs import page as logs_page
-from argosy.features.applications.objects import actions_page
+from argosy.features.applications.objects import action_and_deletion_page
 from argosy.features.applications.objects import page as resource_page
 from argosy.features.applications.page_parts.url_paths import application_path
 from argosy.features.applications.parameters import page as parameters_page
+from argosy.features.applications.refresh_hold_terminate_delete import page
 from argosy.features.applications.rollback import page as history_page
 from argosy.features.applications.sync import operation_page
 from argosy.features.applications.sync import page as sync_page
@@ -57,7 +57,7 @@ def build_routes(list_caches: list_page.ListCaches) -> tuple[Route, ...]:
         *logs_page.ROUTES,
         *operation_page.ROUTES,
         *parameters_page.ROUTES,
-        *actions_page.ROUTES,
+        *action_and_deletion_page.ROUTES,
         *resource_page.ROUTES,
         *resources_page.ROUTES,
         *settings_page.ROUTES,

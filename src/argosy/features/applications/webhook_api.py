@@ -17,7 +17,7 @@ from typing import Final
 from argosy.errors import SourceRefused, UserError
 from argosy.gitops.application_client.rate_limited_refresh_queue import RefreshQueue
 from argosy.gitops.source.webhook_verification import Push, affects_source, read_pushes, repository_identity
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION

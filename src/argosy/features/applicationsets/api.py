@@ -17,8 +17,8 @@ from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.not_implemented import build_not_implemented
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.application_and_rbac_name import get_application_rbac_name, is_in_allowed_namespace
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import get_application_rbac_name, is_in_allowed_namespace
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.gitops.application import OperationPhase
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest, dump_yaml
 
 # Transient, and specific to one cluster

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.repository_view import ManifestWithLocations
+from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 from argosy.gitops.workspace.manifest_files import MAX_FILE_BYTES, MAX_FILES, YamlFile, list_files, relative_path
-from argosy.gitops.workspace.path_resolution import find_enclosing_repository
 
 _KUBECONFIG_FIELDS: Final = (b"clusters", b"users")
 _BINARY_PROBE_BYTES: Final = 1024

@@ -16,8 +16,8 @@ from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, Source
 from argosy.gitops.render import render
 from argosy.gitops.workspace.checked_out_head import is_checked_out, is_default_branch
+from argosy.gitops.workspace.checkout_cache import CheckoutCache
 from argosy.gitops.workspace.manifest_files import relative_path
-from argosy.gitops.workspace.render_source_trees import CheckoutCache
 from argosy.gitops.workspace.rendered_manifest_locations import locate_manifests
 
 
@@ -88,7 +88,7 @@ class FolderRenderer:
 
 def _build_fault(error: ArgosyError, root: str, place: FileLocation) -> RenderFailure:
     from argosy.gitops.workspace.cli_error_hints import adapt_advice
-    from argosy.gitops.workspace.path_resolution import find_enclosing_repository
+    from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
     error = adapt_advice(error, in_git=find_enclosing_repository(root) is not None)
     if isinstance(error, UserError):

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.rule_violation import Violation
-from argosy.gitops.workspace.path_resolution import find_enclosing_repository
-from argosy.gitops.workspace.render_source_trees import ShowProgress
+from argosy.gitops.workspace.checkout_cache import ShowProgress
+from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
 
 def list_history_violations(

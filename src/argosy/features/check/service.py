@@ -17,23 +17,23 @@ from argosy.features.check.fixes import FixedFinding, UnfixedFinding, apply_fixe
 from argosy.features.check.folder_renderer import FolderRenderer
 from argosy.features.check.previous_state_rules import list_history_violations
 from argosy.features.check.remote_ref_existence import FetchRefs, RemoteRefs
-from argosy.features.check.repository_model import RepositoryScanner
+from argosy.features.check.repository_model_builder import RepositoryScanner
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository_view import DeclaredEnvironment, RepositoryView
 from argosy.gitops.analysis.rules import check_repository
 from argosy.gitops.analysis.schema_validation import SchemaValidator
-from argosy.gitops.analysis.suppressions import (
+from argosy.gitops.analysis.suppressions_and_baseline import (
     FindingSuppression,
     SuppressedFinding,
     build_baseline,
     filter_findings,
     read_baseline,
 )
+from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.manifest_files import find_top_folder, has_notebooks, relative_path
-from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
 
 if TYPE_CHECKING:
-    from argosy.gitops.delivery_file.values import DeliveryFile
+    from argosy.gitops.delivery_file.delivery_value_types import DeliveryFile
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from argosy.errors import UserError
 from argosy.features.clusters import service
 from argosy.features.clusters.service_account_token_lifecycle import rotate_token
 from argosy.features.repositories.api import STATE_SCHEMA
-from argosy.gitops.application.cluster_address import parse_cluster_address
+from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import DeclaredSecret
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader

@@ -17,7 +17,7 @@ from argosy.annotations import REFRESH
 from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, ConnectionState
 from argosy.gitops.application import IN_CLUSTER
-from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
+from argosy.gitops.application.canonical_cluster_address import ClusterAddress, parse_cluster_address
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import (
     DeclaredSecret,

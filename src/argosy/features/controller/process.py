@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.cli.cluster_target import ClusterTarget, TargetOptions, find_target
-from argosy.cli.sandbox_data_folder import get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import get_state_folder
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
@@ -27,7 +27,7 @@ from argosy.kube.client.cluster_client import connect
 from argosy.kube.client.connection_settings import load_in_cluster_connection
 from argosy.kube.client.kubeconfig import list_environment_paths
 from argosy.kube.client.reachability_log import ReachabilityLog
-from argosy.kube.controller import addon_leadership
+from argosy.kube.controller import leader_elected_addon_runner
 from argosy.kube.controller.startup_retry import retry_until_reachable
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.observability.probe_server import (
@@ -77,7 +77,7 @@ async def _run(options: ControllerOptions, on_ready: Callable[[ClusterTarget, st
         raise UserError("nothing to run without the engine; pass add-ons with --addons", where="--no-engine")
     if options.is_sharded and not (options.runs_engine and options.uses_leader_election):
         raise UserError("cannot be combined with --no-engine or --no-leader-elect", where="--shards")
-    addons = addon_leadership.load_allowed_addons(options.addons, is_embedded=target.is_embedded)
+    addons = leader_elected_addon_runner.load_allowed_addons(options.addons, is_embedded=target.is_embedded)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -103,7 +103,7 @@ async def _run(options: ControllerOptions, on_ready: Callable[[ClusterTarget, st
                     asyncio.create_task(_run_engine(cluster, options, namespace, target, vitals), name="engine")
                 )
             if addons:
-                addon_task = addon_leadership.run_addons_until_cancelled(
+                addon_task = leader_elected_addon_runner.run_addons_until_cancelled(
                     addons,
                     cluster,
                     namespace,

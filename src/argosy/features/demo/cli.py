@@ -13,7 +13,7 @@ from pathlib import Path
 from argosy.cli.cluster_flags import parse_path
 from argosy.cli.log_flags import add_log_flags, print_line
 from argosy.cli.port_validation import check_port
-from argosy.cli.sandbox_data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -91,7 +91,7 @@ def _add_command(
 
 
 def run_start(args: argparse.Namespace) -> int:
-    from argosy.features.demo.process import DemoOptions, run_demo
+    from argosy.features.demo.in_process_demo_stack import DemoOptions, run_demo
 
     for flag, port in (("--api-port", args.api_port), ("--port", args.port)):
         check_port(flag, port)
@@ -132,9 +132,9 @@ def _open_web_ui(run: RunningInstance) -> None:
 
 def _render_banner(run: RunningInstance, seconds: float, has_engine: bool, is_continued: bool) -> list[str]:
     from argosy.features.demo.examples import find_example
+    from argosy.features.demo.in_process_demo_stack import gitops_product_name
     from argosy.features.demo.notebook import find_runnable_notebook
     from argosy.features.demo.page_server import create_login_url
-    from argosy.features.demo.process import gitops_product_name
 
     example = find_example(run.repository)
     delivery = example.ready_description if not is_continued else f"continued from {run.data_dir}"
@@ -192,7 +192,7 @@ def _start_command(args: argparse.Namespace) -> str:
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the state of the demo; exit code 1 if none is running."""
-    from argosy.features.local.sandbox_storage_check import (
+    from argosy.features.local.sandbox_readyz_storage_error import (
         find_storage_problem,  # late: HTTP and TLS are needed here only
     )
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy.annotations import PART_OF, SIMULATED
 from argosy.features.init.template_files import DEFAULT_REPO_URL, list_delivery_files
-from argosy.gitops.delivery_file.values import FILE_NAME
-from argosy.gitops.source.settings import CONFIG_MAP as SETTINGS
-from argosy.gitops.source.settings import MIRRORS_SETTING
+from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME
+from argosy.gitops.source.repository_access_settings import CONFIG_MAP as SETTINGS
+from argosy.gitops.source.repository_access_settings import MIRRORS_SETTING
 from argosy.gitops.workspace.bare_repository import BareRepository, CommitAuthor, CommitContent
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
 from argosy.kube.objects import Manifest, read_manifests

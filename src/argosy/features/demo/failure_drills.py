@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from argosy.annotations import BEFORE_BREAK
 from argosy.cli.cluster_target import TargetOptions, open_target
-from argosy.cli.sandbox_data_folder import RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import RunningInstance
 from argosy.errors import UserError
 from argosy.features.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_PATCH, STAGING, STAGING_OVERLAY
 from argosy.features.demo.examples import find_example

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.sandbox_data_folder import write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import write_private_text
 from argosy.features.kubectl.installed_programs import find_program, render_script
 
 COMMAND_ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.sandbox_data_folder import write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import write_private_text
 
 NOTEBOOK_PATH: Final = "notebooks/train.ipynb"
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance
 from argosy.kube.client import Cluster
 
 PAGE_FOLDER: Final = "page"

@@ -12,19 +12,19 @@ from typing import Final
 
 from argosy.errors import ArgosyError, RenderError, UnknownRef
 from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import DifferingObject, list_differing_objects
 from argosy.gitops.application_client.difference_cause_evidence import explain_differences, render_default_branch
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unhealthy_objects
 from argosy.gitops.diff import format_pointer
-from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.gitops.source.git.refs import SHORT_COMMIT_ID
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import SECRET

@@ -78,7 +78,7 @@ async def _run(args: argparse.Namespace) -> int:
     from argosy.cli.application_service_connection import open_service
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation, find_readable_namespace
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
 
     is_quick = args.output == "status"
     is_here = bool(args.app_namespace)

@@ -18,11 +18,11 @@ from argosy.errors import ArgosyError
 from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.installation_checks import CheckState, InstallationCheck
 from argosy.features.doctor.service import DoctorOptions, examine_installation
-from argosy.gitops.analysis.diagnosis import INSTALLATION, DiagnosisLine
+from argosy.gitops.analysis.diagnosis_table_and_score import INSTALLATION, DiagnosisLine
 from argosy.gitops.analysis.live_view import render_duration
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.application_client.application_reader import ApplicationReader
-from argosy.gitops.redaction.application_masks import mask_texts
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
+from argosy.gitops.redaction.per_application_secret_masks import mask_texts
 from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.objects_of_visible_applications import (

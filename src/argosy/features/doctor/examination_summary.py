@@ -11,11 +11,16 @@ from functools import cached_property
 from typing import Any
 
 from argosy.features.doctor.service import Examination
-from argosy.gitops.analysis.diagnosis import DiagnosisLine, SyncScore, build_diagnosis_lines, compute_score
+from argosy.gitops.analysis.diagnosis_table_and_score import (
+    DiagnosisLine,
+    SyncScore,
+    build_diagnosis_lines,
+    compute_score,
+)
 from argosy.gitops.analysis.post_sync_checklist import ChecklistItem, build_checklist
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules.live.workloads import is_model_ready
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM, RESOURCE_QUOTA
 
 

@@ -23,9 +23,9 @@ from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTAT
 from argosy.gitops.application_client.application_actions import refresh_and_wait
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.status_summary import read_health_status
-from argosy.gitops.coexistence.argocd_installation_lookup import SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
 from argosy.gitops.health.setting_kind_names import render_key_kind
-from argosy.kube.controller.wait import WaitTimeout, wait_for_object
+from argosy.kube.controller.object_condition_wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch
 from argosy.kube.resource_key import ResourceKey

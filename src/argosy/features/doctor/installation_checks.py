@@ -19,9 +19,9 @@ from argosy.features.doctor.installation_state import CONTROLLER
 from argosy.features.setup.openshift_gitops_preparation import OPERATOR_NAME, OPERATOR_NAMESPACES
 from argosy.gitops.analysis.live_view import InstallationView, parse_timestamp, render_duration
 from argosy.gitops.application import Application
-from argosy.gitops.coexistence.argocd_installation_lookup import SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
 from argosy.gitops.policy.delivery_engine_choice import POD_KIND, Deliverer, is_simulated
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.isolation.confinement_requirement import REFUSAL
 from argosy.kube.client import VersionedCluster
 from argosy.kube.objects import Manifest

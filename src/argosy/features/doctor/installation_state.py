@@ -29,12 +29,12 @@ from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violat
 from argosy.gitops.analysis.rules.live.stalled_syncs import find_last_spec_write
 from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, keep_held_leases, list_member_leases
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
-from argosy.gitops.coexistence.argocd_installation_lookup import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, ArgoCDInstallation
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.policy.applicationset_controller_detection import is_expanded
 from argosy.gitops.reconciler.setting_error_messages import RESTRICTING_KEYS, describe_fallback
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml, get_annotation
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import (

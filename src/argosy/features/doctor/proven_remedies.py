@@ -11,11 +11,11 @@ from typing import Final
 
 from argosy.features.align.dry_run_sync_proof import AlignmentProof, prove_trial
 from argosy.features.align.proposals import AlignOptions, find_best_trial
-from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
-from argosy.gitops.analysis.diagnosis import Remedy
+from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
+from argosy.gitops.analysis.diagnosis_table_and_score import Remedy
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
-from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
+from argosy.gitops.reconciler.app_state_values import AppState
 
 # Which kinds of proposals answer which rule
 PROPOSALS_BY_RULE: Final[Mapping[str, tuple[ProposalKind, ...]]] = {

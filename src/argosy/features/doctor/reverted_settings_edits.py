@@ -15,9 +15,9 @@ from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
 from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
 from argosy.gitops.analysis.live_view import InstallationView
 from argosy.gitops.analysis.rule_violation import FileLocation, Violation
-from argosy.gitops.application.settings_revert_event_constants import EDITED_KEY, SETTINGS_RESTORED
-from argosy.gitops.coexistence.argocd_installation_lookup import SETTINGS_CONFIG_MAP_NAME
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.application.argocd_settings_revert_event_constants import EDITED_KEY, SETTINGS_RESTORED
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import EVENT
 

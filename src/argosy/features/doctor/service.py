@@ -30,7 +30,6 @@ from argosy.features.doctor.installation_state import (
     list_setting_violations,
     read_installation,
 )
-from argosy.features.doctor.limited_work import WorkLimit, interleave_by_project, run_within_limit
 from argosy.features.doctor.proven_remedies import ProvenRemedy, find_remedy
 from argosy.features.doctor.related_objects import (
     add_objects_of_unlisted_kinds,
@@ -38,16 +37,17 @@ from argosy.features.doctor.related_objects import (
     list_objects,
     list_repository_secrets,
 )
+from argosy.features.doctor.time_limited_application_work import WorkLimit, interleave_by_project, run_within_limit
 from argosy.gitops.analysis.current_wave_gate import WaveWait, find_wave_wait
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.ineffective_project_denials import SHALLOW_DENIAL_RULE, find_live_denials
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.delay_reasons import load_budget_uses
-from argosy.gitops.coexistence.argocd_installation_lookup import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
+from argosy.gitops.coexistence.argocd_settings_location import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 

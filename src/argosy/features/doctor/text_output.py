@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.cli.tables import CAUSE_COLUMN, TerminalOutput, drop_control_characters, format_count, measure_width
-from argosy.gitops.analysis.alignment.proposal import DECISION_TAG_LEGEND
+from argosy.gitops.analysis.alignment.git_change_proposal_types import DECISION_TAG_LEGEND
 from argosy.gitops.analysis.rule_violation import Severity
 
 if TYPE_CHECKING:
     from argosy.features.doctor.examination_summary import DoctorReport
-    from argosy.gitops.analysis.diagnosis import DiagnosisLine
+    from argosy.gitops.analysis.diagnosis_table_and_score import DiagnosisLine
 
 # Which of the screen's marks a state has
 MARK_BY_STATE: Final = {

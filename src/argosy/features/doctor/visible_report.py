@@ -13,7 +13,7 @@ from typing import Final
 from argosy.errors import TransientError, UserError
 from argosy.features.doctor.examination_summary import DoctorReport
 from argosy.features.doctor.service import DoctorOptions, examine_installation
-from argosy.gitops.redaction.application_masks import ApplicationMasks
+from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.objects_of_visible_applications import can_see_all_applications, list_visible_applications
 from argosy.web.request import NotFoundOrForbidden, RequestContext

@@ -26,7 +26,7 @@ from argosy.gitops.application_client.difference_cause_evidence import explain_d
 from argosy.gitops.application_client.object_explanation import explain_object, find_object
 from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
 from argosy.gitops.application_client.unsynced_unhealthy_reasons import list_unhealthy_objects
-from argosy.gitops.status.shared_wire_fields import key_to_wire, omit_empty
+from argosy.gitops.status.status_json_conversions import key_to_wire, omit_empty
 from argosy.gitops.status.sync_hold_annotation import SyncHold, read_hold
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.api.request_response_schemas import (
@@ -36,9 +36,9 @@ from argosy.web.api.request_response_schemas import (
     build_array_schema,
     build_object_schema,
 )
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
 

@@ -62,7 +62,7 @@ async def _build_report(args: argparse.Namespace, name: str) -> DoctorReport:
     from argosy.cli.application_service_connection import open_service
     from argosy.features.doctor.examination_summary import DoctorReport
     from argosy.features.doctor.service import DoctorOptions, examine_installation
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
 
     async with open_service(read_target_options(args), args.namespace) as service, open_reader(service) as reader:
         app = await service.load_application(name)
@@ -129,7 +129,7 @@ def _render_fields(report: DoctorReport) -> Iterator[str]:
 
 
 def _render_proposals(report: DoctorReport) -> Iterator[str]:
-    from argosy.gitops.analysis.alignment.proposal import DECISION_TAG_LEGEND
+    from argosy.gitops.analysis.alignment.git_change_proposal_types import DECISION_TAG_LEGEND
 
     has_tags = False
     for treatment in report.examination.treatments.values():

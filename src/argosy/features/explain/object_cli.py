@@ -15,7 +15,7 @@ from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.gitops.analysis.difference_cause import Cause
+    from argosy.gitops.analysis.difference_cause_kinds import Cause
     from argosy.gitops.application_client.object_explanation import ExplainedField, ObjectExplanation
 
 MAX_VALUE_LENGTH = 200
@@ -35,7 +35,7 @@ def explain_object(args: argparse.Namespace) -> int:
 
 async def _load_explanation(args: argparse.Namespace) -> ObjectExplanation:
     from argosy.cli.application_service_connection import open_service
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
     from argosy.gitops.application_client.object_explanation import explain_object, find_object
 
     async with open_service(read_target_options(args)) as service:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argosy.features.generate.wait_for_image import ImageWait
-    from argosy.features.generate.wait_for_notebook import NotebookWait
+    from argosy.features.generate.image_wait_job_manifests import ImageWait
+    from argosy.features.generate.notebook_wait_job_manifests import NotebookWait
     from argosy.kube.objects import Manifest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -117,7 +117,7 @@ def _add_command(
 
 
 def run_wait_for_image(args: argparse.Namespace) -> int:
-    from argosy.features.generate.wait_for_image import ImageWait
+    from argosy.features.generate.image_wait_job_manifests import ImageWait
 
     wait = ImageWait(
         name=args.name,
@@ -135,7 +135,7 @@ def run_wait_for_image(args: argparse.Namespace) -> int:
 
 
 def run_wait_for_notebook(args: argparse.Namespace) -> int:
-    from argosy.features.generate.wait_for_notebook import NotebookWait
+    from argosy.features.generate.notebook_wait_job_manifests import NotebookWait
 
     wait = NotebookWait(
         name=args.name,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.annotations import HOOK, HOOK_DELETE_POLICY, SYNC_WAVE
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.name_syntax import check_dns_label, check_dns_subdomain
+from argosy.kube.schema.name_label_address_syntax import check_dns_label, check_dns_subdomain
 
 RBAC_WAVES_BEFORE_JOB: Final = 3
 POD_START_SECONDS: Final = 300  # a Pod whose image cannot be pulled runs no script, so the Job needs its own deadline

@@ -28,8 +28,8 @@ from argosy.features.health_checks.argocd_install.verification import (
     verify_health_checks,
 )
 from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDNotFound
-from argosy.gitops.coexistence.step_banner_and_table import AskUser, PrintStep, StepOutput
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDNotFound
+from argosy.gitops.coexistence.multi_step_command_output import AskUser, PrintStep, StepOutput
 from argosy.gitops.health.bundled_rules import DEFAULT_INSTALL_PROFILE
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.resource_key import GroupKind

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.health_checks.kind_name_lookup import find_kind, list_known_kinds, parse_kind_pattern
+from argosy.gitops.health.argocd_cm_entry_collection import CUSTOMIZATIONS_KEY
 from argosy.gitops.health.bundled_rules import (
     HealthRule,
     RuleOrigin,
@@ -19,7 +20,6 @@ from argosy.gitops.health.bundled_rules import (
     load_profile_rules,
 )
 from argosy.gitops.health.rule_lookup import HealthRules
-from argosy.gitops.health.setting_entry_collection import CUSTOMIZATIONS_KEY
 from argosy.gitops.health.setting_kind_names import has_wildcard, render_kind
 from argosy.gitops.health.settings import CustomHealthCheck, Customizations
 from argosy.kube.resource_key import GroupKind

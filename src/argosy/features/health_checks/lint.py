@@ -19,10 +19,10 @@ from argosy.features.health_checks.input_files import (
 )
 from argosy.features.health_checks.located_manifests import LocatedManifest, ManifestText
 from argosy.features.health_checks.schema_value_lint import lint_schema_values, read_kind_from_path
+from argosy.gitops.health.argocd_cm_entry_collection import has_settings
 from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lint.finding import ScriptPurpose
-from argosy.gitops.health.setting_entry_collection import has_settings
-from argosy.gitops.health.setting_error import SettingFault, SettingLocation
+from argosy.gitops.health.setting_fault_and_location import SettingFault, SettingLocation
 from argosy.gitops.health.setting_kind_names import has_wildcard
 from argosy.gitops.health.settings import DISCOVERY_FIELD, CustomActions, Customizations, read_manifests
 from argosy.gitops.health.table_rule_compiler import table_to_lua

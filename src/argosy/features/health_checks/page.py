@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.health_checks import page_data
-from argosy.features.health_checks.page_data import HealthTrialResult
+from argosy.features.health_checks import rule_list_and_health_trial
+from argosy.features.health_checks.rule_list_and_health_trial import HealthTrialResult
 from argosy.gitops.health.settings import read_config_maps
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP
 from argosy.web.request import RequestContext
@@ -35,7 +35,9 @@ async def render_page(request: RequestContext) -> PageResponse:
 def build_page_values(
     request: RequestContext, verdict: HealthTrialResult | None = None, fault: str = ""
 ) -> dict[str, Any]:
-    rows, faults = page_data.list_kinds(_read_config_map(request, "argocd-cm"), _read_config_map(request, "argosy-cm"))
+    rows, faults = rule_list_and_health_trial.list_kinds(
+        _read_config_map(request, "argocd-cm"), _read_config_map(request, "argosy-cm")
+    )
     search_text = request.query.get_text("q").lower()
     matching_rows = [row for row in rows if search_text in f"{row.group}/{row.kind} {row.source}".lower()]
     return {
@@ -60,16 +62,16 @@ async def render_trial(request: RequestContext) -> PageResponse:
     settings = read_config_maps(_read_config_map(request, "argocd-cm"), _read_config_map(request, "argosy-cm"))
     verdict, fault = None, ""
     try:
-        parsed_manifest = page_data.read_first_manifest(manifest)
-        verdict = await page_data.assess_pasted_manifest(
+        parsed_manifest = rule_list_and_health_trial.read_first_manifest(manifest)
+        verdict = await rule_list_and_health_trial.assess_pasted_manifest(
             request.cluster_view.reader.pool, parsed_manifest, settings, script
         )
     except ArgosyError as error:
         fault = str(error)
     page_values = {
         **build_page_values(request, verdict, fault),
-        "manifest": manifest[: page_data.MAX_TEXT_CHARACTERS],
-        "script": script[: page_data.MAX_TEXT_CHARACTERS],
+        "manifest": manifest[: rule_list_and_health_trial.MAX_TEXT_CHARACTERS],
+        "script": script[: rule_list_and_health_trial.MAX_TEXT_CHARACTERS],
     }
     # from the request only, because a script may print any text
     return PageResponse("health_checks/health_checks.html", page_values, is_from_request_only=True)

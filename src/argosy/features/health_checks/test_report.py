@@ -10,7 +10,7 @@ from argosy.errors import UserError
 from argosy.features.health_checks.confined_test_runner import CheckTrial, ObjectHealth
 from argosy.features.health_checks.kind_name_lookup import parse_kind_pattern
 from argosy.features.health_checks.lint import ERROR_SEVERITY, LintedScript, LintResult
-from argosy.gitops.health.setting_error import EVERY_KIND, SettingFault
+from argosy.gitops.health.setting_fault_and_location import EVERY_KIND, SettingFault
 from argosy.gitops.health.test_suite import (
     ActionTestCase,
     CaseResult,

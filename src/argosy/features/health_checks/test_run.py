@@ -24,7 +24,7 @@ from argosy.features.health_checks.rule_profile_notes import describe_profiles
 from argosy.features.health_checks.test_report import HealthTestReport
 from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.health.kind_patterns import matches_kind_pattern
-from argosy.gitops.health.setting_error import SettingFault, find_similar_word
+from argosy.gitops.health.setting_fault_and_location import SettingFault, find_similar_word
 from argosy.gitops.health.settings import Customizations
 from argosy.gitops.health.test_suite import CaseResult, RuleTestSuite, collect_cases
 from argosy.kube.resource_key import GroupKind, split_api_version

@@ -17,7 +17,7 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL, has_credentials
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
-from argosy.kube.schema.name_syntax import check_dns_label
+from argosy.kube.schema.name_label_address_syntax import check_dns_label
 
 DEFAULT_NAME: Final = "llmops"
 DEFAULT_REPO_URL: Final = PLACEHOLDER_URL

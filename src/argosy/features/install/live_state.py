@@ -13,8 +13,8 @@ from argosy.errors import ClusterError
 from argosy.features.install.manifests import build_manifests, list_all_keys
 from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallState, needs_dry_run
-from argosy.gitops.application.install_labels import INSTALL_FIELD_MANAGER
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.application.argosy_installation_labels import INSTALL_FIELD_MANAGER
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.member_lease_format import LEASE_NAME_PREFIX

@@ -13,7 +13,11 @@ from typing import Any, Final
 from argosy.features.install.manifests import build_manifests, build_namespace
 from argosy.features.install.options import InstallOptions, has_registry
 from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
-from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, is_control_namespace, is_part_of_argosy
+from argosy.gitops.application.argosy_installation_labels import (
+    CONTROL_NAMESPACE_LABEL,
+    is_control_namespace,
+    is_part_of_argosy,
+)
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.merge_patch import diff

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.features.install.options import InstallOptions
-from argosy.gitops.application.install_labels import CONTROLLER_NAME, SERVER_NAME, build_labels, build_selector
+from argosy.gitops.application.argosy_installation_labels import (
+    CONTROLLER_NAME,
+    SERVER_NAME,
+    build_labels,
+    build_selector,
+)
 from argosy.isolation.confinement_requirement import REQUIRED, VARIABLE
 from argosy.kube.objects import Manifest
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.errors import ClusterError
-from argosy.features.kubectl.build_logs import describe_build, find_build, list_build_pods
+from argosy.features.kubectl.build_log_pod_lookup import describe_build, find_build, list_build_pods
 from argosy.features.kubectl.jsonpath import format_value
 from argosy.features.kubectl.session import KubectlError, KubectlSession, get_field, print_lines
 from argosy.features.kubectl.write_verbs import POLL_INTERVAL_SECONDS

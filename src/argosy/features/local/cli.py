@@ -11,7 +11,7 @@ from pathlib import Path
 from argosy.cli.cluster_flags import parse_path
 from argosy.cli.port_validation import check_port
 from argosy.cli.prompts import read_line
-from argosy.cli.sandbox_data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -165,7 +165,7 @@ def run_stop(args: argparse.Namespace) -> int:
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the state of the sandbox; exit code 1 if it is not running."""
-    from argosy.features.local.sandbox_storage_check import (
+    from argosy.features.local.sandbox_readyz_storage_error import (
         find_storage_problem,  # late: HTTP and TLS are needed here only
     )
 
@@ -245,7 +245,7 @@ def run_load(args: argparse.Namespace) -> int:
 
 
 def run_add_user(args: argparse.Namespace) -> int:
-    from argosy.features.local.users import add_user
+    from argosy.features.local.sandbox_user_creation import add_user
 
     print(add_user(_find_running_sandbox(args), args.name, args.group), end="")
     return 0

@@ -24,7 +24,7 @@ NAME_LABEL: Final = "app.kubernetes.io/name"
 MAX_LINES: Final = 2000
 POLL_INTERVAL_SECONDS: Final = 0.2  # seconds between checks for new lines
 # Logs for all controllers; the first argument is the controller's name.
-WORKERS_LOGGER: Final = "argosy.kube.controller.workers"
+WORKERS_LOGGER: Final = "argosy.kube.controller.controller_informers_and_workers"
 OPERATOR_COMPONENT, NOTEBOOKS_COMPONENT = "operator", "jupyter-notebook-validator-operator"
 CONTROLLER_COMPONENT: Final = "application-controller"
 CONSOLE_BACKEND_NAME: Final = "cluster"  # guides expect the application controller's log there

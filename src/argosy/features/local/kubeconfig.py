@@ -7,10 +7,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.sandbox_data_folder import DataFolder, get_state_folder, write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, get_state_folder, write_private_text
 from argosy.errors import UserError
 from argosy.kube.objects import dump_yaml, read_yaml
-from argosy.sandbox.apiserver.write_options_and_result import ADMIN
+from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN
 
 
 def context_name(folder: DataFolder) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance, write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance, write_private_text
 from argosy.features.local import kubeconfig
 from argosy.features.local.component_logs_as_pod_logs import ComponentLogs
 from argosy.features.local.pod_log_reader_choice import PodLogDispatcher
@@ -170,7 +170,7 @@ async def _serve_with_kubeconfig(
 
 
 def _build_kubeconfig(folder: DataFolder, api: str, certificates: CertificateFiles, token: str) -> dict[str, Any]:
-    from argosy.sandbox.apiserver.write_options_and_result import ADMIN
+    from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN
 
     authority = certificates.authority.read_bytes()
     return kubeconfig.build_kubeconfig(kubeconfig.context_name(folder), api, authority, ADMIN.name, token)

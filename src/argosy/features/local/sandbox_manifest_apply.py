@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.running_sandbox_selection import build_admin_connection, require_running_instance
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance
 from argosy.errors import ClusterError, UserError
 from argosy.kube.objects import Manifest, key_of, read_manifests
 

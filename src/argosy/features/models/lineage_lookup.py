@@ -15,10 +15,10 @@ from argosy.cli.cluster_target import TargetOptions
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.models.lineage import VOLUME_SCHEME, Lineage, LineageRun, StorageUriOrigin, read_runs, trace_model
 from argosy.features.models.service import ModelService
-from argosy.gitops.application_client.application_reader import open_reader
+from argosy.gitops.application_client.app_state_reader import open_reader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.object_explanation import explain_object, find_object
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB, POD

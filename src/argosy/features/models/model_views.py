@@ -15,7 +15,7 @@ from argosy.features.models.inference_payloads import InferenceRequest, build_in
 from argosy.features.models.lineage import Lineage, LineageRun, trace_model
 from argosy.features.models.readiness import ReadinessStep, build_readiness_steps
 from argosy.gitops.live.inference_service import ServedModel, read_served_model
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

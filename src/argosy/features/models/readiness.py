@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.gitops.live.inference_service import describe_invalid_spec, read_served_model
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 
 OK, BAD, BUSY, WAITING = "ok", "bad", "busy", "waits"

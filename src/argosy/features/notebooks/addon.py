@@ -11,12 +11,12 @@ from argosy.errors import UserError
 from argosy.features.notebooks import wave_result_annotations
 from argosy.features.notebooks.application_summary_controller import NotebookSummaryController
 from argosy.features.notebooks.controller import JobHook, NotebookJobController, StatusMutator
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.local_runs import LocalRuns
 from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPodController
-from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.features.notebooks.model_checks import ClusterModelChecker
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.on_success_triggers import TriggerHook, add_trigger_records, delete_trial_pods
 from argosy.features.notebooks.pod_runs import PodRuns
 from argosy.features.notebooks.run_backend import NotebookRunState, RunBackend, RunKey

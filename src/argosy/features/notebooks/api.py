@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.features.notebooks import job_views
 from argosy.features.notebooks.job_views import JobRow, RunAttempt, RunView
-from argosy.features.notebooks.validation_job_client import NotebookJobClient
+from argosy.features.notebooks.notebook_job_lookup_and_rerun import NotebookJobClient
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB

@@ -20,10 +20,10 @@ from argosy.features.notebooks.sanitized_cells import DisplayCell, list_source_c
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.git.refs import COMMIT_ID
-from argosy.gitops.source.repositories import Repositories
-from argosy.web.application_and_rbac_name import read_project_name
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.web.objects_of_visible_applications import find_owning_application
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import read_project_name
 
 PAGE_WAIT_SECONDS: Final = 2.0
 RETRY_SECONDS: Final = 60.0  # before a failed repository is read again

@@ -24,7 +24,7 @@ Examples:
 See also: docs/reference/notebooks.md
 """
 RUN_MODULE, READ_MODULE, JOBS_MODULE = (
-    "argosy.features.notebooks.files.run_cli",
+    "argosy.features.notebooks.files.run_and_validate_cli",
     "argosy.features.notebooks.files.cli",
     "argosy.features.notebooks.jobs_cli",
 )

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import ArgosyError, Conflict
-from argosy.features.notebooks import deadlines, events, metric_updates, state_machine
+from argosy.features.notebooks import controller_prometheus_metric_updates, deadlines, events, state_machine
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.features.notebooks.job_status_builder import BUILD_COMPLETE, BUILDING, INITIALIZING, TERMINAL, Status
-from argosy.features.notebooks.metrics import NotebookMetrics
-from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import RunBackend, RunKey
 from argosy.features.notebooks.run_state_redaction import load_secret_values, redact_run_state
 from argosy.features.notebooks.spec_validation import find_problems
@@ -93,12 +93,14 @@ class NotebookJobController:
         except Exception as error:
             result = "error"
             labels = {"namespace": key.namespace, "error_type": type(error).__name__}
-            self.metrics.count(metric_updates.RECONCILE_ERRORS_METRIC, labels)
+            self.metrics.count(controller_prometheus_metric_updates.RECONCILE_ERRORS_METRIC, labels)
             raise
         finally:
             labels = {"namespace": key.namespace, "result": result}
             self.metrics.observe(
-                metric_updates.RECONCILE_DURATION_METRIC, context.clock.monotonic() - started_at, labels
+                controller_prometheus_metric_updates.RECONCILE_DURATION_METRIC,
+                context.clock.monotonic() - started_at,
+                labels,
             )
 
     async def _reconcile_job(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
@@ -174,7 +176,9 @@ class NotebookJobController:
             await self._backend.observe(run_job, run, context), await self._load_run_secrets(job, run, context)
         )
         if run_state.revision and run in self._clone_started_at:
-            metric_updates.record_clone(self.metrics, job, context.clock.monotonic() - self._clone_started_at.pop(run))
+            controller_prometheus_metric_updates.record_clone(
+                self.metrics, job, context.clock.monotonic() - self._clone_started_at.pop(run)
+            )
         has_begun = (deadlines.get_last_attempt(status) or {}).get("startTime")
         if run_state.state != "absent" or has_begun:
             return state_machine.update_run(job, status, run_state, context.clock.now())
@@ -185,9 +189,9 @@ class NotebookJobController:
         try:
             await self._backend.start(run_job, run, context)
         except ArgosyError as error:
-            metric_updates.record_pod_creation(self.metrics, job, has_succeeded=False)
+            controller_prometheus_metric_updates.record_pod_creation(self.metrics, job, has_succeeded=False)
             return state_machine.handle_failed_start(job, status, error, context.clock.now())
-        metric_updates.record_pod_creation(self.metrics, job, has_succeeded=True)
+        controller_prometheus_metric_updates.record_pod_creation(self.metrics, job, has_succeeded=True)
         _remember(self._clone_started_at, run, started_at, MAX_REMEMBERED_RUNS)
         return None
 
@@ -200,7 +204,9 @@ class NotebookJobController:
     async def _check_models(self, job: NotebookJob, context: ControllerContext) -> Mapping[str, Any]:
         started_at = context.clock.monotonic()
         result = await self._model_checker.check(job, context)
-        metric_updates.record_model_check(self.metrics, job, result, context.clock.monotonic() - started_at)
+        controller_prometheus_metric_updates.record_model_check(
+            self.metrics, job, result, context.clock.monotonic() - started_at
+        )
         return result
 
     async def _handle_finished(
@@ -229,7 +235,7 @@ class NotebookJobController:
             metadata = {"resourceVersion": live["metadata"]["resourceVersion"], "uid": job.uid}
             patch = {"metadata": metadata, "status": changed}
             stored = await context.cluster.patch(job.key, patch, subresource="status", manager=MANAGER)
-            metric_updates.record_stored_status(self.metrics, job, before, after)
+            controller_prometheus_metric_updates.record_stored_status(self.metrics, job, before, after)
             for draft in events.list_step_events(job, before, after):
                 await self._write_event(job, stored, draft, context)
         if step.stops_run:

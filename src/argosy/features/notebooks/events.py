@@ -24,7 +24,7 @@ from argosy.features.notebooks.job_status_builder import (
     Status,
     list_undeclared_remarks,
 )
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

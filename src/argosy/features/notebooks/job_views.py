@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.annotations import RE_RUN
 from argosy.features.notebooks.sanitized_cells import truncate
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest, get_annotation
 
 TERMINAL: Final = ("Succeeded", "Failed")

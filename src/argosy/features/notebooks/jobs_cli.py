@@ -10,8 +10,8 @@ from argosy.cli.cluster_flags import read_target_options
 from argosy.cli.exit_codes import EXIT_NEGATIVE
 from argosy.cli.subcommand_flags_and_runner import print_document, print_message, run_with_client
 from argosy.cli.tables import format_table
-from argosy.features.notebooks.job_status_log_lines import format_cell_result, format_result
-from argosy.features.notebooks.validation_job_client import NotebookJobClient, is_over, open_jobs
+from argosy.features.notebooks.notebook_job_lookup_and_rerun import NotebookJobClient, is_over, open_jobs
+from argosy.features.notebooks.run_result_log_formatter import format_cell_result, format_result
 from argosy.kube.objects import Manifest
 
 Fields = dict[str, Any]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.run_backend import NotebookRunState
 from argosy.kube.client import Cluster

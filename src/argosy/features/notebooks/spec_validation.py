@@ -14,7 +14,12 @@ from typing import Any, Final
 from argosy.annotations import BLOCK_WAVE, ON_SUCCESS
 from argosy.errors import UserError
 from argosy.features.notebooks.go_durations import parse_duration
-from argosy.features.notebooks.notebook_validation_job import DEFAULT_IMAGE, VOLUME_SOURCES, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import (
+    DEFAULT_IMAGE,
+    VOLUME_SOURCES,
+    NotebookJob,
+    read_job,
+)
 from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import read_entries
 from argosy.features.notebooks.runner import parameters
 from argosy.gitops.application.sync_annotations import read_wave

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.features.notebooks import go_durations
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 
 WORKSPACE: Final = "/workspace"
 _VALIDATION_FLAGS: Final = {

@@ -25,7 +25,7 @@ from argosy.features.notebooks.job_status_builder import (
     Fields,
     Status,
 )  # fmt: skip
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.run_outcome_from_error import find_outcome
 from argosy.features.notebooks.spec_validation import SpecProblem

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, build_argo_page

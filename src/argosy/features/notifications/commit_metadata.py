@@ -18,8 +18,8 @@ from argosy.annotations import SECRET_TYPE
 from argosy.errors import ArgosyError
 from argosy.features.notifications import constants
 from argosy.gitops.source.credentials import HostTrust, read_credentials
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import read_source_settings
+from argosy.gitops.source.repository_access_settings import read_source_settings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest

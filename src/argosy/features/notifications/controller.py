@@ -26,7 +26,7 @@ from argosy.features.notifications.condition_and_template_evaluation import (
 )
 from argosy.features.notifications.drift_lookup import load_drift
 from argosy.features.notifications.receiver_backoff import ReceiverBackoff
-from argosy.features.notifications.reconciliation_state import DueMessage, NotificationPass
+from argosy.features.notifications.reconcile_pass_working_state import DueMessage, NotificationPass
 from argosy.features.notifications.sent_messages import build_state_key, read_pending, read_state
 from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs

@@ -88,7 +88,7 @@ def _print_preview(preview: Preview, args: argparse.Namespace) -> None:
     if args.output == "text":
         print("\n".join(_render_lines(preview, TerminalOutput(sys.stdout), shows_diff=args.diff)))
     elif args.output == "md":
-        from argosy.features.preview.pull_request_comment import render_comment
+        from argosy.features.preview.pull_request_comment_markdown import render_comment
 
         print(render_comment(preview))
     elif args.output == "html":
@@ -97,13 +97,13 @@ def _print_preview(preview: Preview, args: argparse.Namespace) -> None:
         print(render_html(preview))
     else:
         from argosy.cli.subcommand_flags_and_runner import print_document
-        from argosy.features.preview.output_rows import preview_to_wire
+        from argosy.features.preview.output_rows_and_json import preview_to_wire
 
         print_document(preview_to_wire(preview), args.output)
 
 
 def _render_lines(preview: Preview, screen: TerminalOutput, *, shows_diff: bool) -> Iterator[str]:
-    from argosy.features.preview.output_rows import build_rows, render_head_line
+    from argosy.features.preview.output_rows_and_json import build_rows, render_head_line
 
     yield drop_control_characters(render_head_line(preview))
     yield f"Impact: {drop_control_characters(preview.impact.summary)}"
@@ -139,7 +139,7 @@ def _render_faults(touched: ApplicationChange) -> Iterator[str]:
 def _render_change(
     change: ObjectChange, effects: list[str], screen: TerminalOutput, *, shows_diff: bool
 ) -> Iterator[str]:
-    from argosy.features.preview.output_rows import build_unified_diff, iterate_field_lines
+    from argosy.features.preview.output_rows_and_json import build_unified_diff, iterate_field_lines
 
     namespace_text = f" -n {change.key.namespace}" if change.key.namespace else ""
     mark = screen.add_colour(str(change.change_type), COLOURS[change.change_type])
@@ -159,7 +159,7 @@ def _render_change(
 
 
 def _choose_next_command(preview: Preview, args: argparse.Namespace) -> str:
-    from argosy.gitops.analysis.effect_on_cluster import EffectKind
+    from argosy.gitops.analysis.cluster_effect_types import EffectKind
 
     if any(change.render_failure for change in preview.impact.app_changes) or preview.impact.list_effects(
         EffectKind.INVALID

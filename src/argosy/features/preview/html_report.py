@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from argosy.features.preview.output_rows import build_rows, build_unified_diff, iterate_field_lines, render_head_line
+from argosy.features.preview.output_rows_and_json import (
+    build_rows,
+    build_unified_diff,
+    iterate_field_lines,
+    render_head_line,
+)
 from argosy.features.preview.service import Preview
 from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 

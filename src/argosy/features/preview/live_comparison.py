@@ -22,13 +22,13 @@ from argosy.gitops.analysis.repository_view import LocateField, ManifestWithLoca
 from argosy.gitops.analysis.rule_violation import FileLocation
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, Pair, RenderResult
-from argosy.gitops.application_client.application_reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader, open_reader
 from argosy.gitops.application_client.application_service import ApplicationService, ServiceOpener
 from argosy.gitops.diff import list_differences
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress, find_cache_folder
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress, find_cache_folder
 from argosy.kube.objects import Manifest, key_of_desired
 from argosy.kube.resource_key import ResourceKey
 

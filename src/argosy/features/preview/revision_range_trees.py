@@ -19,7 +19,7 @@ from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.git.local_repository import ChangedFile, LocalRepository
 from argosy.gitops.source.git.working_tree_overlay import WorkingTreeOverlay
 from argosy.gitops.workspace.checked_out_head import read_head
-from argosy.gitops.workspace.path_resolution import (
+from argosy.gitops.workspace.enclosing_repository_lookup import (
     find_enclosing_repository,
     find_git_folder,
     find_shared_git_folder,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.errors import PolicyError, UserError
 from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
-from argosy.gitops.application.project import read_project
+from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.argocd_secrets_and_config_maps import load_config_map_data
 from argosy.gitops.application_client.deep_links import render_links

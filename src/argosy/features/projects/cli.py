@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.subcommand_flags_and_runner import choose_output, print_document, run_with_service
-from argosy.features.projects.cli_flags import Commands, add_command
 from argosy.features.projects.edit_cli import add_edit_commands
+from argosy.features.projects.proj_subcommand_builder import Commands, add_command
 from argosy.features.projects.windows_cli import add_window_commands
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from argosy.cli.subcommand_flags_and_runner import (
     run_with_service,
 )
 from argosy.errors import UserError
-from argosy.features.projects.cli_flags import PROJECT_ARGUMENT, Commands, add_command, update_spec
+from argosy.features.projects.proj_subcommand_builder import PROJECT_ARGUMENT, Commands, add_command, update_spec
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService

@@ -11,9 +11,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from argosy.errors import UserError
-from argosy.gitops.application.project import KindPattern, Project, SyncWindow, read_project
+from argosy.gitops.application.project_spec import KindPattern, Project, SyncWindow, read_project
 from argosy.gitops.policy.sync_windows import WindowError, is_active
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.languages.cron import CronError, parse_calendar_schedule

@@ -9,8 +9,8 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.projects import api
+from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.gitops.policy.rbac import RbacRequester
-from argosy.gitops.policy.rbac_roles import format_role_subject
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
 from argosy.web.auth.role_tokens import add_role_token, remove_role_token

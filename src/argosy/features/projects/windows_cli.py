@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.subcommand_flags_and_runner import choose_output, print_document, print_message, run_with_service
-from argosy.features.projects.cli_flags import PROJECT_ARGUMENT, Commands, add_command, update_spec
+from argosy.features.projects.proj_subcommand_builder import PROJECT_ARGUMENT, Commands, add_command, update_spec
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService
@@ -107,7 +107,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def _build_rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
-    from argosy.gitops.application.project import SyncWindow, read_project
+    from argosy.gitops.application.project_spec import SyncWindow, read_project
     from argosy.gitops.application_client.application_service import utc_now
     from argosy.gitops.policy.sync_windows import find_window_fault, is_active
 
@@ -137,7 +137,7 @@ def _build_rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _list_faults(project: dict[str, Any]) -> list[str]:
     """Messages for malformed windows."""
-    from argosy.gitops.application.project import read_project
+    from argosy.gitops.application.project_spec import read_project
     from argosy.gitops.application_client.application_service import utc_now
     from argosy.gitops.policy.sync_windows import find_window_fault
 

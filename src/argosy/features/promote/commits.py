@@ -28,7 +28,7 @@ from argosy.features.promote.promotion_log_trailers import (
     read_entries,
 )
 from argosy.features.promote.promotion_pipeline import ANYBODY_ROLE
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, PromotionGate
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from argosy.features.promote.classified_manifest_fields import Release
 from argosy.features.promote.gates import EnvironmentState
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, SyncMode
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, SyncMode
 
 
 @dataclass(frozen=True)

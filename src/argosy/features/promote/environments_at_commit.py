@@ -38,10 +38,10 @@ from argosy.features.promote.promotion_pipeline import (
 from argosy.gitops.application import Application, read_application, read_source
 from argosy.gitops.application.file_tree_protocol import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, RenderResult
-from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryEnvironment
+from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME, DeliveryEnvironment
 from argosy.gitops.render import render
+from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
 from argosy.gitops.workspace.git_repository import GitRepository, UpstreamState
-from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
 from argosy.kube.objects import read_yaml_documents
 
 MAX_LISTED_RELEASES: Final = 20  # releases of the first environment

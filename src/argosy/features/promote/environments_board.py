@@ -18,7 +18,7 @@ from argosy.features.promote.plan import PromotionPlan
 from argosy.features.promote.promotion_changes import describe_kept, get_field_name, mask_field_value, split_image
 from argosy.features.promote.promotion_log_trailers import PromotionLogEntry
 from argosy.features.promote.service import PromotionSession
-from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 
 MAX_DIFFERENCES: Final = 5

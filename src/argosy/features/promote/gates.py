@@ -15,7 +15,7 @@ from typing import Final
 from argosy.features.promote.classified_manifest_fields import Release
 from argosy.features.promote.promotion_log_trailers import PromotionAction, PromotionLogEntry, find_latest
 from argosy.features.promote.promotion_pipeline import ANYBODY_ROLE, PromotionPipeline
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, PromotionGate
 
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 WAIT_ADVICE: Final = "wait, and run it again"

@@ -33,7 +33,7 @@ from argosy.features.promote.gates import (
 from argosy.features.promote.promotion_changes import PromotionChanges, mask_field_value
 from argosy.features.promote.promotion_pipeline import PromotionPipeline, normalize_folder
 from argosy.features.promote.release_lookup import ReleaseFinder
-from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
 from argosy.gitops.status.rollback_detection import find_active_rollback
 from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
 from argosy.kube.objects import Manifest

@@ -16,7 +16,13 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.gitops.analysis.environment_names import ENVIRONMENT_WORDS, PRODUCTION, rank_environment
 from argosy.gitops.application import Application
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRole, PromotionGate, SyncMode
+from argosy.gitops.delivery_file.delivery_value_types import (
+    DeliveryEnvironment,
+    DeliveryFile,
+    DeliveryRole,
+    PromotionGate,
+    SyncMode,
+)
 
 ENVIRONMENT_PARENT_FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")
 ENVIRONMENT_LABELS: Final = ("environment", "env")

@@ -12,7 +12,7 @@ from argosy.errors import UserError
 from argosy.features.promote.classified_manifest_fields import Release
 from argosy.features.promote.environments_at_commit import EnvironmentSnapshot, RepositorySnapshot
 from argosy.features.promote.promotion_log_trailers import RELEASE_CHANGING_ACTIONS, PromotionAction, find_latest
-from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
 
 
 class ReleaseFinder:

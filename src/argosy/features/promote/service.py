@@ -26,9 +26,9 @@ from argosy.features.promote.uncommitted_delivery_file import (
     find_delivery_file,
 )
 from argosy.gitops.application_client.application_service import ServiceOpener
-from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
+from argosy.gitops.workspace.checkout_cache import ShowProgress
 from argosy.gitops.workspace.git_repository import GitRepository
-from argosy.gitops.workspace.render_source_trees import ShowProgress
 
 FindDemoRepository = Callable[[], Path | None]  # returns the repository of a running demo
 

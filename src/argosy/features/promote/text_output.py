@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argosy.features.promote.promotion_changes import FieldMove
     from argosy.features.promote.promotion_log_trailers import PromotionLogEntry
     from argosy.features.promote.service import PromotionSession
-    from argosy.gitops.delivery_file.values import DeliveryEnvironment
+    from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment
 
 API_VERSION: Final = "cli.argosy.dev/v1"
 GAP: Final = "  "

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from argosy.errors import ArgosyError, UserError
 from argosy.features.promote.environments_at_commit import NoEnvironments, RepositorySnapshot
 from argosy.features.promote.promotion_pipeline import BY_CONVENTION, PromotionPipeline, build_declared_pipeline
-from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryRole, PromotionGate
+from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME, DeliveryRole, PromotionGate
 from argosy.gitops.workspace.git_repository import RepositoryPaths
 
 _UNCOMMITTED_NOTE = "uncommitted edits are ignored: commit them first"

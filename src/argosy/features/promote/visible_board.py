@@ -21,14 +21,14 @@ from argosy.features.promote.environments_board import EnvironmentBoard, build_b
 from argosy.features.promote.fair_thread_pool import SessionThreads
 from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
 from argosy.features.promote.visible_repositories import EnvironmentRepository, RepositoryFinder
-from argosy.gitops.redaction.application_masks import drop_url_passwords, mask_texts
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.redaction.per_application_secret_masks import drop_url_passwords, mask_texts
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
-from argosy.web.application_and_rbac_name import get_application_rbac_name, read_project_name
 from argosy.web.objects_of_visible_applications import ALL_APPLICATIONS
 from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.requested_application_lookup import get_application_rbac_name, read_project_name
 
 MAX_REMEMBERED: Final = 64  # callers with different permissions
 Answer = TypeVar("Answer")

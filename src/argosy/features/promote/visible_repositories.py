@@ -17,9 +17,9 @@ from argosy.errors import ArgosyError, UserError
 from argosy.features.promote.environments_at_commit import NoEnvironments, RepositorySnapshot
 from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.policy.projects import permits_source
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.gitops.workspace.mirror_at_commit import MirrorRepository
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.status.status_json_conversions import as_mapping
+from argosy.gitops.workspace.read_only_mirror_repository import MirrorRepository
 from argosy.web.objects_of_visible_applications import list_visible_applications
 from argosy.web.request import RequestContext
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.error_messages import OutputClosed, print_error
 from argosy.cli.exit_codes import EXIT_OK, get_exit_code
-from argosy.gitops.workspace.render_source_flags import FLAGS
+from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS
 
 if TYPE_CHECKING:
     from argosy.gitops.workspace.render import RenderOutcome
-    from argosy.gitops.workspace.render_request_resolution import WorkspaceRenderRequest
+    from argosy.gitops.workspace.render_request_parts import WorkspaceRenderRequest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -94,7 +94,7 @@ def run_render(args: argparse.Namespace) -> int:
 
 
 def _build_request(args: argparse.Namespace) -> WorkspaceRenderRequest:
-    from argosy.gitops.workspace.render_request_resolution import WorkspaceRenderRequest
+    from argosy.gitops.workspace.render_request_parts import WorkspaceRenderRequest
 
     return WorkspaceRenderRequest(
         paths=tuple(map(str, args.paths)),

@@ -17,7 +17,7 @@ from argosy.gitops.application_client.application_service import current_timesta
 from argosy.gitops.source.credentials import RepositoryCredential, find_credential, read_credentials
 from argosy.gitops.source.git.mirror_remote import MirrorRemote
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation.scratch_folders import create_scratch_folder
 
 TEST_TIMEOUT_SECONDS: Final = 10.0

@@ -12,9 +12,9 @@ from typing import Any, Final
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 from argosy.web.api.request_response_schemas import STRING_SCHEMA, build_array_schema, build_object_schema
-from argosy.web.application_and_rbac_name import is_in_allowed_namespace
 from argosy.web.objects_of_visible_applications import list_visible_objects
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import is_in_allowed_namespace
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, Route
 

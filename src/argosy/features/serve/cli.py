@@ -110,7 +110,7 @@ def open_browser(url: str, folder: Path) -> None:
     import threading
     import webbrowser
 
-    from argosy.cli.sandbox_data_folder import write_private_text
+    from argosy.cli.sandbox_data_folder_and_lock import write_private_text
 
     file = folder / "enter.html"
     refresh_tag = f'<meta http-equiv="refresh" content="0;url={html.escape(url)}">'

@@ -39,8 +39,8 @@ from argosy.features.models import api as models_api
 from argosy.features.models import detail_page as models_detail_page
 from argosy.features.models import list_page as models_list_page
 from argosy.features.notebooks import api as notebooks_api
-from argosy.features.notebooks import detail_page as notebooks_detail_page
 from argosy.features.notebooks import list_page as notebooks_list_page
+from argosy.features.notebooks import run_detail_page as notebooks_detail_page
 from argosy.features.notebooks.cell_sources_from_git import NotebookSources
 from argosy.features.notifications import api as notifications_api
 from argosy.features.projects import api as projects_api
@@ -60,7 +60,7 @@ from argosy.web.api.openapi import OpenApiDocument
 from argosy.web.live_updates import event_stream
 from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.route import Route
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 
 
 class RouteTable(NamedTuple):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from argosy.cli.cluster_target import TargetOptions, find_target, find_target_variable
 from argosy.cli.running_sandbox_selection import find_run, select_folder
-from argosy.cli.sandbox_data_folder import get_state_folder, write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import get_state_folder, write_private_text
 from argosy.errors import UserError
 from argosy.web.auth.login_codes import LoginCodes
 

@@ -14,15 +14,15 @@ from argosy.features.serve.routes import build_route_table
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.cluster_view.cluster_view import open_cluster_view
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Cluster
 from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.live_updates.hub import LivePageHub
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.serve_options import ServeOptions
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 from argosy.web.site_services import Site
 
 

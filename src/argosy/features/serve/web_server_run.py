@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from argosy import __version__
 from argosy.cli.cluster_target import TargetOptions
-from argosy.cli.sandbox_data_folder import get_state_folder
+from argosy.cli.sandbox_data_folder_and_lock import get_state_folder
 from argosy.errors import UserError
 from argosy.features.controller.process import choose_target
 from argosy.features.serve import running_server_login_urls
@@ -34,7 +34,7 @@ from argosy.kube.client.private_file_permission_check import check_private_file
 from argosy.observability.probe_server import ProbeSources, serve_probes
 
 if TYPE_CHECKING:
-    from argosy.gitops.source.repositories import Repositories
+    from argosy.gitops.source.repository_mirrors import Repositories
     from argosy.isolation.trusted_process_pool import ProcessPool
     from argosy.web.serve_options import ServeOptions
     from argosy.web.site_services import Site

@@ -14,16 +14,16 @@ from argosy.features.setup.delivery.cluster_setup_plan import ChangeVerb
 from argosy.features.setup.openshift_gitops_preparation import find_argocd_url, find_object
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
 from argosy.gitops.coexistence.application_refresh import build_status_table, is_status_current, list_applications
-from argosy.gitops.coexistence.argocd_installation_lookup import (
+from argosy.gitops.coexistence.argocd_settings_location import (
     DEFAULT_NAMESPACE,
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,
     ArgoCDNotFound,
 )
-from argosy.gitops.coexistence.step_banner_and_table import PrintStep, build_banner
+from argosy.gitops.coexistence.multi_step_command_output import PrintStep, build_banner
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
-from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
+from argosy.kube.controller.object_condition_wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.live_update_patch import build_replacement_patch
 from argosy.kube.resource_key import ResourceKey

@@ -13,7 +13,7 @@ from argosy.cli.tables import TerminalOutput
 from argosy.features.setup.delivery_cli import run_apply, run_destroy, run_plan, run_status, run_with_exit_codes
 
 if TYPE_CHECKING:
-    from argosy.features.setup.argocd_apps_credentials_commands import StepOutput
+    from argosy.features.setup.setup_subcommand_entry_points import StepOutput
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 SetupCommand = Callable[[argparse.Namespace], int]
@@ -113,7 +113,7 @@ def _finish_parser(parser: argparse.ArgumentParser, run: SetupCommand) -> None:
 
 def run_prepare(args: argparse.Namespace) -> int:
     from argosy.cli.cluster_flags import read_target_options
-    from argosy.features.setup.argocd_apps_credentials_commands import prepare_argocd
+    from argosy.features.setup.setup_subcommand_entry_points import prepare_argocd
 
     def run() -> int:
         prepare_argocd(
@@ -127,7 +127,7 @@ def run_prepare(args: argparse.Namespace) -> int:
 
 def run_apply_apps(args: argparse.Namespace) -> int:
     from argosy.cli.cluster_flags import read_target_options
-    from argosy.features.setup.argocd_apps_credentials_commands import apply_applications
+    from argosy.features.setup.setup_subcommand_entry_points import apply_applications
 
     def run() -> int:
         apply_applications(read_target_options(args), args.folder, _print_message, _print_target)
@@ -138,7 +138,7 @@ def run_apply_apps(args: argparse.Namespace) -> int:
 
 def run_write_gitea(args: argparse.Namespace) -> int:
     from argosy.cli.cluster_flags import read_target_options
-    from argosy.features.setup.argocd_apps_credentials_commands import write_gitea_credentials
+    from argosy.features.setup.setup_subcommand_entry_points import write_gitea_credentials
 
     def run() -> int:
         write_gitea_credentials(read_target_options(args), args.namespace, _print_message, _print_target)

@@ -93,7 +93,7 @@ class _DryRunStop(UserError):
 
 
 def _load_request(args: argparse.Namespace) -> SetupRequest:
-    from argosy.features.setup.input_files import load_setup_request
+    from argosy.features.setup.argosy_yaml_loader import load_setup_request
 
     return load_setup_request(args.file)
 
@@ -149,12 +149,12 @@ def _print_data(args: argparse.Namespace, data: dict[str, Any]) -> None:
 
 def run_with_exit_codes(run: Callable[[], int]) -> int:
     """Run a command and map errors to exit codes: 1 if something is missing, 4 after a timeout."""
-    from argosy.features.setup.argocd_apps_credentials_commands import (
+    from argosy.features.setup.delivery_service import WaitTimeout
+    from argosy.features.setup.setup_subcommand_entry_points import (
         ArgoCDNotFound,
         ArgoCDNotReady,
         RequiredFileMissing,
     )
-    from argosy.features.setup.delivery_service import WaitTimeout
 
     try:
         return run()

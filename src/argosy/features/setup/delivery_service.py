@@ -24,7 +24,7 @@ from argosy.features.setup.delivery.live_state import load_setup_state
 from argosy.features.setup.delivery.removal import build_removal_plan, execute_removal
 from argosy.gitops.coexistence.application_refresh import read_statuses
 from argosy.kube.client.whoami import whoami
-from argosy.kube.controller.wait import WaitTimeout
+from argosy.kube.controller.object_condition_wait import WaitTimeout
 
 __all__ = [
     "ChangeVerb",

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.features.setup.delivery import desired_manifests
 from argosy.features.setup.openshift_gitops_preparation import find_object
-from argosy.gitops.coexistence.step_banner_and_table import PrintStep
+from argosy.gitops.coexistence.multi_step_command_output import PrintStep
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.live_update_patch import build_update_patch

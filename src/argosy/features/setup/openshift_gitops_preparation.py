@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict
 from argosy.features.setup.delivery import desired_manifests
-from argosy.gitops.coexistence.argocd_installation_lookup import OPENSHIFT_GITOPS, ArgoCDInstallation, ArgoCDNotFound
-from argosy.gitops.coexistence.step_banner_and_table import PrintStep, build_banner
+from argosy.gitops.coexistence.argocd_settings_location import OPENSHIFT_GITOPS, ArgoCDInstallation, ArgoCDNotFound
+from argosy.gitops.coexistence.multi_step_command_output import PrintStep, build_banner
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
-from argosy.kube.controller.wait import wait_for_object
+from argosy.kube.controller.object_condition_wait import wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.live_update_patch import build_update_patch
 from argosy.kube.resource_key import ResourceKey

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from argosy.annotations import RESOURCES_FINALIZER
-from argosy.gitops.analysis.effect_on_cluster import Effect, EffectKind
+from argosy.gitops.analysis.cluster_effect_types import Effect, EffectKind
 from argosy.gitops.analysis.object_changes import ApplicationChange, ChangeType, ObjectChange
 from argosy.gitops.analysis.pod_specs import list_dependencies
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, PathStep

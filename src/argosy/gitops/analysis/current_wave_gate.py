@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView, render_duration
 from argosy.gitops.application.operations import OperationPhase, ResourceResult
-from argosy.gitops.status.shared_wire_fields import omit_empty
+from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.gitops.sync.health_gate_annotations import read_deadline, strip_deadline
 from argosy.gitops.sync.retry import is_waiting_for_retry
 

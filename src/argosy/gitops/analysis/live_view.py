@@ -12,18 +12,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.analysis.difference_cause import Cause
+from argosy.gitops.analysis.difference_cause_kinds import Cause
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.diff import format_pointer
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.status.history import read_deployments
+from argosy.gitops.status.projects_over_worker_budget_configmap import BudgetUse
 from argosy.gitops.status.rollback_detection import ActiveRollback, find_active_rollback
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
-from argosy.gitops.status.worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import EVENT

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.gitops.analysis.live_view import LiveApplication
-from argosy.gitops.analysis.rules.live.drift import has_acceptable_drift
+from argosy.gitops.analysis.rules.live.drift_and_failed_syncs import has_acceptable_drift
 
 ERROR_CONDITIONS: Final = ("ComparisonError", "SyncError")
 WORK_BRANCH_PREFIXES: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")

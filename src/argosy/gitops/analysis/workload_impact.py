@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from argosy.gitops.analysis.change_effects import build_target_key, find_effects, is_decided_by_other_controller
-from argosy.gitops.analysis.effect_on_cluster import Effect, EffectKind
+from argosy.gitops.analysis.cluster_effect_types import Effect, EffectKind
 from argosy.gitops.analysis.environment_names import PRODUCTION
 from argosy.gitops.analysis.object_changes import ApplicationChange, ChangeType
 from argosy.gitops.analysis.resource_requests import ResourceAmount, sum_requests

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy.annotations import TRACKING_ID
-from argosy.gitops.application.cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
+from argosy.gitops.application.canonical_cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
 from argosy.gitops.application.sources import Source, read_source, read_source_fields
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.resource_key import ResourceKey

@@ -5,7 +5,7 @@ In: a pattern, the address of a cluster. Out: True if they match. Never: depends
 
 from __future__ import annotations
 
-from argosy.gitops.application.cluster_address import ClusterAddress, list_spellings
+from argosy.gitops.application.canonical_cluster_address import ClusterAddress, list_spellings
 from argosy.languages.globs import compile_glob, escape_ipv6, is_glob, matches_glob
 
 

@@ -21,7 +21,7 @@ from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, de
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.application_reader import ApplicationReader
+    from argosy.gitops.application_client.app_state_reader import ApplicationReader
 
 MAX_APPLICATIONS: Final = 5  # applications
 TIMEOUT_SECONDS: Final = 2.0
@@ -51,7 +51,7 @@ async def _explain_all(
     render_pool = build_render_pool()
     if differing:
         render_pool.start_first_worker()
-    from argosy.gitops.application_client.application_reader import (
+    from argosy.gitops.application_client.app_state_reader import (
         open_reader,  # late: most lists need no comparison
     )
 

@@ -25,7 +25,7 @@ from argosy.gitops.application_client.status_summary import (
     read_synced_revisions,
     shorten_revision,
 )
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, read_hold
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

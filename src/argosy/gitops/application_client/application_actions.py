@@ -28,13 +28,13 @@ from argosy.gitops.application_client.sync_operation_builder import check_no_ope
 from argosy.gitops.status import events
 from argosy.gitops.status.events import EventReason
 from argosy.gitops.status.history import DeploymentRecord, read_deployments
-from argosy.gitops.status.operation_serialization import request_to_wire
+from argosy.gitops.status.operation_state_json_writer import request_to_wire
 from argosy.gitops.status.rollback_detection import PREVIOUS_HEALTH_INFO
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
 from argosy.gitops.sync.rollback_request import build_rollback_request
 from argosy.kube.client import Propagation
-from argosy.kube.controller.wait import WaitTimeout, wait_for_object
+from argosy.kube.controller.object_condition_wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest
 
 FOREGROUND, BACKGROUND = "foreground", "background"

@@ -20,16 +20,16 @@ from argosy.gitops.application_client.status_summary import is_busy, read_synced
 from argosy.gitops.application_client.sync_operation_builder import check_no_operation
 from argosy.gitops.policy.delivery_engine_choice import ARGOSY, DeliveryEngines
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import SyncHold, hold_to_annotation, read_hold
-from argosy.kube.controller.wait import WaitTimeout, wait_for_object
+from argosy.kube.controller.object_condition_wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION_SET
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.application_reader import ApplicationReader
-    from argosy.gitops.reconciler.app_state import AppState
+    from argosy.gitops.application_client.app_state_reader import ApplicationReader
+    from argosy.gitops.reconciler.app_state_values import AppState
 
 MAX_LISTED_FIELDS: Final = 3  # fields listed per object
 ADOPTION_ANNOTATIONS: Final[Mapping[str, str]] = {names.ENGINE: ARGOSY, names.SKIP_RECONCILE: "true"}
@@ -93,7 +93,7 @@ async def plan_moves(
     *,
     hold_automated_sync: bool = False,
 ) -> list[AdoptionMove]:
-    from argosy.gitops.application_client.application_reader import (
+    from argosy.gitops.application_client.app_state_reader import (
         open_reader,  # late: the plan may be refused before anything is read
     )
 

@@ -19,7 +19,7 @@ from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, de
 from argosy.gitops.application_client.wait_conditions import WaitConditions, WaitFailure, find_wait_failure
 from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
-from argosy.kube.controller.wait import wait_for_object
+from argosy.kube.controller.object_condition_wait import wait_for_object
 from argosy.kube.objects import Manifest
 
 NO_TIMEOUT_SECONDS: Final = 3e8  # seconds

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.errors import UserError
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.kube.objects import read_yaml
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template

@@ -10,18 +10,22 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.budget_and_window_delays import (
+from argosy.gitops.analysis.worker_budget_sync_window_delays import (
     find_delay,
     is_first_refresh_or_operation_due,
     is_waiting_for_sync,
 )
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.coexistence.argocd_detection import UNKNOWN_ENGINES, detect_engines_or_unknown
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.status.worker_budget_configmap import BudgetUse, find_budget_use, read_worst_budget_uses
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
+from argosy.gitops.status.projects_over_worker_budget_configmap import (
+    BudgetUse,
+    find_budget_use,
+    read_worst_budget_uses,
+)
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
@@ -50,7 +54,7 @@ async def describe_delays(service: ApplicationService, apps: Sequence[Applicatio
     waiting = [app for app in apps if may_be_delayed(app)]
     if not waiting:
         return {}
-    from argosy.gitops.application_client.application_reader import (
+    from argosy.gitops.application_client.app_state_reader import (
         open_reader,  # late: most lists need no settings
     )
 

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application.step_results import AppComparison, FieldDifference, FieldOrigin, Pair, RenderResult
 from argosy.gitops.diff import list_differences, list_foreign_fields, mask_pair
-from argosy.gitops.status.shared_wire_fields import omit_empty
+from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
 

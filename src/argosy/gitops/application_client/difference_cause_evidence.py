@@ -13,20 +13,20 @@ from typing import Final, NamedTuple
 
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ArgosyError, ClusterError, ManifestError, UserError
-from argosy.gitops.analysis.desired_live_applied_manifests import Evidence, read_rejected_fields, translate_pointer
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.difference_cause_detection import find_causes
+from argosy.gitops.analysis.difference_cause_evidence import Evidence, read_rejected_fields, translate_pointer
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.operations import ResultCode
 from argosy.gitops.application.step_results import FieldOrigin, Pair
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import DifferingObject
 from argosy.gitops.application_client.local_source_override import LOCAL_REVISION
 from argosy.gitops.application_client.removal_commit_lookup import add_removal_commits
 from argosy.gitops.application_client.status_summary import read_synced_revisions, shorten_revision
 from argosy.gitops.diff.go_type_round_trip import as_stored, find_manifest_shape
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.desired_state import DesiredState
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.source.git.blame import Blame
 from argosy.gitops.source.git.refs import SHORT_COMMIT_ID, Refs
 from argosy.kube.client import Catalog

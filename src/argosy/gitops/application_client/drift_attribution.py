@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from argosy.annotations import FIELD_MANAGER
-from argosy.gitops.analysis.difference_cause import CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.application_client.status_summary import is_only_differing, read_synced_revisions
 from argosy.gitops.status.history import read_deployments
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 

@@ -9,7 +9,7 @@ from argosy.errors import ClusterError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.status_summary import list_rows
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import EVENT
 

@@ -14,8 +14,8 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.workspace.path_resolution import locate_folder
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.workspace.enclosing_repository_lookup import locate_folder
 
 LOCAL_REVISION: Final = "local"  # revision of a local folder
 

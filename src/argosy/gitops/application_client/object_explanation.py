@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
-from argosy.gitops.analysis.desired_live_applied_manifests import ABSENT, Evidence, get_matching_value
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_evidence import ABSENT, Evidence, get_matching_value
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.analysis.field_explanation import FieldExplanation, explain_field
 from argosy.gitops.analysis.field_path_parser import parse_field_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.difference_cause_evidence import (
     add_commits,
@@ -26,8 +26,8 @@ from argosy.gitops.application_client.difference_cause_evidence import (
 )
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.diff import format_pointer, list_differences, list_foreign_fields, mask_pair
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.status.shared_wire_fields import as_mappings, omit_empty
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.status.status_json_conversions import as_mappings, omit_empty
 from argosy.kube.client.resource_arguments import parse_resource_arguments
 from argosy.kube.patch.json_pointer import parse
 from argosy.kube.resource_key import GroupKind, ResourceKey

@@ -11,8 +11,8 @@ from typing import Any
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_patches_and_sources import read_patch
-from argosy.gitops.application_client.application_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import current_timestamp
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_selected_objects
 from argosy.gitops.diff import mask_secrets

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.application_client.project_spec_edits import list_entries
 from argosy.gitops.policy.projects import permits_destination, permits_source
 

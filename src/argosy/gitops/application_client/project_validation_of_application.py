@@ -19,7 +19,7 @@ SKIP_ADVICE = "skip this check with --validate=false"
 
 async def check_project_permits(service: ApplicationService, manifest: dict[str, Any]) -> None:
     """argo: refuse a project that does not exist or does not permit the Application."""
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
 
     app = read_application(manifest)
     try:

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
 from argosy.gitops.analysis.difference_cause_detection import REMOVED_FROM_GIT
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.local_source_override import LOCAL_REVISION
-from argosy.gitops.reconciler.desired_state import DesiredState
+from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.source.git.blame import Blame
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.kube.resource_key import ResourceKey
 
 Causes = Mapping[str, Cause]

@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import current_timestamp
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.health.actions import ActionRunner, ResourceAction, build_patch, split_status
 from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.reconciler.object_permissions import build_permission_check
+from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
 from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import POD

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from argosy.errors import PolicyError
 from argosy.gitops.application import Application, Source, read_source
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.policy.projects import list_forbidden_sources
-from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.status.history import DeploymentRecord
 
 

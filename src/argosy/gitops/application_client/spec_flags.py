@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import UserError
-from argosy.gitops.workspace.render_source_flags import FLAGS, SourceFlag, with_options
+from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS, SourceFlag, with_options
 
 IN_CLUSTER_SERVER: Final = "https://kubernetes.default.svc"
 AUTOMATED_POLICIES: Final = ("automated", "auto", "automatic")

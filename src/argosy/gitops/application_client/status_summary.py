@@ -15,7 +15,7 @@ from argosy.gitops.application import Application, OperationState
 from argosy.gitops.policy.projects import is_project_refusal
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.rollback_detection import ActiveRollback, find_active_rollback
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import read_hold
 from argosy.gitops.sync.retry import is_waiting_for_retry
 from argosy.kube.resource_key import ResourceKey

@@ -18,7 +18,7 @@ from argosy.gitops.live.stuck_containers import (
     is_old_replica_set,
     list_waiting_containers,
 )
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.sync.retry import is_waiting_for_retry
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey, split_api_version

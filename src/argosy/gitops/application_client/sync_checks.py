@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError, PolicyError, UnknownRef
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application_client.application_reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader, open_reader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.kube.objects.config_map_booleans import parse_boolean

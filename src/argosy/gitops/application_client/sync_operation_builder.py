@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.status_summary import describe_retry, is_busy, list_rows
-from argosy.gitops.status.shared_wire_fields import as_mapping, omit_empty
+from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 

@@ -6,7 +6,7 @@ In: an Application, its project. Out: a sentence in Argo CD's words. Never: deci
 from __future__ import annotations
 
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows, selects_application
 

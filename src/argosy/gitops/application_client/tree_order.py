@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.shared_wire_fields import omit_empty
+from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.resource_key import ResourceKey
 
 

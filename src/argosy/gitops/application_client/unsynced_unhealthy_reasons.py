@@ -12,13 +12,13 @@ from typing import Final
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import HealthStatus
-from argosy.gitops.application_client.application_reader import ApplicationReader, open_reader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader, open_reader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.gitops.application_client.status_summary import ManagedObjectRow, list_rows
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 from argosy.kube.resource_key import ResourceKey
 
 MAX_REASONS: Final = 12

@@ -17,7 +17,7 @@ from argosy.gitops.application_client.status_summary import (
     read_sync_status,
 )
 from argosy.gitops.application_client.sync_operation_builder import select_keys
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import read_hold
 
 BLOCKING_CONDITIONS: Final = ("InvalidSpecError", "ComparisonError")  # nothing is compared until a user fixes it

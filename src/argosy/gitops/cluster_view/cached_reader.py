@@ -13,12 +13,12 @@ from typing import Final
 
 from argosy.errors import TransientError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.gitops.live.parent_references import claim_name_prefixes, read_parents
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, Listing

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 

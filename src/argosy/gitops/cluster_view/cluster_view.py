@@ -22,15 +22,15 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.application_client.filtered_app_list import AppRow, build_row
 from argosy.gitops.application_client.render_pool_prestart import build_render_pool
 from argosy.gitops.cluster_view.cached_reader import CachedCluster, CachedReader
-from argosy.gitops.coexistence.argocd_delivered_namespaces import read_namespaces
+from argosy.gitops.coexistence.argocd_application_namespaces import read_namespaces
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines, build_engines, is_application_controller
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedObjects
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.render_source_trees import find_cache_folder
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.workspace.checkout_cache import find_cache_folder
 from argosy.isolation import WorkerPool
 from argosy.isolation.trusted_process_pool import ProcessPool
 from argosy.kube.client import VersionedCluster

@@ -7,7 +7,7 @@ Application must list the object, or anyone could claim to belong to another App
 from __future__ import annotations
 
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

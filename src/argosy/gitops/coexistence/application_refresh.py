@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.gitops.coexistence.step_banner_and_table import TextTable
+from argosy.gitops.coexistence.multi_step_command_output import TextTable
 from argosy.kube.client import Cluster, ClusterReader
-from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
+from argosy.kube.controller.object_condition_wait import ManifestsByName, wait_for_objects
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION

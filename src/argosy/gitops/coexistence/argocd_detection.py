@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import ArgosyError, ClusterError
-from argosy.gitops.coexistence.argocd_delivered_namespaces import AccessReviewReader, resolve_engines
+from argosy.gitops.coexistence.argocd_application_namespaces import AccessReviewReader, resolve_engines
 from argosy.gitops.policy.delivery_engine_choice import CONTROLLER_SELECTORS, ArgoCDController, DeliveryEngines
 from argosy.kube.client.reachability_log import choose_log_level
 from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache

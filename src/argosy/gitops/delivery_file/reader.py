@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.application.url_credential_detection import has_credentials
-from argosy.gitops.delivery_file.values import (
+from argosy.gitops.delivery_file.delivery_value_types import (
     API_VERSION,
     FIELDS,
     FILE_NAME,
@@ -35,7 +35,7 @@ from argosy.gitops.delivery_file.values import (
 )
 from argosy.gitops.health.bundled_rules import DEFAULT_INSTALL_PROFILE
 from argosy.kube.objects import read_yaml
-from argosy.kube.schema.name_syntax import SyntaxCheck, check_dns_label, check_dns_subdomain
+from argosy.kube.schema.name_label_address_syntax import SyntaxCheck, check_dns_label, check_dns_subdomain
 
 _DURATION: Final = re.compile(r"(?:\d+(?:s|m|h|d))+")
 _POLICY_WORD: Final = re.compile(r"[^\s,#]+")  # a field of an RBAC policy line

@@ -4,7 +4,7 @@ In: manifests, live manifests by key, diff options. Out: a Comparison; every dif
 Never: asks a cluster, waits, or runs user expressions that may not terminate.
 """
 
-from argosy.gitops.diff.comparison import compare_manifests, list_jq_questions, needs_real_jq
+from argosy.gitops.diff.application_comparison import compare_manifests, list_jq_questions, needs_real_jq
 from argosy.gitops.diff.crd_schemas import CrdShapes
 from argosy.gitops.diff.diff_cache import DiffCache
 from argosy.gitops.diff.diff_options import DiffOptions, DiffSettings, KnownField, build_diff_options

@@ -19,7 +19,7 @@ from argosy.gitops.status.metrics import (
     operation_seconds,
     remove_url_user,
 )
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.client.call_metrics import RecordedCall
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -21,22 +21,22 @@ from argosy.gitops.applicationset.missing_controller_condition import Applicatio
 from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.gitops.coexistence.argocd_detection import ArgoCDDetector
 from argosy.gitops.engine.counters import EngineCounters
-from argosy.gitops.engine.engine_shard_membership import EngineSharding
 from argosy.gitops.engine.local_repository_poller import LocalRepositoryPoller, list_raw_sources
 from argosy.gitops.engine.logging_setup import QuotableSecrets, mask_log_output
+from argosy.gitops.engine.shard_application_takeover import EngineSharding
 from argosy.gitops.live.tracking import read_instance_name
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, KnownCluster
 from argosy.gitops.reconciler import Reconciler
 from argosy.gitops.reconciler.application_controller import ApplicationController
 from argosy.gitops.reconciler.cluster_registry import ClusterRegistry
+from argosy.gitops.reconciler.over_budget_project_reporter import BudgetReporter
 from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover, describe_lost_applications
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SETTINGS_KINDS, SettingsWatcher
 from argosy.gitops.reconciler.watched_cluster import WatchedCluster
-from argosy.gitops.reconciler.worker_budget_reporter import BudgetReporter
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.source.webhook_payloads import Push
 from argosy.gitops.source.webhook_verification import affects_source, read_pushes
 from argosy.isolation import WorkerPool

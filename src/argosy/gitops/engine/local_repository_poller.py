@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.source.git.ref_fingerprint import RefFingerprint
+from argosy.gitops.source.git.local_ref_files_fingerprint import RefFingerprint
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

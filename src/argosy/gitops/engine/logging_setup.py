@@ -23,7 +23,7 @@ from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 
 if TYPE_CHECKING:
     from argosy.observability.redaction.secret_mask import SecretMask
-    from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+    from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 
 TEXT_FORMAT, JSON_FORMAT = "text", "json"
 LEVELS: Final = {
@@ -117,8 +117,8 @@ class QuotableSecrets:
         is_tracked: Callable[[Manifest], bool],
         get_manifest: Callable[[ResourceKey], Manifest | None] = lambda key: None,
     ) -> None:
+        from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
         from argosy.gitops.redaction.public_words import PublicWords
-        from argosy.gitops.redaction.secret_scope_cache import ScopeCache
         from argosy.observability.redaction.secret_mask import SecretMask
 
         self._scopes = ScopeCache(has_remote_secrets=True)
@@ -151,7 +151,7 @@ class QuotableSecrets:
         return is_setting or self._is_tracked(secret)
 
     def _add_public_object(self, manifest: Manifest) -> None:
-        from argosy.gitops.redaction.cluster_view_mask import read_url_passwords
+        from argosy.gitops.redaction.cluster_secret_mask_builder import read_url_passwords
 
         self._public.add_object(manifest)
         if url_passwords := read_url_passwords(manifest):
@@ -165,7 +165,7 @@ class QuotableSecrets:
             self._projects.pop(key, None)
 
     def _find_origin(self, key: ResourceKey) -> SecretOrigin:
-        from argosy.observability.redaction.secret_scope import SecretOrigin
+        from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin
 
         cluster, _, namespace = key.namespace.rpartition("/")
         is_installation = not cluster and namespace == self._control_namespace and key.kind == "Secret"

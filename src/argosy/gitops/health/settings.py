@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 
 from argosy.errors import UserError
 from argosy.gitops.health import kind_patterns, setting_kind_names
-from argosy.gitops.health.bundled_rules import list_profiles_of_kind, load_profile_rules
-from argosy.gitops.health.setting_entry_collection import (
+from argosy.gitops.health.argocd_cm_entry_collection import (
     ARGOCD_CM,
     ARGOSY_CM,
     CUSTOMIZATIONS_KEY,
@@ -22,7 +21,8 @@ from argosy.gitops.health.setting_entry_collection import (
     SettingEntry,
     collect_settings,
 )
-from argosy.gitops.health.setting_error import (
+from argosy.gitops.health.bundled_rules import list_profiles_of_kind, load_profile_rules
+from argosy.gitops.health.setting_fault_and_location import (
     EVERY_KIND,
     UNKNOWN_LOCATION,
     SettingFault,

@@ -11,7 +11,7 @@ from argosy.gitops.live.app_resources import (
     find_version_mismatches,
 )
 from argosy.gitops.live.cache_indexes import BY_NAMESPACE, BY_OWNER, BY_PARENT, CacheReader, build_indexes
-from argosy.gitops.live.cache_policy import ApplicationCachePolicy, is_trimmed
+from argosy.gitops.live.cached_field_selection import ApplicationCachePolicy, is_trimmed
 from argosy.gitops.live.exclusions import Exclusions, read_exclusions
 from argosy.gitops.live.orphans import find_orphans
 from argosy.gitops.live.orphans import orphan_warning as orphan_warning

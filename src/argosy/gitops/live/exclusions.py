@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.application import IN_CLUSTER
-from argosy.gitops.application.cluster_address import parse_cluster_address
+from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
 from argosy.gitops.application.cluster_globs import matches_cluster
 from argosy.kube.objects import read_yaml
 from argosy.kube.objects.strict_typed_field_reader import FieldReader

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Final
 
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
 from argosy.gitops.live.app_resources import find_affected_applications, list_parents
 from argosy.gitops.live.cache_indexes import BY_NAMESPACE, CacheReader
 from argosy.gitops.live.resource_tree import KeyFilter, ResourceNode, build_node, walk_tree

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE, SKIP_RECONCILE
 from argosy.gitops.application import IN_CLUSTER, Application, Destination
-from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
+from argosy.gitops.application.canonical_cluster_address import ClusterAddress, parse_cluster_address
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.config_map_booleans import parse_boolean
 from argosy.kube.resource_key import ResourceKey

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.application.project import KindPattern, Project
+from argosy.gitops.application.project_spec import KindPattern, Project
 from argosy.kube.objects import read_yaml
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from argosy.kube.schema.selectors.labels import LabelSelector, label_selector_from_wire

@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application.cluster_address import ClusterAddress
+from argosy.gitops.application.canonical_cluster_address import ClusterAddress
 from argosy.gitops.application.cluster_globs import matches_cluster, require_glob
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.kube.objects.config_map_booleans import parse_boolean, read_boolean
 from argosy.languages.globs import compile_glob
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.gitops.application import Application, Destination, Source
 from argosy.gitops.application.cluster_globs import denies_cluster, matches_cluster
-from argosy.gitops.application.project import DestinationPattern, KindPattern, Project
+from argosy.gitops.application.project_spec import DestinationPattern, KindPattern, Project
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
 from argosy.gitops.policy.repository_patterns import (
     RepositorySpellings,

@@ -15,16 +15,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from argosy.gitops.application.project import Project
-from argosy.gitops.policy.rbac_config import AccessPolicy
-from argosy.gitops.policy.rbac_matcher import (
-    NameMatcher,
-    PatternMatcher,
-    RbacRuleSet,
-    build_access_matcher,
-    is_address_allowed,
-)
-from argosy.gitops.policy.rbac_roles import (
+from argosy.gitops.application.project_spec import Project
+from argosy.gitops.policy.builtin_and_project_roles import (
     PROJECT_RESOURCES,
     RbacRule,
     RbacTable,
@@ -36,7 +28,15 @@ from argosy.gitops.policy.rbac_roles import (
     list_project_members,
     parse_role_subject,
 )
-from argosy.gitops.policy.rbac_url_spellings import ADDRESS_RESOURCES, list_object_spellings
+from argosy.gitops.policy.rbac_config import AccessPolicy
+from argosy.gitops.policy.rbac_matcher import (
+    NameMatcher,
+    PatternMatcher,
+    RbacRuleSet,
+    build_access_matcher,
+    is_address_allowed,
+)
+from argosy.gitops.policy.rbac_object_url_spellings import ADDRESS_RESOURCES, list_object_spellings
 
 _MAX_ROLE_DEPTH: Final = 10  # argo: maximum depth of role memberships
 _MAX_CACHED_ANSWERS: Final = 20_000  # per requester: some megabytes

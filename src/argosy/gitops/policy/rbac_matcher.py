@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.gitops.policy.rbac_roles import RbacRule
-from argosy.gitops.policy.rbac_url_spellings import ADDRESS_RESOURCES, ObjectSpellings
+from argosy.gitops.policy.builtin_and_project_roles import RbacRule
+from argosy.gitops.policy.rbac_object_url_spellings import ADDRESS_RESOURCES, ObjectSpellings
 from argosy.languages.globs import compile_glob, escape_ipv6
 from argosy.languages.go_regexp import InvalidGoRegexp, compile_go_regexp
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from argosy.gitops.application import Application, Destination
 from argosy.gitops.application.cluster_globs import matches_cluster
-from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.application.project_spec import SyncWindow
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.languages.cron import CronError, CronSchedule, parse_calendar_schedule
 from argosy.languages.globs import matches_glob

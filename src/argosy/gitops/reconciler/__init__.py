@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from argosy.gitops.reconciler.reconcile import Reconciler
-    from argosy.gitops.reconciler.status_patch import ReconcileResult
+    from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
 
 __all__ = ["ReconcileResult", "Reconciler"]
 
@@ -20,6 +20,6 @@ def __getattr__(name: str) -> Any:
     # Lazy, because callers that only render or compare need no other steps.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from argosy.gitops.reconciler import reconcile, status_patch
+    from argosy.gitops.reconciler import reconcile, reconcile_result_patch
 
-    return getattr(reconcile if name == "Reconciler" else status_patch, name)
+    return getattr(reconcile if name == "Reconciler" else reconcile_result_patch, name)

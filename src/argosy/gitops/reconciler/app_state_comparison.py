@@ -16,7 +16,7 @@ from argosy.annotations import COMPARE_OPTIONS
 from argosy.errors import ClusterError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import AppComparison, Assessment
 from argosy.gitops.diff import (
     NO_JQ_RESULTS,
@@ -45,15 +45,19 @@ from argosy.gitops.live import (
     walk_tree,
 )
 from argosy.gitops.reconciler.app_memo import CachedAppState, ComparisonMemo
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.desired_state import DesiredState
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.reconciler.desired_state_values import DesiredState
 from argosy.gitops.reconciler.fetched_objects import ObjectFetch
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.object_permissions import IsAllowed, build_permission_check, check_keys_in_scope
+from argosy.gitops.reconciler.project_permission_and_deletion_check import (
+    IsAllowed,
+    build_permission_check,
+    check_keys_in_scope,
+)
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, describe_shared_resources
 from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog

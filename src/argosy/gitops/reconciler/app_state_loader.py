@@ -12,19 +12,19 @@ from typing import Final
 
 from argosy.errors import SourceError, SourceUnreachable, UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.application.step_results import SyncStatus
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.desired_state import DesiredStateRequest
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
+from argosy.gitops.reconciler.desired_state_values import DesiredStateRequest
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import LIVE_STATE_ERROR, build_unknown_state
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.shared_wire_fields import as_mapping
 from argosy.gitops.status.status_builder import is_outdated
+from argosy.gitops.status.status_json_conversions import as_mapping
 
 HOST_OUTAGE_GRACE_SECONDS: Final = 180.0  # argo: an unreachable Git host is not reported for so many seconds
 

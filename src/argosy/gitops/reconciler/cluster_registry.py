@@ -20,7 +20,7 @@ from argosy.gitops.policy.destination_cluster_lookup import IN_CLUSTER_SERVER, K
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.remote_cluster_connection import RemoteCluster
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import run_with_timeout
 from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter

@@ -12,16 +12,16 @@ from typing import Any, Final
 from argosy.errors import PolicyError, UserError
 from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.application.sync_annotations import is_hook, is_skipped, list_hook_phases
 from argosy.gitops.application.unknown_fields import SPEC_FIELDS, list_unknown_fields
 from argosy.gitops.live import add_tracking
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.reconciler.app_memo import AppMemos, TrackedManifests
-from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
 from argosy.gitops.render import build_chart_repository_error
 from argosy.gitops.source.signatures import build_signature_rule
 from argosy.gitops.status.conditions import AppCondition, ConditionType

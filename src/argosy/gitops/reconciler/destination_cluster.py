@@ -16,12 +16,12 @@ from argosy.gitops.application import Application
 from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.operation_runner import OperationRunner
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.resource_key import GroupKind, ResourceKey
 

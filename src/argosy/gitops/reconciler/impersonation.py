@@ -7,9 +7,9 @@ account that the project names. Never: uses the controller's own rights if an ac
 from __future__ import annotations
 
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.kube.client import User
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from argosy.errors import Forbidden, UserError
 from argosy.gitops.application import Application, OperationPhase, OperationRequest, OperationState
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import AppComparison, PlannedTask
 from argosy.gitops.diff.diff_options import build_diff_options
 from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_questions
@@ -23,16 +23,16 @@ from argosy.gitops.policy.projects import find_permission_error, list_forbidden_
 from argosy.gitops.policy.prune_policy import is_mass_prune
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.reconciler.app_memo import AppMemos, ComparisonMemo
-from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.app_state_comparison import AppStateComparer, evaluate_jq
-from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
+from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
-from argosy.gitops.reconciler.object_permissions import find_deletion_refusal
+from argosy.gitops.reconciler.project_permission_and_deletion_check import find_deletion_refusal
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.gitops.sync.auto_sync_decision import are_sources_equal
 from argosy.gitops.sync.notebook_wave_holds import WaveHold, find_wave_hold
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE, advance_operation, has_timed_out

@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy import annotations as names
 from argosy.gitops.application import Application, OperationPhase, OperationRequest
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
-from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster, DestinationUnavailable
 from argosy.gitops.reconciler.operation_runner import format_conditions, start_operation
@@ -23,8 +23,8 @@ from argosy.gitops.reconciler.operation_termination_decision import (
     find_superseding_reason,
     is_operation_removed,
 )
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.reconciler.status_patch import OperationResult
+from argosy.gitops.reconciler.reconcile_result_patch import OperationResult
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType

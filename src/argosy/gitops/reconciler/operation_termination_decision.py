@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from argosy.gitops.application import Application, OperationPhase, OperationState
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.live import CacheReader, walk_tree
 from argosy.gitops.live.app_resources import find_parent_manifest, list_parents
 from argosy.gitops.live.stuck_containers import (
@@ -21,8 +21,8 @@ from argosy.gitops.live.stuck_containers import (
     list_waiting_containers,
 )
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.sync_hold_annotation import read_hold

@@ -16,7 +16,7 @@ from argosy import annotations as names
 from argosy.errors import SourceUnreachable
 from argosy.gitops.application import Application
 from argosy.gitops.application.finalizers import is_controller_finalizer
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.live import CacheReader
 from argosy.gitops.reconciler.app_memo import AppMemos, SettledPass
@@ -33,9 +33,9 @@ from argosy.gitops.reconciler.destination_cluster import (
 from argosy.gitops.reconciler.operation_runner import format_conditions
 from argosy.gitops.reconciler.operation_step_choice import OperationDispatcher
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.reconcile_result_patch import OperationResult, ReconcileResult, StatusReporter
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.reconciler.status_patch import OperationResult, ReconcileResult, StatusReporter
 from argosy.gitops.reconciler.unknown_state import (
     build_unavailable_state,
     build_unknown_state,

@@ -27,7 +27,7 @@ from argosy.gitops.reconciler.settings_of_other_parts_check import (
     find_wrong_values,
     is_account_switch,
 )
-from argosy.gitops.source.settings import PROTOCOLS_SETTING
+from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING
 
 log = logging.getLogger(__name__)
 ConfigMaps = Mapping[str, Mapping[str, str]]  # data by name of the ConfigMap

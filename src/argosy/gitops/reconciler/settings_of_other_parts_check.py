@@ -13,8 +13,8 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.application.sync_policy import parse_duration
+from argosy.kube.objects.allowed_ports_setting_parser import parse_ports
 from argosy.kube.objects.config_map_booleans import parse_boolean
-from argosy.kube.objects.port_list_option import parse_ports
 from argosy.kube.schema import quantity
 
 Check = Callable[[str], str]  # a non-empty value → what is wrong with it, or ""

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from argosy.errors import UserError
 from argosy.fair_share import Budget
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application.sync_policy import parse_duration
 from argosy.gitops.clusters.cluster_secret import read_exec_programs, read_max_memory
@@ -30,21 +30,21 @@ from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_glob
 from argosy.gitops.policy.impersonation import read_impersonation
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.reconciler.health_check_failure_log import CheckFailureLog
+from argosy.gitops.reconciler.reconciler_settings_values import EvaluateJq, ReconcilerSettings
 from argosy.gitops.reconciler.setting_error_messages import (
     add_location,
     describe_fault,
     describe_invalid_values,
     find_key,
 )
-from argosy.gitops.reconciler.settings_snapshot import EvaluateJq, ReconcilerSettings
 from argosy.gitops.render import read_build_settings
 from argosy.gitops.source.credentials import HostTrust, read_credentials
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
+from argosy.gitops.source.repository_access_settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.source.webhook_verification import WebhookSecrets, read_webhook_secrets
 from argosy.gitops.sync.auto_sync_decision import HealBackoff
+from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.observed_generation_check import DEFAULT_OBSERVED_KINDS, read_observed_kinds
-from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.isolation.script_backoff import ScriptBackoff
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest

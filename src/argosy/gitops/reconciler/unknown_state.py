@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, SyncStatus
 from argosy.gitops.application.unknown_fields import find_missing_field
 from argosy.gitops.policy.projects import list_violations
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.desired_state import DesiredState
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.reconciler.desired_state_values import DesiredState
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 
 LIVE_STATE_ERROR: Final = "Failed to load live state"  # argo: the same message
 # argo: each evaluation replaces the conditions that it owns, and no others

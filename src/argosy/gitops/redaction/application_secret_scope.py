@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.projects import list_violations, permits_destination, permits_kind
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
@@ -32,7 +32,7 @@ from argosy.kube.well_known_kinds import (
 )
 from argosy.languages.globs import matches_glob
 from argosy.observability.redaction.guessable_values import find_guessable_forms
-from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 from argosy.observability.redaction.secret_text_extraction import SECRET_TYPE_LABEL
 
 # Fields without values. Anything not listed stays masked: patches, plug-in parameters, chart values.

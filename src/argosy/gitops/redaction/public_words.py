@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import argosy
 from argosy.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 

@@ -22,7 +22,7 @@ from argosy.gitops.reconciler.render_cache import RenderCache, digest_source
 from argosy.gitops.redaction.application_secret_scope import PUBLIC_SOURCE_FIELDS
 from argosy.gitops.redaction.secret_object_redaction import redact_secrets
 from argosy.gitops.render import BuildSettings
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.guessable_values import is_guessable_value

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.output_sanitizer import last_lines
+from argosy.gitops.render.output_control_character_filter import last_lines
 from argosy.isolation.errors import LimitExceeded, RefusedError
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import run
 from argosy.isolation.scratch_folders import find_scratch_folder
 from argosy.kube.objects import Manifest, read_yaml_documents

@@ -85,13 +85,13 @@ def _find_kustomize_binary(job: RenderJob) -> str:
     version = job.source.kustomize.version if job.source.kustomize else ""
     if not version and not job.settings.kustomize_binaries:
         return ""
-    from argosy.gitops.render.kustomize.binary import choose_binary
+    from argosy.gitops.render.kustomize.external_binary_build import choose_binary
 
     return choose_binary(version, job.settings.kustomize_binaries)
 
 
 def _build_with_binary(binary: str, job: RenderJob) -> list[Manifest]:
-    from argosy.gitops.render.kustomize.binary import build_with_binary
+    from argosy.gitops.render.kustomize.external_binary_build import build_with_binary
 
     return build_with_binary(
         binary,

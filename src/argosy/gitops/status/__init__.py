@@ -6,7 +6,7 @@ clock.
 
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
-from argosy.gitops.status.operation_serialization import request_to_wire, state_to_wire
+from argosy.gitops.status.operation_state_json_writer import request_to_wire, state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.gitops.status.status_builder import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.gitops.status.summary import build_summary

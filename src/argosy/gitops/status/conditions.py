@@ -10,7 +10,7 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.status.shared_wire_fields import as_mappings
+from argosy.gitops.status.status_json_conversions import as_mappings
 
 MAX_MESSAGE_LENGTH: Final = 8192  # characters of a message, so that the status stays small enough
 

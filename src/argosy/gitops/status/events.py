@@ -11,7 +11,7 @@ import hashlib
 from typing import Final
 
 from argosy.gitops.application import Application, OperationPhase, OperationState
-from argosy.gitops.status.shared_wire_fields import as_mapping, omit_empty
+from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
 from argosy.gitops.status.sync_hold_annotation import SyncHold
 from argosy.kube.objects import Manifest
 

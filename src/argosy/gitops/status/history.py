@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.gitops.application import OperationPhase, OperationState
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
 
 
 @dataclass(frozen=True, slots=True)

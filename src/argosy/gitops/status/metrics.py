@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.gitops.application import IN_CLUSTER
-from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.observability.metrics import MetricFamily, Sample
 

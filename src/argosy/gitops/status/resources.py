@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.gitops.application.step_results import Assessment, SyncStatus
 from argosy.gitops.application.sync_annotations import is_hook, list_sync_options, read_wave
-from argosy.gitops.status.shared_wire_fields import as_mappings, omit_empty
+from argosy.gitops.status.status_json_conversions import as_mappings, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey, split_api_version
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 
 PREVIOUS_HEALTH_INFO: Final = "Health of what was left"  # argo: operation.info is free-form
 SHORT_COMMIT_LENGTH: Final = 7  # characters of a commit

@@ -14,9 +14,9 @@ from typing import Any, Final
 from argosy.gitops.application import Application, OperationState, Source
 from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
-from argosy.gitops.status.operation_serialization import state_to_wire
+from argosy.gitops.status.operation_state_json_writer import state_to_wire
 from argosy.gitops.status.resources import ResourceStatus, resources_to_wire
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
 from argosy.kube.patch import merge_patch
 
 RECONCILED_AT: Final = "reconciledAt"

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings, omit_empty
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import split_api_version
 

@@ -15,8 +15,8 @@ from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ClusterError, Conflict, Invalid, PatchError
 from argosy.gitops.sync import client_side_patch
 from argosy.gitops.sync.client_side_patch import add_last_applied, set_namespace
+from argosy.gitops.sync.effective_apply_and_prune_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.gitops.sync.managed_fields_migration import build_migration_patch
-from argosy.gitops.sync.operation_options import REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

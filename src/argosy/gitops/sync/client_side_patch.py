@@ -14,7 +14,7 @@ from argosy.annotations import LAST_APPLIED
 from argosy.errors import ClusterError, ManifestError, PatchError
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import strategic_merge, three_way
-from argosy.kube.patch.last_applied import format_last_applied
+from argosy.kube.patch.last_applied_annotation import format_last_applied
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version
 from argosy.kube.schema import defaults
 from argosy.kube.schema.builtin_type_json_codec import decode

@@ -20,11 +20,11 @@ from argosy.gitops.application import Application, OperationPhase, OperationStat
 from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.application.sync_annotations import DeletePolicy
 from argosy.gitops.sync import hook_release_and_deletion
+from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.health_gate_annotations import append_pause, read_deadline, read_pause
 from argosy.gitops.sync.live_object_fetch import fetch_live
 from argosy.gitops.sync.notebook_wave_holds import NOTEBOOK_CHECK_SECONDS, FindWaveHold
 from argosy.gitops.sync.observed_generation_check import correct_stale_health
-from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.operation_termination import TERMINATING_PREFIX, terminate_operation
 from argosy.gitops.sync.prune import FindDeletionRefusal
 from argosy.gitops.sync.sync_options import SyncOptions

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from argosy.errors import ClusterError, Conflict
 from argosy.gitops.application import ResultCode
 from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
+from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions
 from argosy.gitops.sync.live_object_fetch import fetch_live
-from argosy.gitops.sync.operation_options import OperationOptions
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from argosy.gitops.sync.operation_options import OperationOptions
+from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions
 from argosy.gitops.sync.task_order import find_defined_kind
 from argosy.gitops.sync.task_states import SyncTask, SyncTaskList
 from argosy.kube.resource_key import GroupKind, ResourceKey, split_api_version

@@ -19,9 +19,9 @@ from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase
 from argosy.gitops.application.sync_annotations import DeletePolicy
 from argosy.gitops.sync import hook_release_and_deletion
 from argosy.gitops.sync.apply import ApplyRequest, ApplyResult, apply_manifest, dry_run_apply
+from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.health_gate_annotations import GateKind, append_deadline
 from argosy.gitops.sync.live_object_fetch import fetch_live
-from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.prune import FindDeletionRefusal, find_prune_refusal, prune_object
 from argosy.gitops.sync.task_order import find_defined_kind
 from argosy.gitops.sync.task_states import (

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from argosy.gitops.workspace.path_resolution import find_git_folder, find_shared_git_folder
+from argosy.gitops.workspace.enclosing_repository_lookup import find_git_folder, find_shared_git_folder
 
 _MIN_COMMIT_CHARACTERS: Final = 7  # minimum characters of an abbreviated commit
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

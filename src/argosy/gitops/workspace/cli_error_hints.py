@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.workspace.render_source_flags import FLAGS, FlagValues
+from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS, FlagValues
 
 _GIT_DETAIL: Final = re.compile(r"^(.*?); (.*) (\(git: .*\))$", re.DOTALL)
 _CLONE_ADVICE: Final = "clone it with git, and name the clone with --repo"

@@ -13,7 +13,7 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.gitops.render.kustomize.kustomization_file import KUSTOMIZATION_FILE_NAMES, read_kustomization
 from argosy.gitops.render.kustomize.remote_url_parser import is_local_path
-from argosy.gitops.workspace.path_resolution import TreePath, find_enclosing_repository, locate_folder
+from argosy.gitops.workspace.enclosing_repository_lookup import TreePath, find_enclosing_repository, locate_folder
 
 FOLDER_FIELDS: Final = ("resources", "components", "generators", "transformers")  # fields whose entries may be folders
 MAX_FOLDERS: Final = 5_000  # as in a build, which then reports that there are too many

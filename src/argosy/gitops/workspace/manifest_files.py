@@ -16,7 +16,7 @@ from typing import Any, Final
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.analysis.repository_view import ManifestWithLocations
 from argosy.gitops.analysis.rule_violation import FileLocation
-from argosy.gitops.workspace.path_resolution import find_enclosing_repository
+from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 from argosy.kube.objects import Manifest, key_of_desired, read_yaml_documents
 from argosy.kube.objects.field_lines import FieldLines
 from argosy.kube.resource_key import ResourceKey

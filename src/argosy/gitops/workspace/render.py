@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.render import BuildSettings, render
-from argosy.gitops.workspace.render_request_resolution import RenderPart, WorkspaceRenderRequest, list_parts
-from argosy.gitops.workspace.render_source_trees import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.checkout_cache import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.render_request_parts import RenderPart, WorkspaceRenderRequest, list_parts
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Source
     from argosy.gitops.application.step_results import Checkout
-    from argosy.gitops.source.settings import SourceSettings
+    from argosy.gitops.source.repository_access_settings import SourceSettings
 
 
 class RenderOutcome(NamedTuple):
@@ -110,7 +110,7 @@ class _PartRenderer:
 
     def _render_error(self, error: ArgosyError, part: RenderPart) -> str:
         from argosy.gitops.workspace.cli_error_hints import adapt_advice, add_flag_hints, render_relative_error
-        from argosy.gitops.workspace.path_resolution import find_enclosing_repository
+        from argosy.gitops.workspace.enclosing_repository_lookup import find_enclosing_repository
 
         error = add_flag_hints(error, self.request.options, self._folder)
         adapted = adapt_advice(error, in_git=not self._root or find_enclosing_repository(self._root) is not None)

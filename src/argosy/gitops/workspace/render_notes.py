@@ -11,7 +11,7 @@ from typing import Any, Final
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.workspace.render_source_flags import FLAGS, FlagValues
+from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS, FlagValues
 
 _KUSTOMIZATION_NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _MAX_DEPTH: Final = 3

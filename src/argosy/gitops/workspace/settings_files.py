@@ -13,7 +13,7 @@ from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.render import BuildSettings
-    from argosy.gitops.source.settings import SourceSettings
+    from argosy.gitops.source.repository_access_settings import SourceSettings
 
 
 class WorkspaceSettings(NamedTuple):
@@ -23,7 +23,7 @@ class WorkspaceSettings(NamedTuple):
 
 def load_settings_files(files: Iterable[Path]) -> WorkspaceSettings:
     from argosy.gitops.render import read_build_settings
-    from argosy.gitops.source import settings as source_settings
+    from argosy.gitops.source import repository_access_settings as source_settings
     from argosy.kube.objects import read_yaml_documents
 
     data: dict[str, dict[str, str]] = {"argocd-cm": {}, "argosy-cm": {}}

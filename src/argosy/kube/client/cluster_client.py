@@ -16,7 +16,7 @@ from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.discovery import DiscoveryCache, build_collection_path
 from argosy.kube.client.list_pages import ListPager, log_unprintable_names, read_object_name
 from argosy.kube.client.list_watch_memory_limit import UNLIMITED, ReadBudget
-from argosy.kube.client.response_checks import check_returned_object, estimate_memory, has_printable_name, read_event
+from argosy.kube.client.response_validator import check_returned_object, estimate_memory, has_printable_name, read_event
 from argosy.kube.client.status_errors import ApiServerUnavailable, build_not_served_error, sanitize_status
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey, join_api_version, split_api_version

@@ -15,7 +15,12 @@ import orjson
 from argosy.errors import Gone
 from argosy.kube.client import KindInfo
 from argosy.kube.client.list_watch_memory_limit import ListSize, ObjectName, ReadBudget
-from argosy.kube.client.response_checks import CollectionPage, ResponseTooLarge, estimate_memory, read_page
+from argosy.kube.client.response_validator import (
+    CollectionPage,
+    ResponseTooLarge,
+    estimate_memory,
+    read_page,
+)
 from argosy.kube.client.status_errors import ApiServerUnavailable, sanitize_text
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind

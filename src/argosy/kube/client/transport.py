@@ -33,7 +33,11 @@ from argosy.kube.client.connection_settings import Connection
 from argosy.kube.client.deep_json_truncation import TRUNCATION_LEVEL, has_truncated_content
 from argosy.kube.client.http_proxy_selection import find_proxy, is_loopback, split_server_url
 from argosy.kube.client.reachability_log import ReachabilityLog
-from argosy.kube.client.response_checks import MAX_RESPONSE_BYTES, build_too_large_error, read_response_json
+from argosy.kube.client.response_validator import (
+    MAX_RESPONSE_BYTES,
+    build_too_large_error,
+    read_response_json,
+)
 from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable, error_from_response
 from argosy.kube.resource_key import ResourceKey
 

@@ -6,6 +6,7 @@ In: controllers, a cluster. Out: calls of `reconcile(key)`. Never: knows a kind 
 from argosy.kube.controller.addon import AddOn, AddOnFactory
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock
+from argosy.kube.controller.controller_informers_and_workers import run, run_workers
 from argosy.kube.controller.controller_protocol import (
     Controller,
     ControllerContext,
@@ -18,7 +19,6 @@ from argosy.kube.controller.informer import Informer
 from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.controller.leader_election import LeaderElectionConfig, run_as_leader
 from argosy.kube.controller.work_queue import WorkQueue
-from argosy.kube.controller.workers import run, run_workers
 
 __all__ = [
     "SYSTEM_CLOCK",

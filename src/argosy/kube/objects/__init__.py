@@ -13,7 +13,7 @@ from argosy.kube.resource_key import ResourceKey, split_api_version
 if TYPE_CHECKING:
     from argosy.kube.objects.input_limits import InputLimits
     from argosy.kube.objects.json_reader import ParsedJson, read_json
-    from argosy.kube.objects.manifest_reader import read_manifests, read_yaml, read_yaml_documents
+    from argosy.kube.objects.manifest_text_reader import read_manifests, read_yaml, read_yaml_documents
     from argosy.kube.objects.yaml_scalars import YamlDialect
     from argosy.kube.objects.yaml_writer import dump_yaml, dump_yaml_documents
 

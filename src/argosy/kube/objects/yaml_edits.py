@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 import yaml
 
 from argosy.errors import LimitError, ManifestError
-from argosy.kube.objects.manifest_reader import read_yaml_documents
+from argosy.kube.objects.manifest_text_reader import read_yaml_documents
 from argosy.kube.objects.yaml_entry_splice import NotEditable, splice_entry
 from argosy.kube.objects.yaml_node_offsets import DocumentOutline, outline_documents
 from argosy.kube.objects.yaml_scalars import YamlDialect, to_json_number

@@ -21,7 +21,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction import MASK
 from argosy.observability.redaction.secret_encodings import iter_forms
-from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 from argosy.observability.redaction.secret_search import SecretSearch, find_value_range
 
 MASK_BYTES: Final = MASK.encode()

@@ -22,7 +22,7 @@ from argosy.observability.redaction.four_byte_word_filter import (
 )
 from argosy.observability.redaction.guessable_values import unescape
 from argosy.observability.redaction.secret_encodings import iter_forms
-from argosy.observability.redaction.secret_scope import SecretOrigin
+from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin
 from argosy.observability.redaction.secret_text_extraction import LongValue, extract_secret_texts
 
 BLOCK_BYTES: Final = 32  # bytes kept per block

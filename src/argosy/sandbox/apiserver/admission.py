@@ -17,10 +17,10 @@ from argosy.kube.schema import crd
 from argosy.kube.schema.field_error import FieldError
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.quota_admission import QuotaChecker
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
-from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.service_addresses import ServiceAllocator
+from argosy.sandbox.apiserver.service_ip_port_allocator import ServiceAllocator
 from argosy.sandbox.store import Store
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"

@@ -35,7 +35,7 @@ from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
 from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
-from argosy.sandbox.apiserver.write_options_and_result import ADMIN
+from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN
 from argosy.sandbox.store import Store, StoreEvent, has_store
 
 ENCRYPTED_BUCKETS = frozenset({"secrets"})

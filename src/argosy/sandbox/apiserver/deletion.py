@@ -18,11 +18,11 @@ from argosy.kube.schema import field_error
 from argosy.kube.well_known_kinds import JOB, NAMESPACE, POD
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.listing import parse_int
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.storage_encoding import build_encoder, is_removable
-from argosy.sandbox.apiserver.write_options_and_result import RegistryCall, WriteResult
+from argosy.sandbox.apiserver.storage_encoding_and_size_check import build_encoder, is_removable
+from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})

@@ -14,11 +14,11 @@ from argosy.kube.patch.field_sets import FieldSet
 from argosy.kube.patch.managed_fields import record_update
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, drop_status
 from argosy.sandbox.apiserver.metadata import Clock
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
-from argosy.sandbox.apiserver.served_kind import ApiKind, drop_status
-from argosy.sandbox.apiserver.storage_encoding import check_owned_fields
-from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
+from argosy.sandbox.apiserver.storage_encoding_and_size_check import check_owned_fields
+from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall
 
 STATUS_FIELDS = FieldSet.from_paths(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
 

@@ -28,10 +28,10 @@ from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authentication import add_implied_groups
 from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.deletion import DeleteOptions
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.listing import ListOptions, SelectorMatcher, parse_resource_version
 from argosy.sandbox.apiserver.scale import build_scale
-from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.write_options_and_result import ADMIN, RegistryCall
+from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN, RegistryCall
 from argosy.sandbox.store import StoreEntry, StoreEvent
 
 DEFAULT_FIELD_MANAGER = "argosy"

@@ -20,7 +20,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.base64url import encode_base64url
 from argosy.kube.schema import field_error, selectors
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.store import ADDED, DELETED, MODIFIED, EventType, Store, StoreEntry, StoreEvent
 
 MAX_RESOURCE_VERSION = (1 << 64) - 1

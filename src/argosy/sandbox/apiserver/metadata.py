@@ -13,7 +13,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.schema import field_error
 from argosy.kube.well_known_kinds import DEPLOYMENT
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 
 Clock = Callable[[], datetime]
 

@@ -18,8 +18,8 @@ from argosy.kube.resource_key import split_api_version
 from argosy.kube.schema import builtin_type_json_codec, field_error
 from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import ApiKind, drop_status
-from argosy.sandbox.apiserver.write_options_and_result import FieldValidation
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, drop_status
+from argosy.sandbox.apiserver.write_call_and_result_types import FieldValidation
 
 STATUS_APPLY_FIELDS = ("apiVersion", "kind", "metadata", "status")
 KINDS_IN_EVERY_GROUP = ("DeleteOptions",)  # k8s: registered in every group

@@ -14,7 +14,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.schema.pod_resources import ZERO_AMOUNT, Amounts
 from argosy.kube.schema.resource_quota import count_usage, find_refusal, quota_matches
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.store import Store
 
 BucketAndNamespace = tuple[str, str]  # a bucket and a namespace

@@ -20,12 +20,13 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.patch.managed_fields import keep_live_if_only_times_differ
 from argosy.kube.schema import field_error
 from argosy.kube.schema.field_error import FieldError
-from argosy.sandbox.apiserver import ephemeral_containers, status_errors, undecodable_patch_errors
+from argosy.sandbox.apiserver import ephemeral_containers, status_errors, undecodable_patch_result_errors
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver.admission import AdmissionChain
 from argosy.sandbox.apiserver.authorization import AccessChecker, Attributes
 from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from argosy.sandbox.apiserver.field_ownership import merge_applied, record_creator, record_owner
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, CustomApiKind
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, OffLoopExecutor
 from argosy.sandbox.apiserver.patch_and_decoding import (
@@ -36,8 +37,7 @@ from argosy.sandbox.apiserver.patch_and_decoding import (
     has_copy_operation,
 )
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET, ResourceCatalog
-from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind
-from argosy.sandbox.apiserver.storage_encoding import (
+from argosy.sandbox.apiserver.storage_encoding_and_size_check import (
     build_encoder,
     check_changed_size,
     check_owned_fields,
@@ -45,7 +45,7 @@ from argosy.sandbox.apiserver.storage_encoding import (
     drop_type_meta,
     is_removable,
 )
-from argosy.sandbox.apiserver.write_options_and_result import RegistryCall, WriteResult
+from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall, WriteResult
 from argosy.sandbox.store import Store, StoreEntry
 
 PARTIAL_SUBRESOURCES = ("status", ephemeral_containers.SUBRESOURCE)  # subresources that change one part of an object
@@ -172,7 +172,7 @@ class Registry:
             try:
                 return self._decode(served, result, call)
             except UndecodableBody as error:
-                raise undecodable_patch_errors.build_undecodable_patch_error(
+                raise undecodable_patch_result_errors.build_undecodable_patch_error(
                     kind, patch, result, error.detail
                 ) from error
 

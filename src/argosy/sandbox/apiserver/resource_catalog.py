@@ -17,7 +17,7 @@ from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 from argosy.kube.schema.crd import CustomKind, build_custom_kinds
 from argosy.kube.schema.crd.version_priority import version_sort_key
-from argosy.sandbox.apiserver.served_kind import ApiKind, BuiltInApiKind, CustomApiKind, get_bucket
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, BuiltInApiKind, CustomApiKind, get_bucket
 from argosy.sandbox.store import DELETED, Store, StoreEntry, StoreEvent
 
 ALWAYS_STALE_REVISION = 1 << 63  # later than any revision: every entry counts as stale

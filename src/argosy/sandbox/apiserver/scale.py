@@ -8,7 +8,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, CustomApiKind
 
 SCALE_TYPE_META = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
 SCALE_RESOURCE = ApiResource("autoscaling", "v1", "Scale", "scales", "scale", True, ())

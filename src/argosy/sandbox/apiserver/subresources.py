@@ -19,12 +19,12 @@ from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.access_reviews import AccessReviews, TokenReviewer
 from argosy.sandbox.apiserver.deletion import ObjectDeleter, read_delete_options
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.patch_and_decoding import apply_patch, decode_as_kind, decode_object
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.scale import build_apply_configuration, build_scale, set_replicas
-from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.apiserver.service_account_tokens import ServiceAccountTokens
-from argosy.sandbox.apiserver.write_options_and_result import ADMIN, RegistryCall, WriteResult
+from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN, RegistryCall, WriteResult
 
 Result = TypeVar("Result")
 NO_PODS_MESSAGE = "nothing runs Pods in this cluster, so there is nothing to show or to connect to"

@@ -36,11 +36,11 @@ from argosy.kube.well_known_kinds import (
 )
 from argosy.sandbox.simulators import (
     kserve,
+    node_and_storage_class_manifests,
     openshift,
     openshift_ai,
     owner_references_and_marks,
     pvc_protection,
-    simulated_nodes,
 )
 from argosy.sandbox.simulators.container_logs import SimulatedLogs
 from argosy.sandbox.simulators.cron_jobs import CronJobController
@@ -164,7 +164,7 @@ def build_addon(
             handler for handler in openshift.SUBRESOURCE_EXTENSIONS if handler.kind in simulated_kinds
         ],
         initial_manifests=[
-            *simulated_nodes.build_initial_objects(),
+            *node_and_storage_class_manifests.build_initial_objects(),
             *(kserve.build_stock_runtimes() if kserve.INFERENCE_SERVICE in simulated_kinds else ()),
         ],
         pod_log_reader=SimulatedLogs(processes),

@@ -12,7 +12,7 @@ from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import DEPLOYMENT, REPLICA_SET
 from argosy.sandbox.simulators import rollout_replica_counts
-from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
+from argosy.sandbox.simulators.adoptable_orphan_lookup import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import (
     adopt,
     create_if_absent,

@@ -14,7 +14,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import NODE
-from argosy.sandbox.simulators import simulated_nodes
+from argosy.sandbox.simulators import node_and_storage_class_manifests
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.timestamps import parse_timestamp, seconds_until_deadline
 
@@ -22,7 +22,7 @@ HEARTBEAT_INTERVAL_SECONDS: Final = 10.0
 
 
 def _enqueue_if_simulated(node: Manifest) -> Iterable[ResourceKey]:
-    if simulated_nodes.is_simulated_node(node):
+    if node_and_storage_class_manifests.is_simulated_node(node):
         yield key_of(node)
 
 
@@ -33,7 +33,7 @@ class NodeHeartbeatController:
     @retry_on_conflict
     async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         node = context.cache.get(key)
-        if node is None or not simulated_nodes.is_simulated_node(node):
+        if node is None or not node_and_storage_class_manifests.is_simulated_node(node):
             return None
         conditions_by_type = {
             condition["type"]: condition for condition in (node.get("status") or {}).get("conditions") or ()
@@ -48,6 +48,9 @@ class NodeHeartbeatController:
             "lastHeartbeatTime": format_timestamp(now),
             "lastTransitionTime": transitioned_at or format_timestamp(now),
         }
-        new_conditions: dict[str, Any] = {**conditions_by_type, "Ready": {**simulated_nodes.READY_CONDITION, **times}}
+        new_conditions: dict[str, Any] = {
+            **conditions_by_type,
+            "Ready": {**node_and_storage_class_manifests.READY_CONDITION, **times},
+        }
         await update_status_if_changed(node, {"conditions": list(new_conditions.values())}, context.cluster)
         return Requeue(HEARTBEAT_INTERVAL_SECONDS)

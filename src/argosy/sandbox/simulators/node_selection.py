@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import pod_resources, selectors
 from argosy.kube.schema.pod_resources import Amounts
-from argosy.sandbox.simulators import simulated_nodes
+from argosy.sandbox.simulators import node_and_storage_class_manifests
 
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -35,7 +35,9 @@ def choose_node(
     pod: Manifest, all_nodes: Sequence[Manifest], allocated: AllocatedResources
 ) -> tuple[Manifest | None, str]:
     """Return the fitting Node with the fewest Pods, or None and the reason."""
-    simulated = sorted((node for node in all_nodes if simulated_nodes.is_simulated_node(node)), key=_read_name)
+    simulated = sorted(
+        (node for node in all_nodes if node_and_storage_class_manifests.is_simulated_node(node)), key=_read_name
+    )
     requests = compute_pod_requests(pod)
     rejections, candidates = [], []
     for node in simulated:
@@ -55,13 +57,17 @@ def choose_node(
 def describe_common_rejection(all_nodes: Sequence[Manifest], reason: str) -> str:
     """Build the message for a reason that applies to every Node."""
     return _describe_rejections(
-        [NodeRejection([reason], is_final=False) for node in all_nodes if simulated_nodes.is_simulated_node(node)]
+        [
+            NodeRejection([reason], is_final=False)
+            for node in all_nodes
+            if node_and_storage_class_manifests.is_simulated_node(node)
+        ]
     )
 
 
 def describe_precheck_failure(all_nodes: Sequence[Manifest], reason: str) -> str:
     """Build the message for a reason that does not depend on the Node, such as an unbound claim."""
-    count = sum(1 for node in all_nodes if simulated_nodes.is_simulated_node(node))
+    count = sum(1 for node in all_nodes if node_and_storage_class_manifests.is_simulated_node(node))
     if not count:
         return NO_NODES
     preemption = f"preemption: 0/{count} nodes are available: {count} Preemption is not helpful for scheduling."

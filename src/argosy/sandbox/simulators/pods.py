@@ -26,7 +26,7 @@ from argosy.kube.well_known_kinds import (
     STATEFUL_SET,
     STORAGE_CLASS,
 )
-from argosy.sandbox.simulators import pod_events, pod_status, simulated_nodes
+from argosy.sandbox.simulators import node_and_storage_class_manifests, pod_events, pod_status
 from argosy.sandbox.simulators.conditional_writes import delete_object, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
 from argosy.sandbox.simulators.event_recorder import EventRecorder
@@ -109,11 +109,11 @@ class PodController:
                 await self._scheduler.schedule(pod, _read_settings(pod, context.cache)[0], context)
             return None
         node = context.cache.get(build_key(NODE, "", pod["spec"]["nodeName"]))
-        if node is None or not simulated_nodes.is_simulated_node(node):
+        if node is None or not node_and_storage_class_manifests.is_simulated_node(node):
             return None
         if is_being_deleted(pod):
             return await self._stop(pod, context)
-        return await self._simulate(pod, simulated_nodes.read_internal_ip(node), context)
+        return await self._simulate(pod, node_and_storage_class_manifests.read_internal_ip(node), context)
 
     async def _simulate(self, pod: Manifest, node_address: str, context: ControllerContext) -> Requeue | None:
         """Compute and write the next status of a running Pod."""

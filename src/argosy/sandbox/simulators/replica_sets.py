@@ -15,7 +15,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import selectors
 from argosy.kube.well_known_kinds import POD, REPLICA_SET
-from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
+from argosy.sandbox.simulators.adoptable_orphan_lookup import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import adopt, retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.event_recorder import EventRecorder
 from argosy.sandbox.simulators.owner_references_and_marks import (

@@ -15,7 +15,7 @@ from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_own
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import POD, STATEFUL_SET
-from argosy.sandbox.simulators.adoptable_orphans import OrphanFinder
+from argosy.sandbox.simulators.adoptable_orphan_lookup import OrphanFinder
 from argosy.sandbox.simulators.conditional_writes import (
     adopt,
     create_if_absent,

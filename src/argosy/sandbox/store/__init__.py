@@ -14,7 +14,7 @@ from argosy.sandbox.store.entries_and_events import (
     StoreEvent,
     object_path,
 )
-from argosy.sandbox.store.retention import Retention
+from argosy.sandbox.store.history_compaction_schedule import Retention
 from argosy.sandbox.store.sqlite_setup import has_store
 from argosy.sandbox.store.staged_write_types import PendingWrite, end_process
 from argosy.sandbox.store.store import Store

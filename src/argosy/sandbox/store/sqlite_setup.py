@@ -20,7 +20,7 @@ from argosy.sandbox.store.checksums import (
 )
 from argosy.sandbox.store.disk_full_detection import has_space, is_disk_full
 from argosy.sandbox.store.encryption import BodyCipher
-from argosy.sandbox.store.initialized_mark import WAL_SUFFIX, create_durable_file, get_file_size, is_initialized
+from argosy.sandbox.store.lost_database_detection import WAL_SUFFIX, create_durable_file, get_file_size, is_initialized
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from argosy.sandbox.store.checksums import Damage, build_startup_damage_error
 from argosy.sandbox.store.encryption import BodyCipher
 from argosy.sandbox.store.file_lock import FileLock
 from argosy.sandbox.store.history_table import HistoryTable, LoadedState
-from argosy.sandbox.store.initialized_mark import check_database_not_lost, write_initialized_marker
 from argosy.sandbox.store.journal_protocol import FatalErrorHandler
+from argosy.sandbox.store.lost_database_detection import check_database_not_lost, write_initialized_marker
 from argosy.sandbox.store.sqlite_journal import SqliteJournal
 from argosy.sandbox.store.sqlite_setup import build_open_error, check_encryption_key, open_writer, restart_wal
-from argosy.sandbox.store.wal_check import check_wal
+from argosy.sandbox.store.wal_checksum_check import check_wal
 
 
 def open_journal(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from argosy.errors import ArgosyError, TransientError
-from argosy.sandbox.store.bucket_index import BucketIndex
 from argosy.sandbox.store.entries_and_events import (
     ADDED,
     DELETED,
@@ -24,8 +23,9 @@ from argosy.sandbox.store.entries_and_events import (
     object_path,
 )
 from argosy.sandbox.store.event_window import EventWindow
+from argosy.sandbox.store.history_compaction_schedule import CompactionSchedule, Retention
 from argosy.sandbox.store.journal_protocol import FatalErrorHandler, MemoryJournal, StoreJournal, build_gone_error
-from argosy.sandbox.store.retention import CompactionSchedule, Retention
+from argosy.sandbox.store.sorted_bucket_objects import BucketIndex
 from argosy.sandbox.store.staged_write_types import PendingWrite, StagedWrite, end_process
 from argosy.sandbox.store.state_at_revision import compute_digest, undo_events
 from argosy.sandbox.store.watch import BucketWatch

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.sandbox_data_folder import write_private_text
+from argosy.cli.sandbox_data_folder_and_lock import write_private_text
 from argosy.errors import Conflict, UserError
 from argosy.features.local import kubeconfig
 from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
@@ -28,7 +28,7 @@ from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import ensure_certificates
-from argosy.sandbox.apiserver.write_options_and_result import ADMIN
+from argosy.sandbox.apiserver.write_call_and_result_types import ADMIN
 from argosy.testing.cluster.local_folder_repositories import WorkingTrees
 
 ADDONS: Final = "simulators"

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.workspace.checked_out_head import read_head
 
 LOCAL: Final = "working-tree"  # the revision of uncommitted files

@@ -22,12 +22,12 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import APP_PROJECT, APPLICATION
 from argosy.observability.metrics import CONTENT_TYPE, MetricFamily, Sample, build_family, render_families
-from argosy.web.application_and_rbac_name import build_rbac_name, read_project_name
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import build_rbac_name, read_project_name
 from argosy.web.responses import TextResponse
 from argosy.web.route import FilteredList, Route
 from argosy.web.serve_options import ServeOptions
-from argosy.web.server_state import ServerState
+from argosy.web.server_audit_counters_and_limits import ServerState
 
 if TYPE_CHECKING:
     from argosy.gitops.cluster_view.cluster_view import ClusterView

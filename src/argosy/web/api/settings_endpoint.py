@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.gitops.health.setting_kind_names import parse_key_kind
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import read_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.api import request_response_schemas as schema

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.gitops.policy.rbac_roles import is_reserved
+from argosy.gitops.policy.builtin_and_project_roles import is_reserved
 from argosy.kube.objects import Manifest, read_json
 
 ADMIN: Final = "admin"

@@ -15,8 +15,8 @@ from typing import Final
 
 from argosy.errors import PolicyError
 from argosy.gitops.application.sync_policy import parse_duration
+from argosy.gitops.policy.builtin_and_project_roles import is_reserved, parse_role_subject
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
-from argosy.gitops.policy.rbac_roles import is_reserved, parse_role_subject
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.web.auth import signed_tokens

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import UserError
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.rbac import RbacEnforcer
 from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access_policy
 from argosy.kube.client import ClusterReader

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import jwt
 
 from argosy.errors import TransientError
-from argosy.gitops.policy.rbac_roles import is_reserved
+from argosy.gitops.policy.builtin_and_project_roles import is_reserved
 from argosy.http_client.allowed_host_request import OutboundRequest, send_request
 from argosy.http_client.anonymous_request import PlainResponse
 from argosy.kube.controller.clock import Clock

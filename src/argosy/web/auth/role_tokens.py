@@ -10,7 +10,7 @@ from typing import Any, Final
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.application_service import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
 from argosy.gitops.application_client.projects import load_project
-from argosy.gitops.policy.rbac_roles import format_role_subject
+from argosy.gitops.policy.builtin_and_project_roles import format_role_subject
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.auth.account_changes import generate_token_id
 from argosy.web.auth.accounts import (

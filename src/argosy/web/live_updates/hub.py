@@ -27,7 +27,7 @@ from argosy.web.live_updates.live_page_definitions import LivePage
 from argosy.web.live_updates.viewer_group import PageViewer, ViewerGroup, encode_event
 from argosy.web.preference_cookies import read_preferences
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, QueryParameters, RequestContext, RequestMemory
-from argosy.web.request_redaction import conceal_secrets
+from argosy.web.request_secret_mask import conceal_secrets
 from argosy.web.route import RouteTree
 
 if TYPE_CHECKING:

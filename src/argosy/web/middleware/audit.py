@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import orjson
 
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
-from argosy.web.audit_trail import ANONYMOUS_NAME, AuditTrail
+from argosy.web.recent_audit_lines import ANONYMOUS_NAME, AuditTrail
 from argosy.web.request import RequestContext
 
 LOG: Final = logging.getLogger("argosy.audit")

@@ -13,7 +13,7 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.observability.redaction import MASK
 from argosy.web.request import RequestContext
 from argosy.web.route import FilteredList, RequiresPermission, Route

@@ -9,7 +9,7 @@ import pytest
 from argosy.features.align.proposals import AlignOptions
 from argosy.features.align.service import align_applications
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.application_reader import open_reader
+from argosy.gitops.application_client.app_state_reader import open_reader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

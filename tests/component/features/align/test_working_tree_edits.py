@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.align.trial import ApplicationTrial, PatchedTree, edit_file
+from argosy.features.align.in_memory_alignment_trial import ApplicationTrial, PatchedTree, edit_file
 from argosy.features.align.working_tree_edits import WorkingTreeEdits
-from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.source.settings import SourceSettings, read_source_settings
+from argosy.gitops.source.repository_access_settings import SourceSettings, read_source_settings
 from support.file_trees import TextTree
 
 ONE = "# first\nkind: Application\napiVersion: argoproj.io/v1alpha1\nmetadata: {name: one, namespace: argocd}\n"

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.command_modules import COMMANDS
 from argosy.features.applications import cli
-from argosy.gitops.reconciler.fetched_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
+from argosy.gitops.reconciler.prefetched_remote_bases import FetchedRemoteBases, RemoteBaseNeeded
 from argosy.gitops.render import render
 from argosy.main import OVERVIEW, build_parser
 
@@ -31,7 +31,7 @@ SLOW = {
     "argosy.isolation",
     "argosy.gitops.application.operations",
     "argosy.gitops.application.source_options",
-    "argosy.gitops.application.step_results.comparison",
+    "argosy.gitops.application.step_results.comparison_task_health_types",
     "argosy.kube.schema",
     "argosy.gitops.source.git",
     "asyncio",

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.features.generate.wait_for_image import ImageWait
-from argosy.features.generate.wait_for_notebook import NotebookWait
+from argosy.features.generate.image_wait_job_manifests import ImageWait
+from argosy.features.generate.notebook_wait_job_manifests import NotebookWait
 from support.deadlines import HANG_SECONDS
 from support.paths import ROOT
 

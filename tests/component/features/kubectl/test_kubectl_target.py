@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_data_folder import DataFolder, RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder, RunningInstance
 from argosy.kube.objects import dump_yaml, read_yaml
 from support.clusters import Finished
 from support.deadlines import HANG_SECONDS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks import cell_sources_from_git, detail_page
+from argosy.features.notebooks import cell_sources_from_git, run_detail_page
 from argosy.features.notebooks.cell_sources_from_git import NotebookSources
 from argosy.kube.objects import Manifest
 from argosy.web.page_templates import render_macro
@@ -70,7 +70,7 @@ def application() -> Manifest:
 async def render_run_page(site: Site, manifest: Manifest, **values: str) -> tuple[dict[str, Any], str]:
     """The values of the page, and its cells as HTML."""
     page_request = replace(request(site, "/notebooks/ml/train", ns="ml", name="train", **values), subject=manifest)
-    page_values = await detail_page.build_values(page_request, NotebookSources())
+    page_values = await run_detail_page.build_values(page_request, NotebookSources())
     return page_values, render_macro(
         "notebooks/parts.html",
         "cell_list",

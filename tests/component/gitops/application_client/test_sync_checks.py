@@ -12,12 +12,12 @@ import pytest
 
 from argosy.errors import PolicyError, UnknownRef
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.project import read_project
+from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.application_client import sync_checks
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS

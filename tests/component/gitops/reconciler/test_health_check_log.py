@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits, SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceLimits, SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from support.repositories import Repository
 
 SERVED = "served"

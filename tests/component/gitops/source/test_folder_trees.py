@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import SourceError, SourceTooLarge
 from argosy.gitops.application.file_tree_protocol import TreeEntry
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.gitops.source.settings import SourceLimits
+from argosy.gitops.source.repository_access_settings import SourceLimits
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import SourceUnreachable
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from support.repositories import Repository
 from support.small_disk import fill_disk, mounted_disk
 

@@ -17,8 +17,8 @@ from argosy.errors import SourceRefused, SourceTimeout, SourceUnreachable
 from argosy.gitops.source.credentials import RepositoryCredential, read_credentials
 from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.mirror import Mirror
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits, SourceSettings, read_source_settings
+from argosy.gitops.source.repository_access_settings import SourceLimits, SourceSettings, read_source_settings
+from argosy.gitops.source.repository_mirrors import Repositories
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.git_server import GitHost, git_host, running_commands
 
@@ -248,8 +248,8 @@ import asyncio, sys
 from pathlib import Path
 from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.mirror import Mirror
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.source.repository_access_settings import SourceSettings
 settings = SourceSettings(protocols=frozenset({"http"}))
 asyncio.run(Repositories(Path(sys.argv[1]), settings).checkout(sys.argv[2], "main"))
 """

@@ -15,8 +15,8 @@ from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render
 from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.object_reader import ObjectReader
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits, SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceLimits, SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 
 pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]

@@ -20,7 +20,7 @@ from argosy.errors import (
     UnknownSigner,
     Unsigned,
 )
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.source.signatures import SignatureRule, build_signature_rule, short_key_id
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not shutil.which("gpg"), reason="gpg is not installed")]

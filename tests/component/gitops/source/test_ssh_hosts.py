@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from argosy.gitops.source.credentials import HostTrust, read_credentials
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 
 pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]

@@ -14,8 +14,8 @@ import pytest
 
 from argosy.errors import SourceRefused, SourceTimeout, SourceUnreachable
 from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, read_credentials
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits, SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceLimits, SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
 from support.git_server import git_host
 

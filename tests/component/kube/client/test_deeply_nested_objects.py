@@ -21,7 +21,7 @@ from argosy.kube.client.deep_json_truncation import (
     read_truncated,
     truncate_objects,
 )
-from argosy.kube.client.response_checks import read_event, read_response_json
+from argosy.kube.client.response_validator import read_event, read_response_json
 from argosy.kube.client.transport import encode_json
 from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock

@@ -15,7 +15,7 @@ import pytest
 
 from argosy.errors import ArgosyError, ClusterError, Gone, TransientError
 from argosy.gitops.clusters.cluster_secret import build_connection, read_max_memory
-from argosy.kube.client import response_checks
+from argosy.kube.client import response_validator
 from argosy.kube.client.cluster_client import KubeCluster, connect
 from argosy.kube.client.connection_settings import Connection
 from argosy.kube.controller.cache import InformerCache
@@ -40,9 +40,11 @@ Call = Callable[[KubeCluster], Awaitable[Any]]
 def small_limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower limits, so that a thousand attacks take seconds; one test uses the real limits."""
     if "as they are" not in request.node.name.replace("_", " "):
-        monkeypatch.setattr("argosy.kube.client.transport.MAX_RESPONSE_BYTES", response_checks.MAX_RESPONSE_BYTES // 8)
-        memory = response_checks.MAX_RESPONSE_MEMORY_BYTES // 16
-        monkeypatch.setattr("argosy.kube.client.response_checks.MAX_RESPONSE_MEMORY_BYTES", memory)
+        monkeypatch.setattr(
+            "argosy.kube.client.transport.MAX_RESPONSE_BYTES", response_validator.MAX_RESPONSE_BYTES // 8
+        )
+        memory = response_validator.MAX_RESPONSE_MEMORY_BYTES // 16
+        monkeypatch.setattr("argosy.kube.client.response_validator.MAX_RESPONSE_MEMORY_BYTES", memory)
 
 
 @contextlib.asynccontextmanager
@@ -385,8 +387,8 @@ async def test_names_of_dots_are_never_used_in_a_path() -> None:
 
 
 def test_memory_estimate_counts_parsed_size() -> None:
-    assert response_checks.estimate_memory(b"[" + b"[]," * 1000 + b"[]]") > 100_000
-    assert response_checks.estimate_memory(b'{"a": "' + b"x" * 1000 + b'"}') < 1200
+    assert response_validator.estimate_memory(b"[" + b"[]," * 1000 + b"[]]") > 100_000
+    assert response_validator.estimate_memory(b'{"a": "' + b"x" * 1000 + b'"}') < 1200
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from argosy.errors import UserError
-from argosy.sandbox.store import Store, sqlite_setup, wal_check
+from argosy.sandbox.store import Store, sqlite_setup, wal_checksum_check
 
 HEADER_BYTES, FRAME_BYTES = 32, 24 + 4096
 BUCKET = "configmaps"
@@ -105,7 +105,7 @@ async def test_large_write_ahead_log_is_checked_in_bounded_memory_and_logged(
     await put(store, "large", 1_000_000)
     database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
     await store.close()
-    monkeypatch.setattr(wal_check, "LARGE_LOG_BYTES", 900_000)
+    monkeypatch.setattr(wal_checksum_check, "LARGE_LOG_BYTES", 900_000)
     caplog.set_level(logging.INFO)
     peak = peak_bytes_of_check(database)
     (record,) = caplog.records
@@ -143,7 +143,7 @@ def test_torn_header_with_the_commit_size_of_an_older_generation_is_no_damage(tm
     assert (start + 8) % 512 == 0 and before[start + 4 : start + 8] != bytes(4) == after[start + 4 : start + 8]
     sector = slice(start + 8 - 512, start + 8)
     log_of(database).write_bytes(after[: sector.start] + before[sector] + after[sector.stop :])
-    wal_check.check_wal(database)
+    wal_checksum_check.check_wal(database)
     assert apsw.Connection(str(database)).execute("SELECT count(*) FROM t").fetchall() == [(60,)]
 
 
@@ -169,20 +169,20 @@ def check_second_generation(database: Path, damaged_frame: int, *page_counts: in
         log.seek(HEADER_BYTES + damaged_frame * FRAME_BYTES + 1_000)
         log.write(b"damaged")
     try:
-        wal_check.check_wal(database)
+        wal_checksum_check.check_wal(database)
     finally:
         connection.close()
 
 
 @pytest.mark.parametrize("frame", [40, 41, 42])
 def test_damaged_frame_of_an_overwritten_log_is_reported(tmp_path: Path, frame: int) -> None:
-    with pytest.raises(wal_check.Damage, match="acknowledged transactions in"):
+    with pytest.raises(wal_checksum_check.Damage, match="acknowledged transactions in"):
         check_second_generation(tmp_path / "argosy.db", frame, *[1] * 50)
 
 
 def test_intact_commit_in_a_split_header_counts_as_acknowledged(tmp_path: Path) -> None:
     """The last transaction but one has the frames 38 to 41, of which 39 is damaged."""
-    with pytest.raises(wal_check.Damage, match="1 acknowledged transactions in"):
+    with pytest.raises(wal_checksum_check.Damage, match="1 acknowledged transactions in"):
         check_second_generation(tmp_path / "argosy.db", 39, *[1] * 38, 4, 1)
 
 
@@ -214,7 +214,7 @@ async def test_log_that_was_never_overwritten_has_no_such_limit(tmp_path: Path, 
 def peak_bytes_of_check(database: Path) -> int:
     tracemalloc.start()
     try:
-        wal_check.check_wal(database)
+        wal_checksum_check.check_wal(database)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

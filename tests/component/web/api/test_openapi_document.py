@@ -10,7 +10,7 @@ import pytest
 
 from argosy.web.api.openapi import build_openapi_document
 from argosy.web.api.request_examples import EXAMPLES
-from argosy.web.server_state import SyncCounter
+from argosy.web.server_audit_counters_and_limits import SyncCounter
 from support import prometheus_text
 from support.page_site import CONTROL, KnownPeople, a_site, anything, on_a_socket
 from support.route_table import ROUTE_TABLE

@@ -13,7 +13,7 @@ import pytest
 from argosy.features.applications.streams import api
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import stream_frames
-from argosy.web.live_updates import change_feed
+from argosy.web.live_updates import cluster_view_change_feed
 from support.deadlines import HANG_SECONDS
 from support.event_streams import opened
 from support.page_site import CONTROL, Client, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
@@ -148,7 +148,7 @@ async def test_revoked_token_ends_the_stream_without_a_change(world: World, monk
 async def test_slow_client_is_disconnected_and_does_not_delay_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_feed, "MAX_BUFFERED_CHANGES", 20)
+    monkeypatch.setattr(cluster_view_change_feed, "MAX_BUFFERED_CHANGES", 20)
     port = world.client.port
     async with opened(port, f"{PATH}?name=a", window=4096) as slow, opened(port, f"{PATH}?name=a") as quick:
         await slow.line(), await quick.line()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.cli.sandbox_data_folder import RunningInstance
+from argosy.cli.sandbox_data_folder_and_lock import RunningInstance
 from argosy.features.demo.cli import _render_banner
 
 ADDONS = "argocd_operator,simulators"

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.features.doctor.application_check import get_priority
 from argosy.features.doctor.forbidden_tolerant_reads import OptionalReads
-from argosy.features.doctor.limited_work import (
+from argosy.features.doctor.time_limited_application_work import (
     MAX_CONCURRENT_COMPARISONS,
     WorkLimit,
     interleave_by_project,

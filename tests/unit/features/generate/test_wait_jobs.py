@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.generate.wait_for_image import ImageWait
-from argosy.features.generate.wait_for_notebook import NotebookWait
+from argosy.features.generate.image_wait_job_manifests import ImageWait
+from argosy.features.generate.notebook_wait_job_manifests import NotebookWait
 from argosy.kube.objects import Manifest, get_annotation
 
 WAVE, HOOK = "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook"

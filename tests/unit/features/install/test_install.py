@@ -20,7 +20,7 @@ from argosy.features.install.plan_execution import execute_plan
 from argosy.gitops.application_client import control_namespace
 from argosy.gitops.engine.engine import EngineOptions
 from argosy.isolation import ProcessPool, WorkerPool
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of, read_yaml_documents
 from argosy.kube.resource_key import ResourceKey

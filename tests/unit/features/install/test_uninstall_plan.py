@@ -15,11 +15,11 @@ from argosy.features.install.plan import InstallPlan, build_install_plan
 from argosy.features.install.plan_execution import execute_plan
 from argosy.features.install.uninstall_plan import build_uninstall_plan
 from argosy.gitops.application.finalizers import HOOK_FINALIZERS, RESOURCE_FINALIZERS
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
 from argosy.gitops.coexistence.argocd_detection import detect_engines
-from argosy.gitops.status.worker_budget_configmap import BUDGETS_LABELS
+from argosy.gitops.status.projects_over_worker_budget_configmap import BUDGETS_LABELS
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import WaitTimeout
+from argosy.kube.controller.object_condition_wait import WaitTimeout
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CRD

@@ -35,7 +35,7 @@ async def read_log_lines(logs: ComponentLogs, of: Manifest, **how: Any) -> list[
     ("logger", "name"),
     [
         ("argosy.gitops.reconciler.application_controller", CONTROLLER),
-        ("argosy.gitops.reconciler.app_state", "argocd-application-controller"),
+        ("argosy.gitops.reconciler.app_state_values", "argocd-application-controller"),
         ("argosy.gitops.source.git.mirror", "openshift-gitops-repo-server"),
         ("argosy.sandbox.apiserver.http.asgi", "openshift-gitops-server"),
         ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator-controller-manager"),
@@ -74,8 +74,12 @@ async def test_deployments_named_in_guides_show_the_log_of_their_component(logge
 async def test_worker_records_belong_to_the_controller_in_their_first_argument() -> None:
     logs = ComponentLogs(Others())
     with logs.collect_records():
-        logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
-        logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "pods", "a", "not ours")
+        logging.getLogger("argosy.kube.controller.controller_informers_and_workers").warning(
+            "%s %s: %s", "application", "models", 'no "branch"'
+        )
+        logging.getLogger("argosy.kube.controller.controller_informers_and_workers").warning(
+            "%s %s: %s", "pods", "a", "not ours"
+        )
     (line,) = await read_log_lines(logs, pod(CONTROLLER))
     assert line.endswith(r'level=warning msg="application models: no \"branch\""')
 

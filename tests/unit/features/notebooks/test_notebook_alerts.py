@@ -7,7 +7,7 @@ import re
 import pytest
 
 from argosy.errors import UnknownRef
-from argosy.features.notebooks.metrics import NotebookMetrics
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.kube.objects import read_manifests
 from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.observability.metrics import MAX_SERIES

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.errors import TransientError, UnknownRef
 from argosy.features.notebooks.controller import JobHook
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
 from argosy.gitops.health.assess import assess_by_rule
 from argosy.gitops.health.rule_lookup import HealthRules

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.jobs_cli import _print_cells, _print_jobs
-from argosy.features.notebooks.validation_job_client import NOUN, NotebookJobClient
+from argosy.features.notebooks.notebook_job_lookup_and_rerun import NOUN, NotebookJobClient
 from argosy.kube.objects import key_of
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

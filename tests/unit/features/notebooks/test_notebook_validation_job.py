@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.notebooks.go_durations import format_duration, parse_duration
-from argosy.features.notebooks.notebook_validation_job import (
+from argosy.features.notebooks.notebook_validation_job_parser import (
     DEFAULT_IMAGE,
     JobMount,
     JobRetryPolicy,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.notebook_validation_job import read_job
+from argosy.features.notebooks.notebook_validation_job_parser import read_job
 from argosy.features.notebooks.pod_runs import runner_archive_config_map
 from argosy.features.notebooks.pod_runs.validation_pod_manifest import build_runner_input
 from argosy.features.notebooks.run_backend import build_pod_name

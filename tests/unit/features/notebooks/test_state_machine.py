@@ -21,7 +21,7 @@ from argosy.errors import (
     UserError,
 )
 from argosy.features.notebooks import deadlines, events, job_status_builder, state_machine
-from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.features.notebooks.run_outcome_from_error import build_refused_outcome
 from argosy.features.notebooks.spec_validation import find_problems

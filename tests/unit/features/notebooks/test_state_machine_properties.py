@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.features.notebooks import deadlines, state_machine
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob, read_job
 from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
 from argosy.features.notebooks.runner.failure_category_names import CATEGORIES
 from argosy.features.notebooks.state_machine import BuildState, JobStep

@@ -10,7 +10,7 @@ import pytest
 from argosy.features.promote.cluster_facts import EnvironmentClusterState, _fetch_cluster_state, parse_timestamp
 from argosy.features.promote.promotion_pipeline import PromotionPipeline
 from argosy.gitops.application_client.application_service import ApplicationService
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, PromotionGate
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

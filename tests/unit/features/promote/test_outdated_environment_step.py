@@ -9,7 +9,7 @@ import pytest
 from argosy.features.promote.classified_manifest_fields import Release
 from argosy.features.promote.environment_next_step import DeployedRelease, find_next_step
 from argosy.features.promote.gates import EnvironmentState
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, SyncMode
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, SyncMode
 
 NEW, OLD = Release("r4", "a" * 40), Release("r2", "b" * 40)
 BY_HAND = DeliveryEnvironment("staging", "web", "ns", "s", SyncMode.MANUAL, after="dev")

@@ -21,7 +21,7 @@ from argosy.features.promote.gates import (
 )
 from argosy.features.promote.promotion_log_trailers import PromotionAction, PromotionActor, PromotionLogEntry
 from argosy.features.promote.promotion_pipeline import PromotionPipeline
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryRole, PromotionGate
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryRole, PromotionGate
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 R = Release("r4", "a" * 40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.features.setup.delivery.cluster_setup_plan import SetupRequest
 from argosy.features.setup.gitea_admin_secrets import GiteaCredentials, read_credentials
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 
 SECRET = "of-a-test"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.effect_on_cluster import EffectKind
+from argosy.gitops.analysis.cluster_effect_types import EffectKind
 from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RenderFailure, RenderFailureKind

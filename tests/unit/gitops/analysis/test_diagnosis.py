@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from argosy.gitops.analysis.current_wave_gate import find_wave_wait
-from argosy.gitops.analysis.diagnosis import (
+from argosy.gitops.analysis.diagnosis_table_and_score import (
     Remedy,
     build_diagnosis_lines,
     compute_score,
     render_percent,
     summarize_state,
 )
-from argosy.gitops.analysis.difference_cause import CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.analysis.live_view import InstallationView
 from argosy.gitops.analysis.post_sync_checklist import build_checklist
 from argosy.gitops.analysis.rule_violation import Severity

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.difference_cause import CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
 from argosy.gitops.analysis.rule_violation import Severity
 from argosy.gitops.analysis.rules import diagnose_installation

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.analysis.live_view import (
     HealthResponse,
     InstallationView,
@@ -21,9 +21,9 @@ from argosy.gitops.analysis.rule_violation import FileLocation, Violation
 from argosy.gitops.analysis.rules import CATALOGUE, diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.application import read_application
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.delivery_engine_choice import ArgoCDController, DeliveryEngines
-from argosy.gitops.status.worker_budget_configmap import BudgetUse
+from argosy.gitops.status.projects_over_worker_budget_configmap import BudgetUse
 from argosy.kube.objects import Manifest
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB, STORAGE_CLASS
 from support.installation_facts import ago, app, differs, list_messages, manifest, row, view

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import ManifestError
 from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase, read_application
-from argosy.gitops.application.project import KindPattern, read_project
+from argosy.gitops.application.project_spec import KindPattern, read_project
 from argosy.gitops.application.sync_policy import RetryStrategy, parse_duration
 from argosy.kube.resource_key import ResourceKey
 

@@ -18,13 +18,13 @@ from argosy.features.applications.read.cli import print_app
 from argosy.features.applications.read.text_output import render_list, render_wide_list
 from argosy.features.applications.read.watch_output import watch_list
 from argosy.features.doctor.service import DoctorOptions, examine_installation
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.application_reader import open_reader
+from argosy.gitops.application_client.app_state_reader import open_reader
 from argosy.gitops.application_client.application_service import ApplicationService, utc_now
 from argosy.gitops.application_client.delay_reasons import describe_delays
 from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
-from argosy.gitops.status.worker_budget_configmap import BudgetUse, budget_uses_to_wire
+from argosy.gitops.status.projects_over_worker_budget_configmap import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async

@@ -11,7 +11,7 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.application_actions import confirm_deletion
 from argosy.gitops.application_client.application_service import ApplicationService
-from argosy.gitops.sync.operation_options import is_deletion_approved
+from argosy.gitops.sync.effective_apply_and_prune_options import is_deletion_approved
 from argosy.kube.client import Cluster
 from support.engine import furnish
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.delivery_file.reader import read_delivery_file
-from argosy.gitops.delivery_file.values import (
+from argosy.gitops.delivery_file.delivery_value_types import (
     FIELDS,
     ArgoCDReference,
     DeliveryRole,
@@ -20,6 +19,7 @@ from argosy.gitops.delivery_file.values import (
     SecretSource,
     SyncMode,
 )
+from argosy.gitops.delivery_file.reader import read_delivery_file
 from argosy.kube.objects import dump_yaml, read_yaml
 from support.paths import ROOT
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.setting_error import SettingFault, SettingLocation
+from argosy.gitops.health.setting_fault_and_location import SettingFault, SettingLocation
 from argosy.gitops.health.settings import read_config_maps, read_manifests
 
 HEALTH = "resource.customizations.health."

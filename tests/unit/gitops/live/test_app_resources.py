@@ -10,7 +10,7 @@ import pytest
 
 from argosy.annotations import INSTANCE_LABEL, SYNC_OPTIONS
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
 from argosy.gitops.live import (
     BY_OWNER,
     AffectedApplication,

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.gitops.application import Application
 from argosy.gitops.live import ApplicationCachePolicy, TrackingSettings, add_tracking, is_trimmed
-from argosy.gitops.live import cache_policy as module
+from argosy.gitops.live import cached_field_selection as module
 from argosy.kube.resource_key import GroupKind
 
 TRACKING = TrackingSettings(control_namespace="argocd")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
-from argosy.gitops.application.project import OrphanRule
+from argosy.gitops.application.project_spec import OrphanRule
 from argosy.gitops.live import (
     AffectedApplication,
     TrackingSettings,

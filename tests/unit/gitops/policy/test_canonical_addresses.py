@@ -10,8 +10,8 @@ import pytest
 
 from argosy.errors import AddressRefused
 from argosy.gitops.application import Application, read_application, read_destination
-from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters, KnownCluster
 from argosy.gitops.policy.impersonation import find_service_account

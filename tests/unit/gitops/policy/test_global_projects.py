@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.global_projects import apply_global_projects
 from argosy.gitops.policy.projects import permits_kind, permits_source
 from argosy.kube.resource_key import GroupKind

@@ -6,8 +6,8 @@ import pytest
 
 from argosy.errors import PolicyError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.impersonation import ImpersonationPolicy, find_impersonation_fault, read_impersonation
 
 HERE = parse_cluster_address("https://kubernetes.default.svc")

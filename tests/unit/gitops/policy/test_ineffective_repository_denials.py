@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application.project import read_project
+from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.policy.ineffective_repository_denials import ShallowDenial, find_shallow_denials
 from argosy.gitops.policy.projects import permits_source
 

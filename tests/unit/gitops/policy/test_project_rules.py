@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Destination, read_application
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.destination_cluster_lookup import DestinationClusters, KnownCluster
 from argosy.gitops.policy.projects import (
     find_permission_error,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.application.project_spec import Project, ProjectRole
 from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
 from argosy.gitops.policy.rbac_config import read_access_policy
 from argosy.gitops.policy.rbac_matcher import PatternMatcher

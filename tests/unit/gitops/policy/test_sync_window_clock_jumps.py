@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.application.project_spec import SyncWindow
 from argosy.gitops.policy import sync_windows as module
 from argosy.gitops.policy.sync_windows import WindowDecision, evaluate_sync_windows
 from support.examples import examples

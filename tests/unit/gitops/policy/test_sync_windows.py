@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import read_application
-from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.application.project_spec import SyncWindow
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows, selects_application
 
 APP = read_application(

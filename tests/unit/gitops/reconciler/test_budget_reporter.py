@@ -13,9 +13,13 @@ import pytest
 
 from argosy.errors import ClusterError
 from argosy.fair_share import Budget, FairShareScheduler
-from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.reconciler.worker_budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
-from argosy.gitops.status.worker_budget_configmap import (
+from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
+from argosy.gitops.reconciler.over_budget_project_reporter import (
+    REPORTS_UNTIL_REMOVAL,
+    REPORTS_UNTIL_RENEWAL,
+    BudgetReporter,
+)
+from argosy.gitops.status.projects_over_worker_budget_configmap import (
     ABANDONED_SECONDS,
     VALID_SECONDS,
     BudgetUse,

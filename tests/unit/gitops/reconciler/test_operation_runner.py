@@ -19,22 +19,22 @@ from argosy.gitops.application import (
     read_application,
     read_source,
 )
-from argosy.gitops.application.project import Project, SyncWindow
+from argosy.gitops.application.project_spec import Project, SyncWindow
 from argosy.gitops.policy.impersonation import ImpersonationPolicy
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
-from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder
+from argosy.gitops.reconciler.desired_state_values import DesiredState, DesiredStateRequest
 from argosy.gitops.reconciler.operation_runner import (
     BLOCKED_BY_WINDOW,
     MAX_STEP_WAIT_SECONDS,
     OperationRunner,
     OperationStep,
 )
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.sync.operation_options import SyncSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
+from argosy.gitops.source.repository_mirrors import Repositories
+from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.operation_state_machine import TIMEOUT_MESSAGE
 from argosy.kube.client import Cluster
 

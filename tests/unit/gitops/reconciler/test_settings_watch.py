@@ -14,10 +14,10 @@ from argosy.fair_share import Budget
 from argosy.gitops.application import Destination
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.policy.projects import permits_destination, permits_kind, permits_source
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.settings_watch import SettingsWatcher
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation import WorkerPool
 from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest, key_of

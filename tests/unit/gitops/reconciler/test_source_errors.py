@@ -8,17 +8,17 @@ import pytest
 
 from argosy.errors import RenderError, SourceError, SourceRefused, UnknownRef, UserError
 from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.reconciler.app_memo import AppMemos
-from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.reconciler.app_state_comparison import AppStateComparer
-from argosy.gitops.reconciler.desired_state import DesiredStateRequest
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.desired_state_builder import DesiredStateBuilder, format_load_error
+from argosy.gitops.reconciler.desired_state_values import DesiredStateRequest
 from argosy.gitops.reconciler.operation_runner import OperationRunner
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.kube.client import Cluster
 
 pytestmark = pytest.mark.anyio

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.project import read_project
+from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.application.step_results import RenderResult, SyncStatus
 from argosy.gitops.reconciler.desired_state_builder import _build_source_warnings
-from argosy.gitops.reconciler.settings_snapshot import ReconcilerSettings
+from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import (
     adjust_sync_status,
     build_unknown_state,
     list_evaluated_conditions,
     validate_application,
 )
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.status.conditions import ConditionType
 
 HERE = "https://kubernetes.default.svc"

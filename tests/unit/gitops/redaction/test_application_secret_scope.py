@@ -19,10 +19,10 @@ from argosy.gitops.redaction.public_words import PublicWords
 from argosy.observability.redaction.guessable_values import GuessableForms, is_guessable
 from argosy.observability.redaction.secret_encodings import iter_forms
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters
-from argosy.web.request_secret_concealment import conceal_request
+from argosy.web.unredacted_request_input_echo import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

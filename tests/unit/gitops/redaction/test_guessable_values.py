@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.application_masks import ApplicationMasks
-from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
+from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks
 from argosy.observability.redaction.guessable_values import find_guessable_forms
 from argosy.observability.redaction.secret_encodings import iter_forms
 from support.page_site import CONTROL, StillLookout

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from argosy.gitops.engine.logging_setup import QuotableSecrets
-from argosy.gitops.redaction import application_masks, application_secret_scope, secret_scope_cache
-from argosy.gitops.redaction.application_masks import ApplicationMasks
-from argosy.gitops.redaction.cluster_view_mask import build_mask
-from argosy.gitops.redaction.secret_scope_cache import ScopeCache
+from argosy.gitops.redaction import (
+    application_secret_scope,
+    application_secret_scope_cache,
+    per_application_secret_masks,
+)
+from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
+from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
+from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks
 from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import LogMaskFilter
@@ -88,12 +92,12 @@ def test_scope_that_depends_on_live_objects_expires(built: list[str]) -> None:
     namespaces.add("foreign")
     assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == frozenset()
     assert built == ["shop"]
-    now += secret_scope_cache.OBJECTS_TTL_SECONDS
+    now += application_secret_scope_cache.OBJECTS_TTL_SECONDS
     assert cache.get_or_build(application, rules, namespaces.__contains__).namespaces == {"foreign"}
 
 
 def test_scope_cache_evicts_the_least_recently_used_scope(monkeypatch: pytest.MonkeyPatch, built: list[str]) -> None:
-    monkeypatch.setattr(secret_scope_cache, "MAX_SCOPES", 3)
+    monkeypatch.setattr(application_secret_scope_cache, "MAX_SCOPES", 3)
     cache, applications = ScopeCache(), {name: app(name) for name in "abcd"}
     for name in "abcad":
         cache.get_or_build(applications[name], None)
@@ -190,7 +194,7 @@ def test_changed_installation_secret_is_masked_in_every_application() -> None:
 
 
 def test_cache_of_masked_objects_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application_masks, "MAX_CACHED_OBJECTS", 3)
+    monkeypatch.setattr(per_application_secret_masks, "MAX_CACHED_OBJECTS", 3)
     masks = masks_of(StillLookout())
     for number in range(10):
         masks.mask_object(run("told", f"n{number}"), None)

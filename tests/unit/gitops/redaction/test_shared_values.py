@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import SecretMask
-from argosy.observability.redaction.secret_scope import SecretOrigin, SecretScope
+from argosy.observability.redaction.secret_origin_and_scope import SecretOrigin, SecretScope
 from argosy.observability.redaction.secret_search import SecretSearch, _OriginCounts
 from support.counted_calls import calls_of
 from support.page_site import StillLookout

@@ -20,7 +20,7 @@ from argosy.observability.redaction.secret_encodings import iter_forms, iter_nam
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters
-from argosy.web.request_secret_concealment import conceal_request
+from argosy.web.unredacted_request_input_echo import conceal_request
 from support.examples import examples
 from support.page_site import a_request, a_site
 

@@ -18,8 +18,8 @@ from argosy.gitops.application.step_results import Checkout, RenderInput, Render
 from argosy.gitops.reconciler.app_memo import AppMemos
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
 from argosy.gitops.redaction import unmasked_manifest_words
-from argosy.gitops.redaction.application_masks import ApplicationMasks, build_masks
-from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
+from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks, build_masks
 from argosy.gitops.redaction.secret_object_redaction import serialize_masked
 from argosy.gitops.render import BuildSettings
 from support.file_trees import TextTree

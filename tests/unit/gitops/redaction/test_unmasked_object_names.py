@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
-from argosy.gitops.redaction.application_masks import ApplicationMasks
-from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
+from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks
 from support.page_site import CONTROL, StillLookout
 
 HERE = "https://kubernetes.default.svc"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import SourceRefused
-from argosy.gitops.source.settings import SourceLimits, read_source_settings
+from argosy.gitops.source.repository_access_settings import SourceLimits, read_source_settings
 
 
 @pytest.mark.parametrize(

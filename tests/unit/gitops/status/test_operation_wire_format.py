@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from argosy.gitops.application import OperationRequest, OperationState, RetryStrategy, SyncRequest
 from argosy.gitops.application.operations import read_request, read_state
 from argosy.gitops.application.sync_policy import parse_duration
-from argosy.gitops.status.operation_serialization import format_duration, request_to_wire, state_to_wire
+from argosy.gitops.status.operation_state_json_writer import format_duration, request_to_wire, state_to_wire
 from argosy.kube.objects.strict_typed_field_reader import FieldReader
 from support.examples import examples
 from support.operation_values import DURATIONS, REQUESTS, states

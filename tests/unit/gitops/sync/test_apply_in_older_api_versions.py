@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.sync.apply import ApplyRequest, apply_manifest
-from argosy.gitops.sync.operation_options import ApplyOptions
+from argosy.gitops.sync.effective_apply_and_prune_options import ApplyOptions
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

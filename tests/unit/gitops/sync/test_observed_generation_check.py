@@ -10,8 +10,8 @@ import pytest
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.lua import run_health_script
+from argosy.gitops.sync.effective_apply_and_prune_options import SyncSettings
 from argosy.gitops.sync.observed_generation_check import correct_stale_health
-from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import load_definition as bundled_definition

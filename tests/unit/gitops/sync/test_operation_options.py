@@ -30,13 +30,13 @@ from argosy.gitops.sync.client_side_patch import (
     read_last_applied,
     set_namespace,
 )
-from argosy.gitops.sync.managed_fields_migration import build_migration_patch
-from argosy.gitops.sync.operation_options import (
+from argosy.gitops.sync.effective_apply_and_prune_options import (
     CLIENT_SIDE_MANAGER,
     ApplyOptions,
     OperationOptions,
     is_deletion_approved,
 )
+from argosy.gitops.sync.managed_fields_migration import build_migration_patch
 from argosy.gitops.sync.rollback_request import build_rollback_request
 from argosy.gitops.sync.sync_options import SyncOptions
 from argosy.gitops.sync.task_states import SyncTaskList

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.workspace.path_resolution import TreePath, find_shared_git_folder, load_remotes, locate_folder
+from argosy.gitops.workspace.enclosing_repository_lookup import (
+    TreePath,
+    find_shared_git_folder,
+    load_remotes,
+    locate_folder,
+)
 
 
 def test_root_is_the_enclosing_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

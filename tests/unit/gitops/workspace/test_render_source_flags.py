@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.gitops.application import read_source
-from argosy.gitops.workspace.render_source_flags import FLAGS, with_options
+from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS, with_options
 
 ROWS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({}, {"--helm-set": ["a=1"]}, {"helm": {"parameters": [{"name": "a", "value": "1"}]}}),

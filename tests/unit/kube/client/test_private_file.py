@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.sandbox_data_folder import DataFolder
+from argosy.cli.sandbox_data_folder_and_lock import DataFolder
 from argosy.errors import UserError
 from argosy.features.local.sandbox import _load_or_create_admin_token
 from argosy.features.serve.web_server_run import WebServerOptions, _load_or_create_certificate, _write_audit_file

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import ArgosyError, Forbidden, Gone, TransientError
 from argosy.kube.client import Cluster, Listing, WatchEvent
-from argosy.kube.controller.wait import wait_for_object, wait_for_objects
+from argosy.kube.controller.object_condition_wait import wait_for_object, wait_for_objects
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP

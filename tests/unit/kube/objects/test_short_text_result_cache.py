@@ -12,7 +12,7 @@ import pytest
 from argosy.errors import ArgosyError
 from argosy.kube.objects.short_text_result_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.patch import fields_v1_path_elements
-from argosy.kube.schema import name_syntax, quantity, selectors
+from argosy.kube.schema import name_label_address_syntax, quantity, selectors
 from argosy.kube.schema.defaults.pod import default_pull_policy
 from argosy.languages import go_regexp
 from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format, parse_accept_header
@@ -20,11 +20,11 @@ from argosy.sandbox.apiserver.http.request_and_response_io import parse_query
 
 LONG = 100_000
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
-    "a name": name_syntax.check_dns_subdomain,
-    "a label's name": name_syntax.check_dns_label,
-    "a label's key": name_syntax.check_qualified_name,
-    "a label's value": name_syntax.check_label_value,
-    "a key of data": name_syntax.check_config_key,
+    "a name": name_label_address_syntax.check_dns_subdomain,
+    "a label's name": name_label_address_syntax.check_dns_label,
+    "a label's key": name_label_address_syntax.check_qualified_name,
+    "a label's value": name_label_address_syntax.check_label_value,
+    "a key of data": name_label_address_syntax.check_config_key,
     "a quantity": lambda text: quantity.read(text[:-1].replace("x", "1")),
     "a label selector": lambda text: selectors.parse_label_selector(f"a={text}"),
     "a field selector": lambda text: selectors.parse_field_selector(f"metadata.name={text}"),

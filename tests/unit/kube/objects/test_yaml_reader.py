@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import LimitError, ManifestError
-from argosy.kube.objects import InputLimits, YamlDialect, read_yaml, read_yaml_documents, yaml_reader
+from argosy.kube.objects import InputLimits, YamlDialect, kubernetes_yaml_parser, read_yaml, read_yaml_documents
 from argosy.kube.objects.yaml_scalars import format_go_float, format_key, normalize_timestamp, refold
 
 KUBERNETES, KUSTOMIZE = YamlDialect.KUBERNETES, YamlDialect.KUSTOMIZE
@@ -203,7 +203,7 @@ def test_json_is_read_with_its_own_escapes() -> None:
 def test_python_parser_gives_the_same_values_as_libyaml(profile: YamlDialect, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"a: {text}\nb: |\n  x\n" for text, _, _ in PLAIN]
     expected = [read_yaml(text, dialect=profile) for text in texts]
-    monkeypatch.setattr(yaml_reader, "_create_parser", yaml_reader._build_python_parser)
+    monkeypatch.setattr(kubernetes_yaml_parser, "_create_parser", kubernetes_yaml_parser._build_python_parser)
     assert [read_yaml(text, dialect=profile) for text in texts] == expected
     for text, _ in BAD:
         with pytest.raises(ManifestError):

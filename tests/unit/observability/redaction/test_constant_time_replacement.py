@@ -13,7 +13,7 @@ from argosy.observability.redaction.four_byte_word_filter import list_words
 from argosy.observability.redaction.secret_mask import SecretMask
 from argosy.web.auth.caller import NOBODY
 from argosy.web.request import QueryParameters
-from argosy.web.request_secret_concealment import conceal_request
+from argosy.web.unredacted_request_input_echo import conceal_request
 from support.page_site import a_request, a_site
 
 SECRET = "pin-314159-abcdef"

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.cluster_view_mask import build_mask
+from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
 from argosy.observability.redaction.secret_mask import SecretMask
 from support.counted_calls import calls_of
 from support.examples import examples

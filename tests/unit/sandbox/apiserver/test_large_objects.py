@@ -16,13 +16,13 @@ from argosy.kube.schema import protobuf_writer
 from argosy.kube.schema.builtin_types import Type
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.http.content_negotiation import ResponseFormat
-from argosy.sandbox.apiserver.http.list_encoding import MAX_LIST_JOB_BYTES, group_entries
+from argosy.sandbox.apiserver.http.protobuf_yaml_list_encoder import MAX_LIST_JOB_BYTES, group_entries
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.listing import ListOptions
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, MAX_WRITE_JOBS_BEFORE_READ, OffLoopExecutor
 from argosy.sandbox.apiserver.registry import MAX_LARGE_ATTEMPTS
-from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
+from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall
 from support.api_client import CONFIGS, Api, config, deployment
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns

@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from argosy.kube.patch import server_side_apply
-from argosy.sandbox.apiserver import storage_encoding
+from argosy.sandbox.apiserver import storage_encoding_and_size_check
 from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.http.request_and_response_io import MAX_BODY_BYTES
 from argosy.sandbox.apiserver.http.request_bodies import BODY_LIMITS
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
-from argosy.sandbox.apiserver.storage_encoding import MAX_STORED_BYTES
+from argosy.sandbox.apiserver.storage_encoding_and_size_check import MAX_STORED_BYTES
 from support.api_client import (
     APPLY,
     CONFIGS,
@@ -83,7 +83,7 @@ async def store_too_large_widget(api: Api, monkeypatch: pytest.MonkeyPatch, **me
     too_large = widget("a", text="x" * (MAX_STORED_BYTES + 200_000), entries=entries(200))
     too_large["metadata"].update(metadata)
     with monkeypatch.context() as without_limit:
-        without_limit.setattr(storage_encoding, "MAX_STORED_BYTES", MAX_BODY_BYTES)
+        without_limit.setattr(storage_encoding_and_size_check, "MAX_STORED_BYTES", MAX_BODY_BYTES)
         applied = await api.apply(f"{WIDGETS}/a", too_large)
     assert applied.code == 201, applied.message
     return too_large

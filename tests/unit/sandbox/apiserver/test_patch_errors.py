@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.client import PatchKind
-from argosy.sandbox.apiserver.undecodable_patch_errors import build_undecodable_patch_error, format_not_a_list_error
+from argosy.sandbox.apiserver.undecodable_patch_result_errors import (
+    build_undecodable_patch_error,
+    format_not_a_list_error,
+)
 
 MISFIT = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
 

@@ -1,6 +1,6 @@
 """Storage buckets of served kinds."""
 
-from argosy.sandbox.apiserver.served_kind import get_bucket
+from argosy.sandbox.apiserver.kind_codec_and_validation import get_bucket
 
 
 def test_core_and_events_k8s_io_events_share_one_bucket() -> None:

@@ -10,7 +10,7 @@ import pytest
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import simulated_nodes
+from argosy.sandbox.simulators import node_and_storage_class_manifests
 from support.deadlines import HANG_SECONDS
 from support.simulators import (
     DAEMON_SET,
@@ -42,7 +42,9 @@ def is_done(live: Manifest) -> bool:
 async def three_nodes(cluster: EmbeddedCluster) -> None:
     for number in (2, 3):
         await cluster.create(
-            simulated_nodes.build_node(f"node-{number}", f"192.0.2.2{number}", simulated_nodes.NODE_CAPACITY)
+            node_and_storage_class_manifests.build_node(
+                f"node-{number}", f"192.0.2.2{number}", node_and_storage_class_manifests.NODE_CAPACITY
+            )
         )
 
 
@@ -81,7 +83,11 @@ async def test_daemon_set_follows_added_and_removed_nodes(cluster: EmbeddedClust
     async with simulated(cluster) as world:
         await cluster.create(daemon_set())
         await world.becomes(DAEMON_SET, is_done)
-        await cluster.create(simulated_nodes.build_node("late", "192.0.2.30", simulated_nodes.NODE_CAPACITY))
+        await cluster.create(
+            node_and_storage_class_manifests.build_node(
+                "late", "192.0.2.30", node_and_storage_class_manifests.NODE_CAPACITY
+            )
+        )
         await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["numberReady"] == 2)
         await cluster.delete(ResourceKey("", "Node", "", "late"))
         await world.becomes(DAEMON_SET, lambda manifest: manifest["status"]["desiredNumberScheduled"] == 1)

@@ -11,7 +11,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema import pod_resources
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import node_selection, simulated_nodes
+from argosy.sandbox.simulators import node_and_storage_class_manifests, node_selection
 from support.simulators import (
     DEPLOYMENT,
     NODE,
@@ -31,7 +31,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
 def node(name: str, size: dict[str, str] | None = None, **more: Any) -> Manifest:
-    return simulated_nodes.build_node(name, "192.0.2.1", size or SMALL, **more)
+    return node_and_storage_class_manifests.build_node(name, "192.0.2.1", size or SMALL, **more)
 
 
 def asking(**amounts: str) -> Manifest:
@@ -45,7 +45,7 @@ def why(pod_manifest: Manifest, *nodes: Manifest, taken: dict[str, str] | None =
     return sentence if chosen is None else f"on {chosen['metadata']['name']}"
 
 
-GPU_NODE = node("gpu", {**SMALL, "nvidia.com/gpu": "2"}, taints=[simulated_nodes.GPU_TAINT])
+GPU_NODE = node("gpu", {**SMALL, "nvidia.com/gpu": "2"}, taints=[node_and_storage_class_manifests.GPU_TAINT])
 TOLERATING: dict[str, Any] = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]}
 CORDONED = {**node("away"), "spec": {"unschedulable": True}}
 

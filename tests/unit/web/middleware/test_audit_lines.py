@@ -12,9 +12,9 @@ import pytest
 
 from argosy.errors import PolicyError, TransientError
 from argosy.web import request_limits
-from argosy.web.application_and_rbac_name import resolve_application
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse, StreamResponse
 from argosy.web.route import Public, RequiresPermission, Route, SignedIn
 from support.page_site import CONTROL, KnownPeople, a_site, anything, nothing

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.gitops.application import read_application
 from argosy.web import request_limits
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.middleware.error_responses import describe_error
 from argosy.web.request import RequestContext
 from argosy.web.responses import JsonResponse

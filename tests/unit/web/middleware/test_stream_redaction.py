@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.asgi_application import WebApplication
+from argosy.web.middleware.asgi_request_pipeline import WebApplication
 from argosy.web.request import QueryParameters, RequestContext
-from argosy.web.request_redaction import build_text_mask, find_request_mask
+from argosy.web.request_secret_mask import build_text_mask, find_request_mask
 from argosy.web.responses import StreamResponse
 from argosy.web.route import RequiresPermission, ResolvedObject, Route
 from support import scope_manifests

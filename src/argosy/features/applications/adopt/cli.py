@@ -63,7 +63,7 @@ def run_move(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.argocd_adoption import AdoptionDirection, plan_moves, wait_until_idle
         from argosy.gitops.coexistence.argocd_detection import detect_engines
-        from argosy.kube.controller.wait import WaitTimeout
+        from argosy.kube.controller.object_condition_wait import WaitTimeout
 
         apps = await service.load_selected(args.names, args.selector)
         if args.timeout and not args.dry_run:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.application_reader import ApplicationReader
+    from argosy.gitops.application_client.app_state_reader import ApplicationReader
     from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
     from argosy.kube.objects import Manifest
@@ -137,7 +137,7 @@ async def print_diff(
     render_pool = build_render_pool()
     render_pool.start_first_worker()  # start it now: its imports take as long as the ones below
     from argosy.errors import RenderError, UnknownRef, UserError
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
     from argosy.gitops.application_client.diff_presentation import (
         add_locations,
         differences_to_wire,
@@ -204,7 +204,7 @@ def _with_server_side_diff(app: Application) -> Application:
 
 def run_manifests(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.diff import mask_secrets
 
         app, local = _apply_local_folder(await service.load_application(args.name), args)
@@ -253,7 +253,7 @@ def read_object_selector(args: argparse.Namespace) -> ObjectSelector:
 def run_actions_list(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.cli.tables import format_aligned_columns
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.resource_actions_and_logs import list_offered_actions
 
         app = await service.load_application(args.name)
@@ -272,7 +272,7 @@ def run_actions_list(args: argparse.Namespace) -> int:
 
 def run_action(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.resource_actions_and_logs import run_action_on_selected
 
         app = await service.load_application(args.name)

@@ -22,7 +22,7 @@ from argosy.features.applications.page_parts.shared_page_values import (
     render_head_parts,
 )
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.diff_presentation import (
     DifferingObject,
     add_locations,
@@ -35,10 +35,10 @@ from argosy.gitops.application_client.difference_cause_evidence import (
     explain_differences,
     explain_render_error,
 )
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.web.application_and_rbac_name import resolve_application
+from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from argosy.features.applications.page_parts.resource_key_properties import KeyProperties
+from argosy.features.applications.page_parts.resource_key_template_attributes import KeyProperties
 from argosy.features.applications.page_parts.url_paths import resource_path
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.application_client.diff_presentation import DifferingObject

@@ -10,7 +10,7 @@ from argosy.cli.subcommand_flags_and_runner import print_message
 from argosy.cli.tables import TerminalOutput, format_count, wrap_text
 
 if TYPE_CHECKING:
-    from argosy.gitops.analysis.difference_cause import Cause
+    from argosy.gitops.analysis.difference_cause_kinds import Cause
     from argosy.gitops.application import Application
     from argosy.gitops.application.step_results import FieldDifference
     from argosy.gitops.application_client.diff_presentation import DifferingObject

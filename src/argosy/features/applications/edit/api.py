@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.applications.application_in_request_body import (
+from argosy.features.applications.application_lookup_by_request_body import (
     find_application_in_body,
     find_application_in_manifest,
 )
@@ -26,9 +26,9 @@ from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
-from argosy.web.application_and_rbac_name import get_application_rbac_name, read_project_name, resolve_application
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.requested_application_lookup import get_application_rbac_name, read_project_name, resolve_application
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 

@@ -16,7 +16,7 @@ from argosy.cli.subcommand_flags_and_runner import (
     print_message,
     run_with_service,
 )
-from argosy.gitops.workspace.render_source_flags import FLAGS
+from argosy.gitops.workspace.helm_kustomize_render_flags import FLAGS
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.application_service import ApplicationService

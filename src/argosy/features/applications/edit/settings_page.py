@@ -18,10 +18,10 @@ from argosy.features.applications.page_parts.shared_page_values import (
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.creation_and_update import change_application
 from argosy.gitops.application_client.sync_window_description import describe_sync_windows, list_assigned_windows
-from argosy.gitops.status.shared_wire_fields import as_mapping
-from argosy.web.application_and_rbac_name import resolve_application
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -5,19 +5,22 @@ In: a request. Out: a page, its live parts. Never: Events of other objects.
 
 from __future__ import annotations
 
-from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes, list_permitted_rows
+from argosy.features.applications.page_parts.appproject_permitted_objects import (
+    list_permitted_nodes,
+    list_permitted_rows,
+)
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
     render_head_parts,
 )
 from argosy.features.applications.page_parts.timeline import TimelineEvent, list_timeline_events
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.event_cache import EventListing
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -17,14 +17,14 @@ from argosy.gitops.application_client.application_actions import request_refresh
 from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.gitops.application_client.sync_operation_builder import SyncFlags, sync_operation
 from argosy.gitops.cluster_view.caused_by_object_message import explain_health_message
-from argosy.web.application_and_rbac_name import (
+from argosy.web.caller_application_service import build_reader, build_service
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.requested_application_lookup import (
     build_resolved_application,
     find_application_manifest,
     find_readable_application,
     get_application_rbac_name,
 )
-from argosy.web.caller_application_service import build_reader, build_service
-from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import FilteredList, Route
 

@@ -38,9 +38,9 @@ from argosy.gitops.cluster_view.cluster_view import ClusterView
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import is_in_allowed_namespace
 from argosy.web.preference_cookies import MAX_FAVOURITES, read_preferences
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import is_in_allowed_namespace
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import FilteredList, Route
 from argosy.web.status_styles import find_style, find_worst_tone, get_page_state

@@ -14,7 +14,7 @@ from argosy.errors import ClusterError, TransientError, UserError
 from argosy.features.applications.logs.argocd_stream_format import LogRequest, build_log_entry, read_log_request
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import current_timestamp, utc_now
 from argosy.gitops.application_client.merged_streams import merge_streams
 from argosy.gitops.application_client.owned_objects import walk_owned_objects
@@ -24,7 +24,7 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
     ObjectSelector,
     read_log_lines,
 )
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.well_known_kinds import POD
 from argosy.web.api.stream_frames import (
@@ -34,10 +34,10 @@ from argosy.web.api.stream_frames import (
     encode_error_frame,
     encode_frame,
 )
-from argosy.web.application_and_rbac_name import resolve_application_for_logs
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
-from argosy.web.request_redaction import build_text_mask
+from argosy.web.request_secret_mask import build_text_mask
+from argosy.web.requested_application_lookup import resolve_application_for_logs
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route
 

@@ -17,7 +17,7 @@ from argosy.errors import ClusterError, UserError
 from argosy.features.applications.diff.cli import add_object_filters, read_object_selector
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.application_reader import ApplicationReader
+    from argosy.gitops.application_client.app_state_reader import ApplicationReader
     from argosy.gitops.application_client.application_service import ApplicationService
     from argosy.gitops.application_client.resource_actions_and_logs import ContainerLog, LogOptions
 
@@ -62,7 +62,7 @@ def run_logs(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         import asyncio
 
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.resource_actions_and_logs import list_container_logs
 
         app = await service.load_application(args.name)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.gitops.application_client.resource_actions_and_logs import ContainerLog
 from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 
 NAME_HEAD_LENGTH, NAME_TAIL_LENGTH = 8, 15  # characters kept of a long name: names differ at the end

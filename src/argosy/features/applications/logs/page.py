@@ -22,10 +22,10 @@ from argosy.features.applications.logs.log_line_merge import (
     find_start_time,
     merge_by_time,
 )
-from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes
+from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import application_path
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.merged_streams import merge_streams
 from argosy.gitops.application_client.resource_actions_and_logs import (
     ContainerLog,
@@ -36,10 +36,10 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
 )
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application_for_logs
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
-from argosy.web.request_redaction import build_text_mask
+from argosy.web.request_secret_mask import build_text_mask
+from argosy.web.requested_application_lookup import resolve_application_for_logs
 from argosy.web.responses import PageResponse, StreamResponse, TextResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -12,24 +12,27 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import UserError
-from argosy.features.applications.application_in_request_body import find_application_in_body, find_with_object_action
+from argosy.features.applications.application_lookup_by_request_body import (
+    find_application_in_body,
+    find_with_object_action,
+)
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import read_object_selector
-from argosy.features.applications.read.tree_response import manifest_to_json
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.features.applications.read.tree_and_diff_response import manifest_to_json
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.object_operations import delete_object, patch_object
 from argosy.gitops.application_client.owned_objects import load_owned_object
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions, run_action
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.health.actions import ResourceAction
-from argosy.gitops.status.shared_wire_fields import omit_empty
+from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_impersonating_reader, build_reader
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 

@@ -78,7 +78,7 @@ def _read_object_selector(args: argparse.Namespace) -> ObjectSelector:
 
 def run_get_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.object_operations import check_project, read_objects
 
         app = await service.load_application(args.name)
@@ -128,7 +128,7 @@ def _print_objects(args: argparse.Namespace, manifests: list[Manifest]) -> None:
 
 def run_patch_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.object_operations import (
             check_project,
             patch_object,
@@ -148,7 +148,7 @@ def run_patch_resource(args: argparse.Namespace) -> int:
 
 def run_delete_resource(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
-        from argosy.gitops.application_client.application_reader import open_reader
+        from argosy.gitops.application_client.app_state_reader import open_reader
         from argosy.gitops.application_client.object_operations import (
             check_project,
             delete_object,

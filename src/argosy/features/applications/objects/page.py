@@ -14,8 +14,8 @@ from argosy.features.applications.diff.page_values import ObjectDifference, buil
 from argosy.features.applications.events.page import list_application_events
 from argosy.features.applications.logs.page import LogPageRequest, find_logs, read_logs
 from argosy.features.applications.objects.field_owners import list_field_owners
+from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.displayed_manifests import drop_managed_fields, find_last_applied
-from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.timeline import list_timeline_events
 from argosy.features.applications.page_parts.url_paths import read_path_key, resource_path
@@ -27,14 +27,14 @@ from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_actions
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import NotFoundOrForbidden, RequestContext
-from argosy.web.request_redaction import build_text_mask, find_request_mask
+from argosy.web.request_secret_mask import build_text_mask, find_request_mask
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from argosy.features.applications.page_parts.url_paths import TABS, application_path
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import Project
+from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows
 from argosy.gitops.status.rollback_detection import ActiveRollback, is_rollback
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import describe_hold, read_hold
 
 CONFIRMATION_PHRASE = "ing confirmation of"  # deletion, pruning

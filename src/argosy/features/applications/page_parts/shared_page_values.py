@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from argosy.features.applications.page_parts import commits
+from argosy.features.applications.page_parts import commit_summary_lookup
 from argosy.features.applications.page_parts.header import ApplicationHeader, build_header, build_tabs
 from argosy.features.applications.page_parts.url_paths import add_query, application_path
 from argosy.gitops.application import Application
@@ -38,9 +38,11 @@ def list_permissions(request: RequestContext) -> dict[str, bool]:
     return {**permitted, "logs": request.is_allowed("logs", "get", request.rbac_object)}
 
 
-async def build_head(request: RequestContext, timeout_seconds: float = commits.PAGE_WAIT_SECONDS) -> ApplicationHeader:
+async def build_head(
+    request: RequestContext, timeout_seconds: float = commit_summary_lookup.PAGE_WAIT_SECONDS
+) -> ApplicationHeader:
     app, reader = get_application(request), build_reader(request)
-    commit_summaries = await commits.fetch_current_commits(
+    commit_summaries = await commit_summary_lookup.fetch_current_commits(
         reader, app, status_summary.read_synced_revisions(app), timeout_seconds
     )
     project = reader.reconciler_settings.projects.get(app.project)
@@ -64,7 +66,7 @@ async def build_page_values(request: RequestContext, tab: str, /, **values: Any)
     return {
         "title": app.name,
         "is_live": bool(tab),
-        "is_partial": commits.is_fetching(
+        "is_partial": commit_summary_lookup.is_fetching(
             app, status_summary.read_synced_revisions(app)
         ),  # the live stream delivers commits that arrive later
         "section": "apps",
@@ -80,7 +82,7 @@ async def build_page_values(request: RequestContext, tab: str, /, **values: Any)
 
 async def render_head_parts(request: RequestContext) -> dict[str, str]:
     """Render the live parts: the head, and the state shown by title and favicon."""
-    head = await build_head(request, commits.LIVE_UPDATE_WAIT_SECONDS)
+    head = await build_head(request, commit_summary_lookup.LIVE_UPDATE_WAIT_SECONDS)
     state = get_page_state(head.health, head.sync, has_error=head.has_error)
     return {
         "app-head": page_templates.render_macro("applications/parts_head.html", "app_head", head),

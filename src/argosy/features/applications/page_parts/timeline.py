@@ -13,7 +13,7 @@ from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.application import Application
 from argosy.gitops.status.history import DeploymentRecord, read_deployments
 from argosy.gitops.status.rollback_detection import find_restored_ids
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey, split_api_version
 

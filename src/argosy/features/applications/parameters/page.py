@@ -9,14 +9,14 @@ from argosy.errors import UserError
 from argosy.features.applications.page_parts.displayed_manifests import drop_managed_fields, find_last_applied
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import resource_path
-from argosy.features.applications.parameters.source_parameters import list_source_parameters
+from argosy.features.applications.parameters.source_parameter_rows import list_source_parameters
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector, load_selected_objects
 from argosy.gitops.diff import mask_secrets
 from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
-from argosy.web.request_redaction import find_request_mask
+from argosy.web.request_secret_mask import find_request_mask
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -10,26 +10,26 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import TransientError
-from argosy.features.applications.read.health_in_status import add_health
+from argosy.features.applications.read.status_health_enrichment import add_health
 from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application_client.application_actions import refresh_and_wait
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
-from argosy.kube.controller.wait import WaitTimeout
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
+from argosy.kube.controller.object_condition_wait import WaitTimeout
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.kube.well_known_kinds import APPLICATION
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
-from argosy.web.application_and_rbac_name import (
+from argosy.web.caller_application_service import build_reader, build_service
+from argosy.web.request import RequestContext
+from argosy.web.request_limits import ConcurrencyLimits
+from argosy.web.requested_application_lookup import (
     get_application_rbac_name,
     is_in_allowed_namespace,
     read_project_name,
     resolve_application,
 )
-from argosy.web.caller_application_service import build_reader, build_service
-from argosy.web.request import RequestContext
-from argosy.web.request_limits import ConcurrencyLimits
 from argosy.web.responses import JsonResponse
 from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route
 

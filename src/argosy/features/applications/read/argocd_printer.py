@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.tables import format_aligned_columns
 from argosy.features.applications.read import argocd_text_output, text_output
 from argosy.gitops.application_client import status_summary
-from argosy.gitops.application_client.application_reader import (
+from argosy.gitops.application_client.app_state_reader import (
     ApplicationReader,
     assess_or_empty,
     list_health_words,

@@ -16,7 +16,7 @@ from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.status_summary import ManagedObjectRow
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.resource_key import ResourceKey
 
 LABEL_WIDTH: Final = 20

@@ -156,7 +156,7 @@ def _matches_filters(app: Application, args: argparse.Namespace) -> bool:
 
 
 def _matches_cluster(destination: Destination, cluster: str) -> bool:
-    from argosy.gitops.application.cluster_address import parse_cluster_address
+    from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
 
     return cluster == destination.name or parse_cluster_address(cluster) == destination.server
 
@@ -239,7 +239,7 @@ async def print_app(
     """argo: The output of get, and the end of the output of sync and wait."""
     from argosy.features.applications.read import text_output as app_screen
     from argosy.gitops.application_client import status_summary
-    from argosy.gitops.application_client.application_reader import assess_or_empty, list_health_words, open_reader
+    from argosy.gitops.application_client.app_state_reader import assess_or_empty, list_health_words, open_reader
     from argosy.gitops.application_client.application_service import utc_now
     from argosy.gitops.application_client.delay_reasons import describe_delay
     from argosy.gitops.application_client.object_health_sentence import list_health_reasons
@@ -285,7 +285,7 @@ def run_resources(args: argparse.Namespace) -> int:
     async def work(service: ApplicationService) -> int:
         from argosy.errors import PolicyError
         from argosy.gitops.application_client import status_summary
-        from argosy.gitops.application_client.application_reader import list_health_words, open_reader
+        from argosy.gitops.application_client.app_state_reader import list_health_words, open_reader
 
         app = await service.load_application(args.name)
         if args.project and args.project != app.project:
@@ -340,7 +340,7 @@ def run_tree(args: argparse.Namespace) -> int:
 
 async def print_tree(service: ApplicationService, app: Application, output: str = "tree") -> None:
     from argosy.features.applications.read import tree_output as app_tree
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
     from argosy.gitops.application_client.application_service import utc_now
     from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
     from argosy.gitops.application_client.tree_order import node_to_wire

@@ -12,15 +12,15 @@ from argosy.features.applications.objects.api import OBJECT_PARAMETERS
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.read.manifests_tree_api import APPLICATION_PATH, READ_PERMISSION, read_object_selector
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import SyncWindow
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application.project_spec import SyncWindow
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import utc_now
 from argosy.gitops.application_client.deep_links import DeepLink, render_links
 from argosy.gitops.application_client.event_list import events_of
 from argosy.gitops.application_client.owned_objects import load_owned_object, walk_owned_objects
 from argosy.gitops.diff import mask_secrets
 from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows, is_active, selects_application
-from argosy.gitops.status.shared_wire_fields import as_mapping, omit_empty
+from argosy.gitops.status.status_json_conversions import as_mapping, omit_empty
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import EVENT

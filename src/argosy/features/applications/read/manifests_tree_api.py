@@ -11,7 +11,7 @@ from typing import Any, Final
 from argosy.annotations import COMPARE_OPTIONS
 from argosy.errors import UserError
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
-from argosy.features.applications.read.tree_response import (
+from argosy.features.applications.read.tree_and_diff_response import (
     diffs_to_wire,
     hosts_to_wire,
     manifests_to_json,
@@ -19,22 +19,22 @@ from argosy.features.applications.read.tree_response import (
 )
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment, HealthStatus
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.resource_actions_and_logs import ObjectSelector
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import assign_refs
 from argosy.gitops.live.resource_tree import ResourceNode, build_node
-from argosy.gitops.reconciler.app_state import AppState
-from argosy.gitops.reconciler.object_permissions import build_permission_check
+from argosy.gitops.reconciler.app_state_values import AppState
+from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check
 from argosy.gitops.source.git.refs import COMMIT_ID, SHORT_COMMIT_ID, TAGS_PREFIX
 from argosy.kube.client import Catalog
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.well_known_kinds import NODE, POD
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import rename_flags_to_body_fields
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import QueryParameters, RequestContext, quote_input
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
 from argosy.web.route import QueryParameter, RequiresPermission, Route, SignedIn
 

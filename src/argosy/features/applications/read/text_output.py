@@ -22,7 +22,7 @@ from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.status_summary import ManagedObjectRow
 from argosy.gitops.policy.delivery_engine_choice import DeliveryEngines
 from argosy.gitops.status.history import DeploymentRecord
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.gitops.status.sync_hold_annotation import read_hold
 from argosy.kube.resource_key import ResourceKey
 

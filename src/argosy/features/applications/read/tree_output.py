@@ -13,7 +13,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
 from argosy.gitops.live.resource_tree import ResourceNode
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 

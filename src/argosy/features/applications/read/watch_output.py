@@ -23,7 +23,7 @@ from argosy.gitops.application_client.application_service import ApplicationServ
 from argosy.gitops.application_client.condition_wait import NO_TIMEOUT_SECONDS
 from argosy.gitops.application_client.delay_reasons import describe_delays, may_be_delayed
 from argosy.kube.controller.clock import SYSTEM_CLOCK, cancel_and_wait, sleep
-from argosy.kube.controller.wait import RETRY_BACKOFF, wait_for_object
+from argosy.kube.controller.object_condition_wait import RETRY_BACKOFF, wait_for_object
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION

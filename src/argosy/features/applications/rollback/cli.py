@@ -110,7 +110,7 @@ async def _print_plan(service: ApplicationService, app: Application, entry: Depl
     """Print the changes. A failed comparison does not stop the rollback, as the controller may have more access."""
     from argosy.errors import ArgosyError
     from argosy.features.applications.diff.text_output import render_plan
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
     from argosy.gitops.application_client.diff_presentation import list_differing_objects
     from argosy.gitops.application_client.rollback_preview import preview_rollback
 

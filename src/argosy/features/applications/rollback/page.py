@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.errors import ArgosyError, UserError
 from argosy.features.applications.diff.page import ComparisonResult
 from argosy.features.applications.diff.page_values import build_changes, count_changes
-from argosy.features.applications.page_parts import commits
+from argosy.features.applications.page_parts import commit_summary_lookup
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
@@ -27,23 +27,23 @@ from argosy.gitops.application_client.diff_presentation import list_differing_ob
 from argosy.gitops.application_client.rollback_preview import check_entry_sources_permitted, preview_rollback
 from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext, quote_input
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 
 
 async def render_history_page(request: RequestContext) -> WebResponse:
     app = get_application(request)
-    rows = list_deployment_rows(app, await commits.fetch_deployed_commits(build_reader(request), app))
+    rows = list_deployment_rows(app, await commit_summary_lookup.fetch_deployed_commits(build_reader(request), app))
     values = await build_page_values(request, "history", entries=rows)
     return PageResponse("applications/history.html", values)
 
 
 async def render_history_parts(request: RequestContext) -> dict[str, str]:
     app = get_application(request)
-    rows = list_deployment_rows(app, await commits.fetch_deployed_commits(build_reader(request), app))
+    rows = list_deployment_rows(app, await commit_summary_lookup.fetch_deployed_commits(build_reader(request), app))
     may_sync = request.is_allowed("applications", "sync", request.rbac_object)
     body = page_templates.render_macro(
         "applications/parts_history.html", "history_table", rows, application_path(app.namespace, app.name), may_sync
@@ -55,7 +55,7 @@ async def render_rollback_page(request: RequestContext) -> WebResponse:
     """Render the plan of a rollback."""
     app, reader = get_application(request), build_reader(request)
     entry = choose_rollback_entry(app, _read_deployment_id(request.query.get_text("id")))
-    commit_summaries = await commits.fetch_deployed_commits(reader, app)
+    commit_summaries = await commit_summary_lookup.fetch_deployed_commits(reader, app)
     row = next(candidate for candidate in list_deployment_rows(app, commit_summaries) if candidate.id == entry.id)
     values = await build_page_values(
         request,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.applications.read.health_in_status import add_health, lacks_health
+from argosy.features.applications.read.status_health_enrichment import add_health, lacks_health
 from argosy.gitops.application import read_application
 from argosy.gitops.redaction.secret_object_redaction import list_sensitive_annotations
 from argosy.kube.objects import Manifest, key_of
@@ -30,10 +30,14 @@ from argosy.web.api.stream_frames import (
     build_stream,
     encode_frame,
 )
-from argosy.web.application_and_rbac_name import get_application_rbac_name, is_in_allowed_namespace, read_project_name
 from argosy.web.caller_application_service import build_reader
-from argosy.web.live_updates.change_feed import ChangeFeed
+from argosy.web.live_updates.cluster_view_change_feed import ChangeFeed
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import (
+    get_application_rbac_name,
+    is_in_allowed_namespace,
+    read_project_name,
+)
 from argosy.web.responses import StreamResponse
 from argosy.web.route import FilteredList, QueryParameter, Route
 

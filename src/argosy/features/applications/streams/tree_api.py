@@ -28,10 +28,10 @@ from argosy.web.api.stream_frames import (
     encode_error_frame,
     encode_frame,
 )
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
-from argosy.web.live_updates.change_feed import CacheChange, ChangeFeed
+from argosy.web.live_updates.cluster_view_change_feed import CacheChange, ChangeFeed
 from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import StreamResponse
 from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 

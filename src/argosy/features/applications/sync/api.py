@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.errors import PolicyError, UserError
-from argosy.features.applications.application_in_request_body import find_application_in_body
+from argosy.features.applications.application_lookup_by_request_body import find_application_in_body
 from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.features.applications.sync.operation_of_sync_request import (
     build_sync_operation,
@@ -23,9 +23,9 @@ from argosy.gitops.application_client.rollback_preview import check_entry_source
 from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
 from argosy.web.api import request_response_schemas as schema
 from argosy.web.api.body_fields import BodyReader
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service, wait_until_visible
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import JsonResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -187,7 +187,7 @@ def _build_sync_wish(args: argparse.Namespace, app: Application) -> SyncFlags:
 
 
 async def _check_revisions(service: ApplicationService, app: Application, wish: SyncFlags) -> None:
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
     from argosy.gitops.application_client.sync_checks import check_refs_exist
 
     async with open_reader(service) as reader:
@@ -205,7 +205,7 @@ def _read_revisions(args: argparse.Namespace, app: Application) -> tuple[str, ..
 async def _list_keys_with_any_label(
     service: ApplicationService, app: Application, labels: list[str]
 ) -> list[ResourceKey]:
-    from argosy.gitops.application_client.application_reader import open_reader
+    from argosy.gitops.application_client.app_state_reader import open_reader
     from argosy.gitops.application_client.sync_operation_builder import select_keys_by_labels
 
     async with open_reader(service) as reader:
@@ -259,7 +259,7 @@ async def _wait_for_comparison(
 ) -> Application | None:
     """Wait briefly for the comparison after the sync, because statuses are outdated until then."""
     from argosy.gitops.application import read_application
-    from argosy.kube.controller.wait import wait_for_object
+    from argosy.kube.controller.object_condition_wait import wait_for_object
 
     state = app.state
     if state is None or state.phase != "Succeeded" or state.request.sync.dry_run:

@@ -13,7 +13,7 @@ from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.status_summary import list_rows
 from argosy.gitops.application_client.sync_operation_builder import SyncFlags, assign_refs, sync_operation
-from argosy.gitops.status.shared_wire_fields import omit_empty
+from argosy.gitops.status.status_json_conversions import omit_empty
 from argosy.kube.resource_key import ResourceKey
 from argosy.web.api.body_fields import BodyReader, rename_flags_to_body_fields
 

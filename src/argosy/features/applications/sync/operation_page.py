@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes
+from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
@@ -26,12 +26,12 @@ from argosy.gitops.application_client.resource_actions_and_logs import (
     list_container_logs,
     read_log_lines,
 )
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -79,7 +79,7 @@ def _count_skipped_prunes(app: Application) -> int:
 async def _refresh_after_operation(service: ApplicationService, app: Application) -> Application:
     """argo: Refresh the Application before printing the result, except after a dry run."""
     from argosy.gitops.application_client.application_actions import refresh_and_wait
-    from argosy.kube.controller.wait import WaitTimeout
+    from argosy.kube.controller.object_condition_wait import WaitTimeout
 
     if app.state is None or app.state.request.sync.dry_run:
         return app
@@ -133,7 +133,7 @@ def report_outcome(app: Application, action: str) -> int:
 
 def _build_advice(app: Application, message: str) -> str:
     from argosy.gitops.application_client.status_summary import is_refused_by_project
-    from argosy.kube.schema.name_syntax import check_dns_label
+    from argosy.kube.schema.name_label_address_syntax import check_dns_label
 
     if is_refused_by_project(app):
         move_advice = f"move the Application: argosy app set {app.name} --project NAME"

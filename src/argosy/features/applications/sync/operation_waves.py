@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.features.applications.page_parts.resource_key_properties import KeyProperties
+from argosy.features.applications.page_parts.resource_key_template_attributes import KeyProperties
 from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.operations import OperationState, ResourceResult

@@ -21,9 +21,9 @@ from argosy.features.applications.sync.panel import (
 )
 from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
 from argosy.gitops.application_client.sync_operation_builder import sync_operation
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader, build_service
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.resource_key_properties import KeyProperties
+from argosy.features.applications.page_parts.resource_key_template_attributes import KeyProperties
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import status_summary
 from argosy.gitops.application_client.sync_operation_builder import SyncFlags

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from argosy.errors import ArgosyError
 from argosy.features.applications.list.page import digest_ids
-from argosy.features.applications.page_parts.project_permission_filter import list_permitted_nodes, shows_orphans
+from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes, shows_orphans
 from argosy.features.applications.page_parts.shared_page_values import (
     build_page_values,
     get_application,
@@ -25,13 +25,13 @@ from argosy.features.applications.tree.page_values import (
     list_rows_with_failures,
 )
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.application_reader import list_health_words
+from argosy.gitops.application_client.app_state_reader import list_health_words
 from argosy.gitops.application_client.object_health_sentence import summarize_health_reason
 from argosy.kube.resource_key import ResourceKey
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.caller_application_service import build_reader
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

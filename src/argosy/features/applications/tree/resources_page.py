@@ -12,8 +12,8 @@ from argosy.features.applications.page_parts.shared_page_values import build_pag
 from argosy.features.applications.tree.page import load_tree
 from argosy.features.applications.tree.page_values import TreeObject
 from argosy.web import page_templates
-from argosy.web.application_and_rbac_name import resolve_application
 from argosy.web.request import RequestContext
+from argosy.web.requested_application_lookup import resolve_application
 from argosy.web.responses import PageResponse, WebResponse
 from argosy.web.route import RequiresPermission, Route
 

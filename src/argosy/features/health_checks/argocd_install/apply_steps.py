@@ -33,17 +33,17 @@ from argosy.gitops.coexistence.application_refresh import (
     select_affected,
     wait_until_refreshed,
 )
-from argosy.gitops.coexistence.argocd_installation_lookup import (
+from argosy.gitops.coexistence.argocd_settings_location import (
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,
     ArgoCDInstallation,
     ArgoCDNotFound,
     find_argocd,
 )
-from argosy.gitops.coexistence.step_banner_and_table import AskUser, PrintStep, build_banner
+from argosy.gitops.coexistence.multi_step_command_output import AskUser, PrintStep, build_banner
 from argosy.gitops.health.setting_kind_names import render_kind
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import wait_for_object
+from argosy.kube.controller.object_condition_wait import wait_for_object
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE
 

@@ -12,7 +12,7 @@ from typing import Final
 from argosy.annotations import PART_OF
 from argosy.features.health_checks.argocd_install.health_settings_object import HEALTH_CHECKS_FIELD
 from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
-from argosy.gitops.coexistence.argocd_installation_lookup import (
+from argosy.gitops.coexistence.argocd_settings_location import (
     DEFAULT_NAMESPACE,
     OPENSHIFT_GITOPS,
     SETTINGS_CONFIG_MAP_NAME,

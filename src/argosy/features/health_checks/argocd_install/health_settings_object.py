@@ -19,7 +19,7 @@ from argosy.features.health_checks.argocd_install.merge import (
     read_scripts_from_data,
     read_scripts_from_entries,
 )
-from argosy.gitops.coexistence.argocd_installation_lookup import (
+from argosy.gitops.coexistence.argocd_settings_location import (
     DEFAULT_NAMESPACE,
     OPENSHIFT_GITOPS,
     ArgoCDInstallation,

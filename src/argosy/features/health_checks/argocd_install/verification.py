@@ -24,8 +24,8 @@ from argosy.features.health_checks.argocd_install.merge import (
     read_entry_kind,
 )
 from argosy.gitops.coexistence.application_refresh import build_status_table, list_applications_to_show, read_statuses
-from argosy.gitops.coexistence.argocd_installation_lookup import SETTINGS_CONFIG_MAP_NAME, find_argocd
-from argosy.gitops.coexistence.step_banner_and_table import StepOutput, TextTable, build_banner
+from argosy.gitops.coexistence.argocd_settings_location import SETTINGS_CONFIG_MAP_NAME, find_argocd
+from argosy.gitops.coexistence.multi_step_command_output import StepOutput, TextTable, build_banner
 from argosy.gitops.health.lint import LintFinding, lint_script
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
 from argosy.gitops.health.setting_kind_names import render_key_kind, render_kind

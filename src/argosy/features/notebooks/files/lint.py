@@ -11,12 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.blocking_findings import (
-    THRESHOLDS,
-    WHOLE_NOTEBOOK,
-    NotebookFinding,
-    list_blocking_findings,
-)
 from argosy.features.notebooks.runner.cell_source_and_tags import (
     IGNORE,
     SKIP,
@@ -26,6 +20,12 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     join_text,
     list_outputs,
     read_marks,
+)
+from argosy.features.notebooks.runner.findings_that_fail_validation import (
+    THRESHOLDS,
+    WHOLE_NOTEBOOK,
+    NotebookFinding,
+    list_blocking_findings,
 )
 from argosy.features.notebooks.runner.parameters import read_declared_parameters
 from argosy.features.notebooks.runner.run_request import ValidationConfig

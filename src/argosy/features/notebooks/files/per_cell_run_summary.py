@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.blocking_findings import SEVERITIES, THRESHOLDS
 from argosy.features.notebooks.runner.cell_source_and_tags import Notebook, get_cell_type, get_source
+from argosy.features.notebooks.runner.findings_that_fail_validation import SEVERITIES, THRESHOLDS
 from argosy.features.notebooks.runner.golden import CellDifference, NotebookComparison, compare_notebooks
 from argosy.features.notebooks.runner.run_request import ComparisonConfig
 

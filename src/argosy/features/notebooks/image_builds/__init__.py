@@ -11,7 +11,7 @@ from typing import Final
 from argosy.errors import ClusterError, Conflict
 from argosy.features.notebooks.image_builds import openshift, tekton
 from argosy.features.notebooks.image_builds.object_metadata import is_owned_by, read_run_id
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.state_machine import BuildState
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext

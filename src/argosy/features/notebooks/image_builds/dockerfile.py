@@ -10,7 +10,7 @@ import posixpath
 import shlex
 from typing import Final
 
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 
 SOURCE_FOLDER: Final = "/opt/app-root/src"  # folder of the notebook in a built image
 RUNNER_PACKAGES: Final = "nbclient nbformat ipykernel"

@@ -9,7 +9,7 @@ import hashlib
 from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.well_known_kinds import NOTEBOOK_JOB
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from argosy.features.notebooks.image_builds.dockerfile import render_dockerfile
 from argosy.features.notebooks.image_builds.object_metadata import build_metadata, build_name
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.state_machine import BuildState
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

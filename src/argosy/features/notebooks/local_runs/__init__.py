@@ -17,7 +17,7 @@ from argosy.features.notebooks.local_runs.run import LocalRun
 from argosy.features.notebooks.local_runs.run_folder_removal import remove_folder
 from argosy.features.notebooks.local_runs.run_record_folder import RunRecord, get_run_folder
 from argosy.features.notebooks.local_runs.slots import RunSlots
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, build_pod_name
 from argosy.kube.controller import ControllerContext
 from argosy.kube.resource_key import ResourceKey

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.errors import TransientError, UserError
 from argosy.features.notebooks.local_runs.checkout import decode_data
-from argosy.features.notebooks.notebook_validation_job import JobVolume, NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import JobVolume, NotebookJob
 from argosy.features.notebooks.standard_environment_variables import build_variables
 from argosy.isolation.process_confinement import NOBODY_ID
 from argosy.kube.objects import Manifest

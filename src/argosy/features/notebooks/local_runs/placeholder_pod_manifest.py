@@ -12,11 +12,11 @@ from typing import Any, Final
 from argosy.annotations import NOTEBOOK_RUN, SIMULATED
 from argosy.features.notebooks import deadlines
 from argosy.features.notebooks.job_status_builder import SUCCEEDED, Status
-from argosy.features.notebooks.job_status_log_lines import format_cell_result, format_result
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.pod_runs import object_metadata
 from argosy.features.notebooks.pod_runs.validation_pod_manifest import RESTRICTED_SECURITY_CONTEXT, VALIDATOR_CONTAINER
 from argosy.features.notebooks.run_backend import build_pod_name
+from argosy.features.notebooks.run_result_log_formatter import format_cell_result, format_result
 from argosy.kube.objects import Manifest, get_annotation
 
 SIMULATOR_MARK: Final = "notebooks"  # marks our Pods, so that no simulator handles them

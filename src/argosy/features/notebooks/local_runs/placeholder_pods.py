@@ -21,7 +21,7 @@ from argosy.features.notebooks.local_runs.placeholder_pod_manifest import (
     is_placeholder_pod,
     render_log_lines,
 )
-from argosy.features.notebooks.notebook_validation_job import read_job
+from argosy.features.notebooks.notebook_validation_job_parser import read_job
 from argosy.features.notebooks.pod_runs.object_metadata import pod_key
 from argosy.kube.client import Cluster
 from argosy.kube.controller import ControllerContext, Requeue, Watch, itself, map_to_owner

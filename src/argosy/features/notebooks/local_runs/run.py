@@ -28,7 +28,7 @@ from argosy.features.notebooks.local_runs.run_limits_config_map import (
 )
 from argosy.features.notebooks.local_runs.run_record_folder import RunRecord
 from argosy.features.notebooks.local_runs.slots import RunSlots
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome, RunPhase
 from argosy.features.notebooks.run_outcome_from_error import build_refused_outcome
 from argosy.features.notebooks.runner import failure_category_names, written_file_digests
@@ -36,7 +36,7 @@ from argosy.features.notebooks.runner.event_stream import RunProgress
 from argosy.features.notebooks.runner.run_request import STDOUT, RunRequest
 from argosy.features.notebooks.standard_environment_variables import WORKSPACE
 from argosy.isolation.errors import RefusedError
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.long_running_program import NO_WALL_LIMIT_SECONDS, ProgramAccess, ProgramExit, start_program
 from argosy.isolation.program import build_module_command, list_python_paths
 from argosy.kube.client import Cluster

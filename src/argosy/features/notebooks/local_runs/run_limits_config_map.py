@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
-from argosy.kube.objects.port_list_option import parse_ports
+from argosy.kube.objects.allowed_ports_setting_parser import parse_ports
 from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.schema import quantity
 

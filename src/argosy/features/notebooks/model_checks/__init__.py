@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.notebooks.model_checks import model_kinds_and_readiness, prediction_comparison
-from argosy.features.notebooks.notebook_validation_job import ModelChecks, NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import ModelChecks, NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.http_client.anonymous_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster

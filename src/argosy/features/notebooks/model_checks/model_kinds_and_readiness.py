@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.features.notebooks.notebook_validation_job import ModelChecks
+from argosy.features.notebooks.notebook_validation_job_parser import ModelChecks
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind

@@ -15,11 +15,11 @@ from typing import Any, Final
 from argosy.annotations import ON_SUCCESS, TRIGGER_STATUS
 from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
 from argosy.features.notebooks import deadlines, events
+from argosy.features.notebooks.controller_prometheus_metrics import NotebookMetrics
 from argosy.features.notebooks.go_durations import format_duration as duration
 from argosy.features.notebooks.job_status_builder import SUCCEEDED
-from argosy.features.notebooks.metrics import NotebookMetrics
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
-from argosy.features.notebooks.on_success_triggers import execution, records, trial_pod
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.on_success_triggers import execution, model_trial_pod, records
 from argosy.features.notebooks.on_success_triggers.execution_context import MANAGER
 from argosy.features.notebooks.on_success_triggers.records import (
     FAILED_STATUS,
@@ -177,8 +177,8 @@ async def delete_trial_pods(job: NotebookJob, live: Manifest, context: Controlle
     for record in (live.get("status") or {}).get("triggers") or ():
         if record.get("status") in OPEN_STATUSES and record.get("kind") == INFERENCE_SERVICE.kind:
             target = (str(record.get("namespace") or ""), str(record.get("name") or ""))
-            await trial_pod.delete_if_exists(
-                trial_pod.build_trial_key(*target, records.build_trigger_id(job, record)), context.cluster
+            await model_trial_pod.delete_if_exists(
+                model_trial_pod.build_trial_key(*target, records.build_trigger_id(job, record)), context.cluster
             )
     return None
 

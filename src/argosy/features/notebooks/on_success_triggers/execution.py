@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from argosy.annotations import RESTART_TIMESTAMP
 from argosy.errors import UserError
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
-from argosy.features.notebooks.on_success_triggers import application_sync, restarts, trial_pod
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
+from argosy.features.notebooks.on_success_triggers import application_sync, model_trial_pod, restarts
 from argosy.features.notebooks.on_success_triggers.execution_context import TriggerExecution, TriggerStep
 from argosy.features.notebooks.on_success_triggers.records import TriggerRecord, build_trigger_id
 from argosy.features.notebooks.on_success_triggers.trigger_annotation_parser import RESTART, SYNC, TriggerEntry
@@ -83,4 +83,4 @@ async def delete_trial(
         execution = TriggerExecution(
             entry, job, record, build_trigger_id(job, record), info.plural, context.cluster, context.clock.now()
         )
-        await trial_pod.delete_trial_pod(execution, {"metadata": {"namespace": entry.namespace or job.namespace}})
+        await model_trial_pod.delete_trial_pod(execution, {"metadata": {"namespace": entry.namespace or job.namespace}})

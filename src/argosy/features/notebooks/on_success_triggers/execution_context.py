@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.annotations import TRIGGERED_BY
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.on_success_triggers import service_account_permission
 from argosy.features.notebooks.on_success_triggers.records import TriggerRecord
 from argosy.features.notebooks.on_success_triggers.service_account_permission import ResourceAccess

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.annotations import RESTARTED_AT
 from argosy.errors import UserError
-from argosy.features.notebooks.on_success_triggers import pod_eviction, trial_pod
+from argosy.features.notebooks.on_success_triggers import model_trial_pod, pod_eviction
 from argosy.features.notebooks.on_success_triggers.execution_context import (
     POLL_INTERVAL_SECONDS,
     TriggerExecution,
@@ -41,7 +41,7 @@ async def restart_target(execution: TriggerExecution, target: Manifest) -> Trigg
         )
     pods = await pod_eviction.list_pods_by_label(target, f"{SERVICE_LABEL}={execution.entry.name}", execution.cluster)
     if execution.entry.probe and not execution.was_executed_on(target) and not execution.record.get("pods"):
-        trial_result = await trial_pod.run_trial(execution, target, pods)
+        trial_result = await model_trial_pod.run_trial(execution, target, pods)
         if trial_result is not None:
             return trial_result
     if execution.entry.strategy != EVICT and (execution.entry.strategy == ROLLING or has_revisions(target, pods)):

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from argosy.errors import Forbidden, UserError
 from argosy.features.notebooks.local_runs.run_limits_config_map import ARGOSY_CM, load_config_map_data
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.kube.client import Cluster
 
 # In argosy-cm: globs; if set, only these namespaces and the job's own.

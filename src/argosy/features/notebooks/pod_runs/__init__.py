@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
 from argosy.features.notebooks.local_runs.run_limits_config_map import load_config_map_data
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.pod_runs import object_metadata, runner_archive_config_map
 from argosy.features.notebooks.pod_runs.run_state_from_pod import read_run_state
 from argosy.features.notebooks.pod_runs.validation_pod_manifest import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN
-from argosy.features.notebooks.notebook_validation_job import API_VERSION, NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import API_VERSION, NotebookJob
 from argosy.features.notebooks.run_backend import RunKey, build_pod_name
 from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.resource_key import ResourceKey

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.features.notebooks import job_status_builder
-from argosy.features.notebooks.notebook_validation_job import NotebookJob
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob
 from argosy.features.notebooks.pod_runs import diagnosis
 from argosy.features.notebooks.pod_runs.object_metadata import EVENTS_KEY, RESULTS_KEY
 from argosy.features.notebooks.pod_runs.validation_pod_manifest import CLONE_CONTAINER, VALIDATOR_CONTAINER

@@ -12,7 +12,7 @@ import os
 from typing import Any, Final
 
 from argosy.annotations import SIMULATED
-from argosy.features.notebooks.notebook_validation_job import JobMount, NotebookJob, NotebookLocation
+from argosy.features.notebooks.notebook_validation_job_parser import JobMount, NotebookJob, NotebookLocation
 from argosy.features.notebooks.pod_runs import runner_archive_config_map
 from argosy.features.notebooks.pod_runs.object_metadata import INPUT_FILE, build_metadata
 from argosy.features.notebooks.run_backend import RunKey, build_pod_name

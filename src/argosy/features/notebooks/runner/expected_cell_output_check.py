@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.blocking_findings import NotebookFinding
 from argosy.features.notebooks.runner.cell_source_and_tags import Cell, join_text, list_outputs, read_stream
+from argosy.features.notebooks.runner.findings_that_fail_validation import NotebookFinding
 from argosy.features.notebooks.runner.run_request import ExpectedOutput
 
 INVALID, EMPTY, RANGE, SHAPE, NAN, TYPE = (

@@ -19,13 +19,13 @@ from copy import deepcopy
 from typing import Any
 
 from argosy.features.notebooks.runner import expected_cell_output_check, silent_failures
-from argosy.features.notebooks.runner.blocking_findings import (
+from argosy.features.notebooks.runner.cell_source_and_tags import Cell, Notebook, enumerate_cells
+from argosy.features.notebooks.runner.findings_that_fail_validation import (
     MAX_FINDINGS,
     SEVERITIES,
     NotebookFinding,
     describe_failure,
 )
-from argosy.features.notebooks.runner.cell_source_and_tags import Cell, Notebook, enumerate_cells
 from argosy.features.notebooks.runner.imports_and_assignments import list_assignments
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.source_rules import ParsedNotebook, check_source

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.features.notebooks.runner import golden
-from argosy.features.notebooks.runner.blocking_findings import NotebookFinding
 from argosy.features.notebooks.runner.cell_execution import ExecutionResult
 from argosy.features.notebooks.runner.failure_category_names import GOLDEN
 from argosy.features.notebooks.runner.finding_collector import RunObserver
+from argosy.features.notebooks.runner.findings_that_fail_validation import NotebookFinding
 from argosy.features.notebooks.runner.results import ValidationResult
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequestError, ValidationConfig
 

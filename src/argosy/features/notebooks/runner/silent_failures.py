@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.features.notebooks.runner import assigned_value_probe
-from argosy.features.notebooks.runner.blocking_findings import STDERR, WARNINGS, NotebookFinding, Severity
 from argosy.features.notebooks.runner.cell_source_and_tags import (
     RAISES,
     Cell,
@@ -25,6 +24,7 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     read_marks,
     read_stream,
 )
+from argosy.features.notebooks.runner.findings_that_fail_validation import STDERR, WARNINGS, NotebookFinding, Severity
 from argosy.features.notebooks.runner.imports_and_assignments import ValueOrigin
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from argosy.features.notebooks.runner.blocking_findings import WHOLE_NOTEBOOK, NotebookFinding, Severity
 from argosy.features.notebooks.runner.cell_source_and_tags import (
     SKIP,
     Cell,
@@ -23,6 +22,7 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
     read_marks,
 )
 from argosy.features.notebooks.runner.cell_syntax_tree import ParsedCell, is_python_notebook, parse_cell
+from argosy.features.notebooks.runner.findings_that_fail_validation import WHOLE_NOTEBOOK, NotebookFinding, Severity
 from argosy.features.notebooks.runner.imports_and_assignments import NotebookNames, collect_names
 from argosy.features.notebooks.runner.missing_returns import classify_functions, find_used_calls, is_used, map_parents
 from argosy.features.notebooks.runner.run_request import ValidationConfig

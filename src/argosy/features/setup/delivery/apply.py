@@ -22,10 +22,10 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     SetupPlan,
     SetupRequest,
 )
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, sleep
-from argosy.kube.controller.wait import RETRY_BACKOFF, wait_for_object
+from argosy.kube.controller.object_condition_wait import RETRY_BACKOFF, wait_for_object
 from argosy.kube.objects import Manifest
 
 APPLY_ORDER: Final = list(SetupPart)

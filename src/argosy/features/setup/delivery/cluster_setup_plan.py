@@ -17,8 +17,8 @@ from argosy.features.health_checks.argocd_install.merge import list_changes as c
 from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
 from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_sentences import describe_changes
 from argosy.kube.patch.live_update_patch import build_update_patch

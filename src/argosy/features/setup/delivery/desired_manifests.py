@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE
-from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, SyncMode
+from argosy.gitops.application.canonical_cluster_address import parse_cluster_address
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryFile, SyncMode
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION, SECRET

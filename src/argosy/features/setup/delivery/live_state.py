@@ -8,8 +8,8 @@ from __future__ import annotations
 from argosy.errors import ClusterError, UserError
 from argosy.features.setup.delivery import desired_manifests
 from argosy.features.setup.delivery.cluster_setup_plan import SetupState, list_managed_keys
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation, ArgoCDNotFound, find_argocd
-from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryFile
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation, ArgoCDNotFound, find_argocd
+from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME, DeliveryFile
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

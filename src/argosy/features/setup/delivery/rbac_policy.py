@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
-from argosy.gitops.delivery_file.values import DeliveryRbac
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryRbac
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CONFIG_MAP

@@ -28,9 +28,9 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     SetupRequest,
     SetupState,
 )
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import WaitTimeout, wait_for_object
+from argosy.kube.controller.object_condition_wait import WaitTimeout, wait_for_object
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import APPLICATION, NAMESPACE

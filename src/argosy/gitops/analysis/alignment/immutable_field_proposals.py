@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind
 from argosy.gitops.analysis.alignment.kustomize_selector_labels import (
     find_added_labels,
     is_in_selector,
     list_selector_labels,
 )
 from argosy.gitops.analysis.alignment.observed_application import RECREATE_OPTIONS, ObservedApplication, ObservedObject
-from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
-from argosy.gitops.analysis.desired_live_applied_manifests import get_matching_value
-from argosy.gitops.analysis.difference_cause import CauseKind
+from argosy.gitops.analysis.difference_cause_evidence import get_matching_value
+from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.kube.objects.yaml_edits import YamlEdit
 

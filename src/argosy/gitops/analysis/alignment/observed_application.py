@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.gitops.analysis.alignment.field_writer_catalog import find_broadness_reason
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind, is_interactive_client
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind, is_interactive_client
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import FieldDifference, Pair
 from argosy.kube.resource_key import ResourceKey

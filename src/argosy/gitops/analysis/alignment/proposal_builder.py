@@ -18,6 +18,12 @@ from argosy.gitops.analysis.alignment.field_writer_catalog import (
     is_owned_by_operator,
     is_version_field,
 )
+from argosy.gitops.analysis.alignment.git_change_proposal_types import (
+    PROPOSAL_ORDER,
+    DroppedPointer,
+    Proposal,
+    ProposalKind,
+)
 from argosy.gitops.analysis.alignment.ignore_rule_builder import ForeignFields
 from argosy.gitops.analysis.alignment.immutable_field_proposals import propose_for_immutable_fields
 from argosy.gitops.analysis.alignment.observed_application import (
@@ -28,9 +34,8 @@ from argosy.gitops.analysis.alignment.observed_application import (
     is_narrow,
     is_set_by_controller,
 )
-from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, DroppedPointer, Proposal, ProposalKind
-from argosy.gitops.analysis.desired_live_applied_manifests import ABSENT, get_matching_value
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_evidence import ABSENT, get_matching_value
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.diff.diff_options import matches_key

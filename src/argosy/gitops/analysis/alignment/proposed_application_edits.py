@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.gitops.analysis.alignment.proposal import Proposal, ignore_rule_to_wire
+from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ignore_rule_to_wire
 from argosy.gitops.application import IgnoreDifference
 from argosy.kube.objects.yaml_edits import REMOVED, YamlEdit
 

@@ -23,7 +23,7 @@ from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.kube.resource_key import ResourceKey
-from argosy.kube.schema.name_syntax import check_dns_label
+from argosy.kube.schema.name_label_address_syntax import check_dns_label
 from argosy.kube.well_known_kinds import ARGOCD
 
 _WORK_BRANCH_PREFIXES: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")

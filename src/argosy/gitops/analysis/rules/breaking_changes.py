@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from argosy.gitops.analysis.change_effects import find_effects
-from argosy.gitops.analysis.effect_on_cluster import EffectKind
+from argosy.gitops.analysis.cluster_effect_types import EffectKind
 from argosy.gitops.analysis.lost_generated_applications import LostApplications
 from argosy.gitops.analysis.object_changes import ApplicationChange
 from argosy.gitops.analysis.repository_view import RepositoryView, format_pointer

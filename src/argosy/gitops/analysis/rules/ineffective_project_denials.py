@@ -12,7 +12,7 @@ from argosy.gitops.analysis.live_view import LiveApplication
 from argosy.gitops.analysis.repository_view import ManifestWithLocations, RepositoryView
 from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.project_spec import Project, read_project
 from argosy.gitops.policy.ineffective_repository_denials import ShallowDenial, find_shallow_denials
 from argosy.kube.well_known_kinds import APP_PROJECT
 

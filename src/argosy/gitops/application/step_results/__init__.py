@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.application.step_results.comparison import (
+    from argosy.gitops.application.step_results.comparison_task_health_types import (
         AppComparison,
         Assessment,
         FieldDifference,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from argosy.gitops.health.lint.analysis_context import AnalysisAborted, AnalysisLimits
-from argosy.gitops.health.lint.control_flow import ControlFlow
 from argosy.gitops.health.lint.finding import LintFinding, ScriptPurpose, Severity
 from argosy.gitops.health.lint.misspelled_statuses import check_status_words
 from argosy.gitops.health.lint.nil_access import check_nil_uses
 from argosy.gitops.health.lint.observed_generation import check_generations
 from argosy.gitops.health.lint.return_values import check_missing_result, check_results, has_no_return
+from argosy.gitops.health.lint.symbolic_execution import ControlFlow
 from argosy.gitops.health.lint.unavailable_libraries import check_libraries
 from argosy.gitops.health.lint.undefined_globals import (
     check_names,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.gitops.health.lint.control_flow import ControlFlow
 from argosy.gitops.health.lint.finding import LintFinding
+from argosy.gitops.health.lint.symbolic_execution import ControlFlow
 from argosy.gitops.health.lua.syntax.scopes import list_children
 from argosy.gitops.health.lua.syntax.tree import (
     BreakStatement,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
 from argosy.kube.objects import InputLimits, YamlDialect
-from argosy.kube.objects.yaml_reader import parse_documents
+from argosy.kube.objects.kubernetes_yaml_parser import parse_documents
 
 MAX_FILE_BYTES: Final = 2 << 20
 MAX_SCRIPT_BYTES: Final = 256 << 10

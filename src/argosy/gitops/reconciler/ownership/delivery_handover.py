@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.gitops.application import OperationPhase
 from argosy.gitops.policy.delivery_engine_choice import Deliverer, DeliveryEngines
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey
 

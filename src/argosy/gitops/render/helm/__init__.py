@@ -43,7 +43,7 @@ def template(
 
     `substitute` replaces build variables; `refs` holds the other sources by alias, without the dollar sign.
     """
-    from argosy.gitops.render.helm.helm_run import run_helm
+    from argosy.gitops.render.helm.chart_renderer import run_helm
     from argosy.gitops.render.helm.template_origins import TemplateOrigins
 
     options = options or HelmOptions()
@@ -103,7 +103,7 @@ def inflate(
 
     `values` are paths in the tree, or mappings; later ones win. The chart's own values.yaml need not be listed.
     """
-    from argosy.gitops.render.helm.helm_run import run_helm
+    from argosy.gitops.render.helm.chart_renderer import run_helm
 
     files = ValueFileReader(tree, "")
     release = HelmRelease(

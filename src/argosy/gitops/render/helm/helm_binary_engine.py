@@ -12,7 +12,7 @@ from pathlib import Path
 from argosy.errors import ManifestError
 from argosy.gitops.render.helm.engine_interface import HelmDocument, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.limits import HELM_LIMITS, HELM_OUTPUT_LIMITS
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import run
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 

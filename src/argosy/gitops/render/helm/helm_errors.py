@@ -13,7 +13,7 @@ from typing import Final
 from argosy.errors import RenderError
 from argosy.gitops.render.helm.engine_interface import HelmRelease
 from argosy.gitops.render.helm.symlinks import LinkResolvingTree
-from argosy.gitops.render.output_sanitizer import strip_control_characters
+from argosy.gitops.render.output_control_character_filter import strip_control_characters
 
 NOT_A_MANIFEST_MESSAGE: Final = "renders a document that is not a manifest; every document needs apiVersion and kind"
 _MAX_MESSAGE_CHARACTERS: Final = 2_000  # of Helm's message that are shown

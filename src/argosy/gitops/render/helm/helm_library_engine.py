@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from argosy.gitops.render.helm.engine_interface import HelmDocument, HelmFailure, HelmRelease
 from argosy.gitops.render.helm.limits import HELM_LIMITS, HELM_OUTPUT_LIMITS
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import list_python_paths, run
 from argosy.kube.objects import YamlDialect, read_yaml, read_yaml_documents
 

@@ -19,9 +19,9 @@ from argosy.gitops.application import JsonnetOptions, ToolVariable
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.build_environment import substitute
 from argosy.gitops.render.jsonnet.imports import ImportClosure
-from argosy.gitops.render.output_sanitizer import last_lines, strip_control_characters
+from argosy.gitops.render.output_control_character_filter import last_lines, strip_control_characters
 from argosy.isolation.errors import LimitExceeded
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.program import build_script_command, list_python_paths, run
 from argosy.kube.objects import Manifest, read_json
 

@@ -13,16 +13,16 @@ from argosy.errors import RenderError, UserError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.accumulator import Accumulator, open_kustomization
 from argosy.gitops.render.kustomize.build_metadata import add_build_metadata
+from argosy.gitops.render.kustomize.build_restrictions_and_cluster_versions import (
+    RESTRICTED_SETTINGS,
+    KustomizeSettings,
+    set_cluster_versions,
+)
 from argosy.gitops.render.kustomize.kustomization_build_state import (
     AccumulatedResources,
     BuildTracer,
     InflateChart,
     KustomizeBuild,
-)
-from argosy.gitops.render.kustomize.kustomize_settings import (
-    RESTRICTED_SETTINGS,
-    KustomizeSettings,
-    set_cluster_versions,
 )
 from argosy.gitops.render.kustomize.name_hashes import add_name_hashes
 from argosy.gitops.render.kustomize.name_references import update_name_references

@@ -22,8 +22,8 @@ from argosy.gitops.render.kustomize.kustomization_build_state import (
 )
 from argosy.gitops.render.kustomize.kustomization_file import find_kustomization_file, read_kustomization
 from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.resource_file_parser import read_resources
 from argosy.gitops.render.kustomize.resource_map import ResourcesById
-from argosy.gitops.render.kustomize.resource_reader import read_resources
 from argosy.gitops.render.kustomize.source_and_remote_trees import TreeLocation
 from argosy.gitops.render.kustomize.transformer_config import TransformerConfig, load_default_config, read_config
 from argosy.gitops.render.kustomize.tree_paths import resolve_path

@@ -13,7 +13,7 @@ from argosy.errors import ManifestError, RenderError
 from argosy.gitops.render.kustomize.kustomization_build_state import KustomizationLevel
 from argosy.gitops.render.kustomize.kustomization_schema import CHART, CHART_GLOBALS, FieldSchema
 from argosy.gitops.render.kustomize.resource import KustomizeResource
-from argosy.gitops.render.kustomize.resource_reader import build_resources, read_chart_values
+from argosy.gitops.render.kustomize.resource_file_parser import build_resources, read_chart_values
 from argosy.gitops.render.kustomize.source_and_remote_trees import TreeLocation
 from argosy.gitops.render.kustomize.strategic_merge import merge_patch, remove_blank_values
 from argosy.kube.objects import read_yaml

@@ -14,15 +14,18 @@ from typing import Any, Protocol
 from argosy.errors import RenderError
 from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.kustomize.build_metadata import TRANSFORMER_ANNOTATIONS, TransformationRecord
+from argosy.gitops.render.kustomize.build_restrictions_and_cluster_versions import (
+    RESTRICTED_SETTINGS,
+    KustomizeSettings,
+)
 from argosy.gitops.render.kustomize.current_kustomization_entry import EntryCursor
 from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
-from argosy.gitops.render.kustomize.kustomize_settings import RESTRICTED_SETTINGS, KustomizeSettings
 from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas, find_builtin_schema
 from argosy.gitops.render.kustomize.patches import FindSchema
 from argosy.gitops.render.kustomize.remote_url_parser import is_local_path, looks_remote
 from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.resource_file_parser import read_resources
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
-from argosy.gitops.render.kustomize.resource_reader import read_resources
 from argosy.gitops.render.kustomize.source_and_remote_trees import BuildTrees, TreeLocation
 from argosy.gitops.render.kustomize.transformer_config import EMPTY_CONFIG, TransformerConfig
 from argosy.gitops.render.kustomize.vars import KustomizeVar, merge_vars

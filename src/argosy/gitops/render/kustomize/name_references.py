@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from argosy.gitops.render.kustomize.gvk import Gvk
-from argosy.gitops.render.kustomize.reference_field_validation import check_reference_fields
+from argosy.gitops.render.kustomize.name_reference_field_type_check import check_reference_fields
 from argosy.gitops.render.kustomize.resource import KustomizeResource
 from argosy.gitops.render.kustomize.transformer_config import TransformerConfig
 

@@ -13,15 +13,15 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import ManifestError, PatchError, RenderError
-from argosy.gitops.render.kustomize.duplicate_elements import remove_duplicate_elements
+from argosy.gitops.render.kustomize.duplicate_merge_key_removal import remove_duplicate_elements
 from argosy.gitops.render.kustomize.error_lines import LocatedError, prepend_path
+from argosy.gitops.render.kustomize.explicit_nulls_and_scalar_texts import restore_patch_values
 from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
 from argosy.gitops.render.kustomize.kustomization_file import cut_first_document
 from argosy.gitops.render.kustomize.merge_keys import MergeSchema
-from argosy.gitops.render.kustomize.original_yaml_scalars import restore_patch_values
 from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId, scalar_to_json_text
+from argosy.gitops.render.kustomize.resource_file_parser import reject_yaml_directive
 from argosy.gitops.render.kustomize.resource_map import KustomizeResources
-from argosy.gitops.render.kustomize.resource_reader import reject_yaml_directive
 from argosy.gitops.render.kustomize.strategic_merge import PatchMismatch, find_path, merge_patch, remove_blank_values
 from argosy.kube.objects import YamlDialect, read_json, read_yaml_documents
 from argosy.kube.patch import json_patch

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import RenderError
+from argosy.gitops.render.kustomize.explicit_nulls_and_scalar_texts import BLANK_KEY_PREFIX
 from argosy.gitops.render.kustomize.merge_keys import MergeSchema
-from argosy.gitops.render.kustomize.original_yaml_scalars import BLANK_KEY_PREFIX
 from argosy.gitops.render.kustomize.resource import ExplicitNulls
 from argosy.gitops.render.kustomize.two_key_lists import merge_two_key_list
 

@@ -16,9 +16,9 @@ import orjson
 from argosy.annotations import ACTIONS, NAMES
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.go_format import format_value
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.api_resource import ApiResource, Subresource
-from argosy.kube.schema.crd import cel_rule_calls
+from argosy.kube.schema.crd import cel_rule_selection_and_errors
 from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
 from argosy.kube.schema.crd.object_validation import validate_value
 from argosy.kube.schema.crd.object_validation_beyond_schema import (
@@ -78,7 +78,9 @@ class CustomKind:
         self.resource = _build_resource(definition["spec"], version, _read_actions(annotations.get(ACTIONS) or ""))
         # k8s: names of custom objects have no colon; objects of aggregated API servers may have one
         self.name_check = (
-            name_syntax.check_path_segment if annotations.get(NAMES) == "segments" else name_syntax.check_dns_subdomain
+            name_label_address_syntax.check_path_segment
+            if annotations.get(NAMES) == "segments"
+            else name_label_address_syntax.check_dns_subdomain
         )
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"x-kubernetes-preserve-unknown-fields": True}
         self.shape: SchemaNode = _compile_cached_shape(schema)
@@ -141,14 +143,14 @@ class CustomKind:
 
     def build_rule_calls(self, manifest: Manifest, old: Manifest | None = None) -> list[dict[str, Any]]:
         """Build the calls for `cel.evaluate`, to run if `validate` found no blocking error; may be empty."""
-        return cel_rule_calls.build_rule_calls(manifest, old, self.shape) if self.has_rules else []
+        return cel_rule_selection_and_errors.build_rule_calls(manifest, old, self.shape) if self.has_rules else []
 
     @staticmethod
     def read_rule_results(
         calls: list[dict[str, Any]], results: list[dict[str, Any]]
     ) -> tuple[list[FieldError], list[str]]:
         """Convert the results of `build_rule_calls` to errors and warnings."""
-        return cel_rule_calls.read_rule_results(calls, results)
+        return cel_rule_selection_and_errors.read_rule_results(calls, results)
 
     @property
     def column_definitions(self) -> list[dict[str, Any]]:

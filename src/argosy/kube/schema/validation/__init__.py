@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.api_resource import ApiResource
 from argosy.kube.schema.field_error import FieldError
 from argosy.kube.schema.validation import (
     batch,
-    core,
+    ingress_and_network_policy,
     metadata,
-    network,
+    namespace_secret_quota_node,
     pod,
     rbac_autoscaling_webhooks,
     service,
@@ -59,7 +59,7 @@ class KindRules:
     """
 
     update_steps: str = "mc"
-    name_check: name_syntax.SyntaxCheck = name_syntax.check_dns_subdomain
+    name_check: name_label_address_syntax.SyntaxCheck = name_label_address_syntax.check_dns_subdomain
     create_check: CreateCheck | None = None
     update_check: UpdateCheck | None = None
     status_check: CreateCheck | None = None
@@ -67,21 +67,29 @@ class KindRules:
 
 _ADMISSION, _RBAC, _NETWORK = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "networking.k8s.io"
 _DEFAULT_RULES = KindRules()
-_LABEL_NAME, _PATH_SEGMENT_NAME = name_syntax.check_dns_label, name_syntax.check_path_segment
-_EVENT_RULES = KindRules("", _PATH_SEGMENT_NAME, create_check=core.validate_event)
+_LABEL_NAME, _PATH_SEGMENT_NAME = (
+    name_label_address_syntax.check_dns_label,
+    name_label_address_syntax.check_path_segment,
+)
+_EVENT_RULES = KindRules("", _PATH_SEGMENT_NAME, create_check=namespace_secret_quota_node.validate_event)
 _WEBHOOK_RULES = KindRules("ms", create_check=rbac_autoscaling_webhooks.validate_webhooks)
 
 _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
     ("", "ConfigMap"): KindRules(
-        "mcu", create_check=core.validate_config_map, update_check=core.validate_config_map_update
+        "mcu",
+        create_check=namespace_secret_quota_node.validate_config_map,
+        update_check=namespace_secret_quota_node.validate_config_map_update,
     ),
-    ("", "Endpoints"): KindRules("mcs", create_check=core.validate_endpoints),
+    ("", "Endpoints"): KindRules("mcs", create_check=namespace_secret_quota_node.validate_endpoints),
     ("", "Event"): _EVENT_RULES,
-    ("", "LimitRange"): KindRules("cs", create_check=core.validate_limit_range),
+    ("", "LimitRange"): KindRules("cs", create_check=namespace_secret_quota_node.validate_limit_range),
     ("", "Namespace"): KindRules(
-        "csm", _LABEL_NAME, create_check=core.validate_namespace, status_check=core.validate_namespace_status
+        "csm",
+        _LABEL_NAME,
+        create_check=namespace_secret_quota_node.validate_namespace,
+        status_check=namespace_secret_quota_node.validate_namespace_status,
     ),
-    ("", "Node"): KindRules("csm", create_check=core.validate_node),
+    ("", "Node"): KindRules("csm", create_check=namespace_secret_quota_node.validate_node),
     ("", "PersistentVolume"): KindRules(
         "cscu", create_check=storage.validate_volume, update_check=storage.validate_volume_update
     ),
@@ -100,12 +108,18 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
         status_check=status_replica_counts.validate_replica_set_status,
     ),
     ("", "ResourceQuota"): KindRules(
-        "mu", create_check=core.validate_resource_quota, update_check=core.validate_resource_quota_update
+        "mu",
+        create_check=namespace_secret_quota_node.validate_resource_quota,
+        update_check=namespace_secret_quota_node.validate_resource_quota_update,
     ),
-    ("", "Secret"): KindRules("mcu", create_check=core.validate_secret, update_check=core.validate_secret_update),
+    ("", "Secret"): KindRules(
+        "mcu",
+        create_check=namespace_secret_quota_node.validate_secret,
+        update_check=namespace_secret_quota_node.validate_secret_update,
+    ),
     ("", "Service"): KindRules(
         "mcu",
-        name_syntax.check_dns_1035_label,
+        name_label_address_syntax.check_dns_1035_label,
         create_check=service.validate_service,
         update_check=service.validate_service_update,
     ),
@@ -144,7 +158,9 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
     ("batch", "Job"): KindRules("csmu", create_check=batch.validate_job_create, update_check=batch.validate_job_update),
     ("coordination.k8s.io", "Lease"): KindRules("ms", create_check=rbac_autoscaling_webhooks.validate_lease),
     ("discovery.k8s.io", "EndpointSlice"): KindRules(
-        "csu", create_check=network.validate_endpoint_slice, update_check=network.validate_address_type_update
+        "csu",
+        create_check=ingress_and_network_policy.validate_endpoint_slice,
+        update_check=ingress_and_network_policy.validate_address_type_update,
     ),
     ("events.k8s.io", "Event"): _EVENT_RULES,
     ("policy", "PodDisruptionBudget"): KindRules(
@@ -161,9 +177,11 @@ _RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
     (_ADMISSION, "MutatingWebhookConfiguration"): _WEBHOOK_RULES,
     (_ADMISSION, "ValidatingWebhookConfiguration"): _WEBHOOK_RULES,
     (_NETWORK, "Ingress"): KindRules(
-        "mcu", create_check=network.validate_ingress_create, update_check=lambda new, _: network.validate_ingress(new)
+        "mcu",
+        create_check=ingress_and_network_policy.validate_ingress_create,
+        update_check=lambda new, _: ingress_and_network_policy.validate_ingress(new),
     ),
-    (_NETWORK, "NetworkPolicy"): KindRules("csms", create_check=network.validate_network_policy),
+    (_NETWORK, "NetworkPolicy"): KindRules("csms", create_check=ingress_and_network_policy.validate_network_policy),
     (_RBAC, "ClusterRole"): KindRules(
         "cscsm", _PATH_SEGMENT_NAME, create_check=rbac_autoscaling_webhooks.validate_cluster_role
     ),
@@ -248,6 +266,9 @@ def _compare_metadata(
 def _validate_common_metadata(resource: ApiResource, object_metadata: Manifest, old: Manifest) -> list[FieldError]:
     """Run the metadata checks that the server runs for every kind before the kind's own rules."""
     errors = metadata.validate_metadata_create(
-        object_metadata, namespaced=resource.namespaced, name_check=name_syntax.check_path_segment, is_custom=True
+        object_metadata,
+        namespaced=resource.namespaced,
+        name_check=name_label_address_syntax.check_path_segment,
+        is_custom=True,
     )
     return errors + _compare_metadata(resource, object_metadata, old, is_builtin_check=False)

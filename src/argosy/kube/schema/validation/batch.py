@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.field_error import format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation import go_struct_format, pod
 from argosy.kube.schema.validation.shared_field_checks import (
@@ -83,7 +83,7 @@ def validate_job_create(manifest: ManifestPart) -> FieldErrors:
     _validate_selector(errors, spec)
     if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0 and metadata.get("name"):
         last_pod_name = f"{metadata['name']}-{spec['completions'] - 1}"
-        if name_syntax.check_dns_label(last_pod_name):
+        if name_label_address_syntax.check_dns_label(last_pod_name):
             detail = f"will not able to create pod with invalid DNS label: {last_pod_name}"
             errors.append(invalid("metadata.name", format_go_value(metadata["name"]), detail))
     return errors
@@ -175,7 +175,7 @@ def validate_cron_job_create(manifest: ManifestPart) -> FieldErrors:
     _validate_cron_job_spec(errors, _get_spec(manifest), allow_zone_in_schedule=False, check_zone=True)
     name = (manifest.get("metadata") or {}).get("name") or ""
     if len(name) > 52:
-        errors.append(invalid("metadata.name", format_go_value(name), name_syntax.length_error(52)))
+        errors.append(invalid("metadata.name", format_go_value(name), name_label_address_syntax.length_error(52)))
     return errors
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax, quantity
+from argosy.kube.schema import name_label_address_syntax, quantity
 from argosy.kube.schema.field_error import (
     duplicate,
     forbidden,
@@ -94,7 +94,7 @@ def validate_init_containers(errors: FieldErrors, spec: ManifestPart, path: str,
 
 
 def _validate_container(errors: FieldErrors, path: str, container: ManifestPart, volumes: set[str]) -> None:
-    check_required_name(errors, f"{path}.name", container.get("name"), name_syntax.check_dns_label)
+    check_required_name(errors, f"{path}.name", container.get("name"), name_label_address_syntax.check_dns_label)
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policies = ("File", "FallbackToLogsOnError")
@@ -121,7 +121,7 @@ def _validate_ports(errors: FieldErrors, path: str, container: ManifestPart) -> 
     for field, port in iterate_items(container, "ports", path):
         name = port.get("name") or ""
         if name:
-            messages = name_syntax.check_port_name(name)
+            messages = name_label_address_syntax.check_port_name(name)
             errors.extend(invalid(f"{field}.name", format_go_value(name), message) for message in messages)
             if not messages and name in names:
                 errors.append(duplicate(f"{field}.name", format_go_value(name)))
@@ -149,7 +149,9 @@ def _check_duplicate_host_ports(errors: FieldErrors, field: str, containers: lis
 
 def _validate_environment(errors: FieldErrors, path: str, container: ManifestPart) -> None:
     for field, variable in iterate_items(container, "env", path):
-        check_required_name(errors, f"{field}.name", variable.get("name"), name_syntax.check_variable_name)
+        check_required_name(
+            errors, f"{field}.name", variable.get("name"), name_label_address_syntax.check_variable_name
+        )
         source = variable.get("valueFrom")
         if source is None:
             continue
@@ -179,7 +181,7 @@ def _validate_field_ref(errors: FieldErrors, field: str, ref: ManifestPart) -> N
     head, bracket, key = path.partition("['")
     if bracket and key.endswith("']") and head in ("metadata.annotations", "metadata.labels"):
         key = key[:-2].lower() if head == "metadata.annotations" else key[:-2]
-        check_syntax(errors, field, key, name_syntax.check_qualified_name)
+        check_syntax(errors, field, key, name_label_address_syntax.check_qualified_name)
     elif path not in (*_FIELD_PATHS, "metadata.annotations", "metadata.labels", "spec.host", "spec.schedulerName"):
         detail = f"error converting fieldPath: field label not supported: {path}"
         errors.append(invalid(f"{field}.fieldPath", format_go_value(path), detail))
@@ -188,18 +190,21 @@ def _validate_field_ref(errors: FieldErrors, field: str, ref: ManifestPart) -> N
 
 
 def _validate_key_ref(errors: FieldErrors, field: str, ref: ManifestPart) -> None:
-    check_syntax(errors, f"{field}.name", ref.get("name") or "", name_syntax.check_dns_subdomain)
-    check_required_name(errors, f"{field}.key", ref.get("key"), name_syntax.check_config_key)
+    check_syntax(errors, f"{field}.name", ref.get("name") or "", name_label_address_syntax.check_dns_subdomain)
+    check_required_name(errors, f"{field}.key", ref.get("key"), name_label_address_syntax.check_config_key)
 
 
 def _validate_env_from(errors: FieldErrors, path: str, container: ManifestPart) -> None:
     for field, source in iterate_items(container, "envFrom", path):
         if source.get("prefix"):
-            check_syntax(errors, f"{field}.prefix", source["prefix"], name_syntax.check_variable_name)
+            check_syntax(errors, f"{field}.prefix", source["prefix"], name_label_address_syntax.check_variable_name)
         kinds = [source_kind for source_kind in ("configMapRef", "secretRef") if source.get(source_kind) is not None]
         for source_kind in kinds:
             check_required_name(
-                errors, f"{field}.{source_kind}.name", source[source_kind].get("name"), name_syntax.check_dns_subdomain
+                errors,
+                f"{field}.{source_kind}.name",
+                source[source_kind].get("name"),
+                name_label_address_syntax.check_dns_subdomain,
             )
         if not kinds:
             errors.append(invalid(f"{path}.envFrom", '""', "must specify one of: `configMapRef` or `secretRef`"))
@@ -263,7 +268,7 @@ def _check_request_within_limit(errors: FieldErrors, field: str, name: str, requ
 
 
 def _validate_resource_name(errors: FieldErrors, field: str, name: str) -> None:
-    if messages := name_syntax.check_qualified_name(name):
+    if messages := name_label_address_syntax.check_qualified_name(name):
         errors.extend(invalid(field, name, message) for message in messages)
         return
     if "/" in name:
@@ -322,7 +327,12 @@ def _validate_handler(errors: FieldErrors, field: str, handler_spec: ManifestPar
                 )
             )
         for header in handler.get("httpHeaders") or ():
-            check_syntax(errors, f"{handler_path}.httpHeaders", header.get("name") or "", name_syntax.check_header_name)
+            check_syntax(
+                errors,
+                f"{handler_path}.httpHeaders",
+                header.get("name") or "",
+                name_label_address_syntax.check_header_name,
+            )
     elif kinds[0] in ("tcpSocket", "grpc"):
         check_port(errors, f"{handler_path}.port", handler.get("port"))
     errors.extend(forbidden(f"{field}.{kind}", "may not specify more than 1 handler type") for kind in kinds[1:])

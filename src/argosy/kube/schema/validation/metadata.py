@@ -6,7 +6,7 @@ Never: checks what needs the store, such as whether a name is in use.
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, required
 from argosy.kube.schema.validation import go_struct_format
 from argosy.kube.schema.validation.shared_field_checks import (
@@ -23,13 +23,17 @@ _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion", "customres
 
 
 def validate_metadata_create(
-    metadata: ManifestPart, *, namespaced: bool, name_check: name_syntax.SyntaxCheck, is_custom: bool = False
+    metadata: ManifestPart,
+    *,
+    namespaced: bool,
+    name_check: name_label_address_syntax.SyntaxCheck,
+    is_custom: bool = False,
 ) -> FieldErrors:
     """`is_custom`: finalizers of custom kinds need no domain."""
     errors: FieldErrors = []
     prefix = metadata.get("generateName")
     if prefix:
-        messages = name_syntax.check_name_prefix(name_check, prefix)
+        messages = name_label_address_syntax.check_name_prefix(name_check, prefix)
         errors.extend(invalid("metadata.generateName", format_go_value(prefix), message) for message in messages)
     name = metadata.get("name")
     if not name:
@@ -41,7 +45,7 @@ def validate_metadata_create(
         if not namespace:
             errors.append(required("metadata.namespace"))
         else:
-            check_syntax(errors, "metadata.namespace", namespace, name_syntax.check_dns_label)
+            check_syntax(errors, "metadata.namespace", namespace, name_label_address_syntax.check_dns_label)
     elif namespace:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     if (metadata.get("generation") or 0) < 0:
@@ -128,7 +132,7 @@ def _check_owner_references(errors: FieldErrors, references: list[ManifestPart])
 def _check_finalizer_syntax(errors: FieldErrors, metadata: ManifestPart) -> None:
     finalizers = metadata.get("finalizers") or ()
     for finalizer in finalizers:
-        check_syntax(errors, "metadata.finalizers", finalizer, name_syntax.check_qualified_name)
+        check_syntax(errors, "metadata.finalizers", finalizer, name_label_address_syntax.check_qualified_name)
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid("metadata.finalizers", go_struct_format.format_string_list(finalizers), detail))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation.containers import validate_containers, validate_init_containers
 from argosy.kube.schema.validation.pod_volumes import validate_volumes
@@ -47,22 +47,26 @@ def validate_pod_spec(errors: FieldErrors, spec: ManifestPart, path: str, *, is_
     if spec.get("nodeSelector"):
         check_labels(errors, f"{path}.nodeSelector", spec["nodeSelector"])
     for name, syntax_check in (
-        ("serviceAccountName", name_syntax.check_dns_subdomain),
-        ("nodeName", name_syntax.check_dns_subdomain),
+        ("serviceAccountName", name_label_address_syntax.check_dns_subdomain),
+        ("nodeName", name_label_address_syntax.check_dns_subdomain),
     ):
         if spec.get(name):
             check_syntax(errors, f"{path}.{name}", spec[name], syntax_check)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
-        errors.append(invalid(f"{path}.activeDeadlineSeconds", str(deadline), name_syntax.range_error(1, _MAX_INT32)))
+        errors.append(
+            invalid(
+                f"{path}.activeDeadlineSeconds", str(deadline), name_label_address_syntax.range_error(1, _MAX_INT32)
+            )
+        )
     for name in ("hostname", "subdomain"):
         if spec.get(name):
-            check_syntax(errors, f"{path}.{name}", spec[name], name_syntax.check_dns_label)
+            check_syntax(errors, f"{path}.{name}", spec[name], name_label_address_syntax.check_dns_label)
     if spec.get("tolerations"):
         _validate_tolerations(errors, spec, path)
     for name in ("priorityClassName", "runtimeClassName"):
         if spec.get(name):
-            check_syntax(errors, f"{path}.{name}", spec[name], name_syntax.check_dns_subdomain)
+            check_syntax(errors, f"{path}.{name}", spec[name], name_label_address_syntax.check_dns_subdomain)
     _validate_spread_constraints(errors, spec, path)
 
 
@@ -84,7 +88,7 @@ def _validate_tolerations(errors: FieldErrors, spec: ManifestPart, path: str) ->
         )
         value = toleration.get("value") or ""
         if key:
-            check_syntax(errors, f"{field}.key", key, name_syntax.check_qualified_name)
+            check_syntax(errors, f"{field}.key", key, name_label_address_syntax.check_qualified_name)
         elif operator != "Exists":
             detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             errors.append(invalid(f"{field}.operator", format_go_value(operator), detail))
@@ -92,7 +96,7 @@ def _validate_tolerations(errors: FieldErrors, spec: ManifestPart, path: str) ->
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             errors.append(invalid(f"{field}.effect", format_go_value(effect), detail))
         if operator in ("", "Equal"):
-            if messages := name_syntax.check_label_value(value):
+            if messages := name_label_address_syntax.check_label_value(value):
                 errors.append(invalid(f"{field}.operator", format_go_value(value), ";".join(messages)))
         elif operator == "Exists":
             if value:
@@ -184,7 +188,7 @@ def _check_deadline_update(errors: FieldErrors, spec: ManifestPart, old_spec: Ma
     field, new_deadline, old_deadline = f"spec.{name}", spec.get(name), old_spec.get(name)
     if new_deadline is not None:
         if not 0 <= new_deadline <= _MAX_INT32:
-            errors.append(invalid(field, str(new_deadline), name_syntax.range_error(0, _MAX_INT32)))
+            errors.append(invalid(field, str(new_deadline), name_label_address_syntax.range_error(0, _MAX_INT32)))
             return False
         if old_deadline is not None and old_deadline < new_deadline:
             errors.append(invalid(field, str(new_deadline), "must be less than or equal to previous value"))

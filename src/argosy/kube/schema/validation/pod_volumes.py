@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from argosy.kube.schema import name_syntax, quantity
+from argosy.kube.schema import name_label_address_syntax, quantity
 from argosy.kube.schema.field_error import (
     duplicate,
     forbidden,
@@ -53,7 +53,7 @@ def validate_volumes(errors: FieldErrors, spec: ManifestPart, path: str) -> set[
         if not name:
             volume_errors.append(required(f"{field}.name"))
         else:
-            check_syntax(volume_errors, f"{field}.name", name, name_syntax.check_dns_label)
+            check_syntax(volume_errors, f"{field}.name", name, name_label_address_syntax.check_dns_label)
         if name in valid_names:
             volume_errors.append(duplicate(f"{field}.name", format_go_value(name)))
         if not volume_errors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.field_error import (
     duplicate,
     forbidden,
@@ -82,7 +82,7 @@ def _validate_binding(manifest: ManifestPart, kinds: tuple[str, ...], *, namespa
         )
     if ref.get("kind") not in kinds:
         errors.append(not_supported_unsorted("roleRef.kind", format_go_value(ref.get("kind") or ""), kinds))
-    check_required_name(errors, "roleRef.name", ref.get("name"), name_syntax.check_path_segment)
+    check_required_name(errors, "roleRef.name", ref.get("name"), name_label_address_syntax.check_path_segment)
     for index, subject in enumerate(manifest.get("subjects") or ()):
         _validate_subject(errors, f"subjects[{index}]", subject, namespaced=namespaced)
     return errors
@@ -94,7 +94,7 @@ def _validate_subject(errors: FieldErrors, field: str, subject: ManifestPart, *,
         errors.append(required(f"{field}.name"))
     if kind == "ServiceAccount":
         if name:
-            check_syntax(errors, f"{field}.name", name, name_syntax.check_dns_subdomain)
+            check_syntax(errors, f"{field}.name", name, name_label_address_syntax.check_dns_subdomain)
         if group:
             errors.append(not_supported_unsorted(f"{field}.apiGroup", format_go_value(group), ("",)))
         if not namespaced and not subject.get("namespace"):
@@ -137,7 +137,9 @@ def validate_autoscaler(manifest: ManifestPart) -> FieldErrors:
         errors.append(invalid("spec.maxReplicas", str(max_replicas), "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
     for name in ("kind", "name"):
-        check_required_name(errors, f"spec.scaleTargetRef.{name}", target.get(name), name_syntax.check_path_segment)
+        check_required_name(
+            errors, f"spec.scaleTargetRef.{name}", target.get(name), name_label_address_syntax.check_path_segment
+        )
     for field, metric in iterate_items(spec, "metrics", "spec"):
         _validate_metric(errors, field, metric)
     if min_replicas == 0 and not any(
@@ -230,7 +232,7 @@ def validate_webhooks(manifest: ManifestPart) -> FieldErrors:
         name = hook.get("name") or ""
         if not name:
             errors.append(required(f"{field}.name"))
-        elif messages := name_syntax.check_dns_subdomain(name):
+        elif messages := name_label_address_syntax.check_dns_subdomain(name):
             errors.append(invalid(f"{field}.name", format_go_value(name), ",".join(messages)))
         elif name.count(".") < 2:
             detail = "should be a domain with at least three segments separated by dots"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.field_error import (
     duplicate,
     forbidden,
@@ -54,7 +54,11 @@ def validate_service(manifest: ManifestPart) -> FieldErrors:
     if service_type != "ExternalName":
         _validate_cluster_ips(errors, spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        syntax_check = name_syntax.check_routable_ip if name_syntax.is_ip(address) else name_syntax.check_ip_address
+        syntax_check = (
+            name_label_address_syntax.check_routable_ip
+            if name_label_address_syntax.is_ip(address)
+            else name_label_address_syntax.check_ip_address
+        )
         check_syntax(errors, f"spec.externalIPs[{index}]", address, syntax_check)
     check_required_choice(errors, "spec.type", service_type, _SERVICE_TYPES)
     _validate_node_ports(errors, spec, service_type)
@@ -83,7 +87,7 @@ def _check_type_rules(errors: FieldErrors, spec: ManifestPart, service_type: str
                 errors.append(forbidden(f"spec.{name}", _EXTERNAL_NAME_ERROR))
         name = str(spec.get("externalName") or "").removesuffix(".")
         if name:
-            check_syntax(errors, "spec.externalName", name, name_syntax.check_dns_subdomain)
+            check_syntax(errors, "spec.externalName", name, name_label_address_syntax.check_dns_subdomain)
         else:
             errors.append(required("spec.externalName"))
 
@@ -94,7 +98,7 @@ def _validate_ports(errors: FieldErrors, spec: ManifestPart) -> None:
     for field, service_port in iterate_items(spec, "ports", "spec"):
         name = service_port.get("name") or ""
         if name:
-            check_syntax(errors, f"{field}.name", name, name_syntax.check_dns_label)
+            check_syntax(errors, f"{field}.name", name, name_label_address_syntax.check_dns_label)
             if name in names:
                 errors.append(duplicate(f"{field}.name", format_go_value(name)))
             names.add(name)
@@ -104,7 +108,12 @@ def _validate_ports(errors: FieldErrors, spec: ManifestPart) -> None:
         check_required_choice(errors, f"{field}.protocol", service_port.get("protocol"), PROTOCOLS)
         check_port(errors, f"{field}.targetPort", service_port.get("targetPort"))
         if service_port.get("appProtocol") is not None:
-            check_syntax(errors, f"{field}.appProtocol", service_port["appProtocol"], name_syntax.check_qualified_name)
+            check_syntax(
+                errors,
+                f"{field}.appProtocol",
+                service_port["appProtocol"],
+                name_label_address_syntax.check_qualified_name,
+            )
 
 
 def _validate_session_affinity(errors: FieldErrors, spec: ManifestPart) -> None:
@@ -136,7 +145,7 @@ def _validate_cluster_ips(errors: FieldErrors, spec: ManifestPart) -> None:
         errors.append(invalid("spec.clusterIPs", go_struct_format.format_string_list(addresses), detail))
     for index, address in enumerate(addresses):
         if index or address != "None":
-            check_syntax(errors, f"spec.clusterIPs[{index}]", address, name_syntax.check_ip_address)
+            check_syntax(errors, f"spec.clusterIPs[{index}]", address, name_label_address_syntax.check_ip_address)
     if len(addresses) > 2:
         errors.append(
             invalid("spec.clusterIPs", go_struct_format.format_string_list(addresses), "may only hold up to 2 values")
@@ -174,7 +183,7 @@ def _validate_load_balancer(errors: FieldErrors, spec: ManifestPart, service_typ
         if service_type != "LoadBalancer":
             errors.append(forbidden(field, _LOAD_BALANCER_ONLY_ERROR))
         for index, value in enumerate(spec["loadBalancerSourceRanges"]):
-            check_syntax(errors, f"{field}[{index}]", value.strip(), name_syntax.check_cidr)
+            check_syntax(errors, f"{field}[{index}]", value.strip(), name_label_address_syntax.check_cidr)
     if spec.get("allocateLoadBalancerNodePorts") is not None and service_type != "LoadBalancer":
         errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _LOAD_BALANCER_ONLY_ERROR))
     if spec.get("loadBalancerClass") is not None and service_type != "LoadBalancer":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from argosy.errors import ManifestError
-from argosy.kube.schema import name_syntax, quantity
+from argosy.kube.schema import name_label_address_syntax, quantity
 from argosy.kube.schema.field_error import (
     FieldError,
     forbidden,
@@ -32,13 +32,17 @@ def iterate_items(parent: ManifestPart, name: str, path: str) -> Iterator[tuple[
         yield f"{path}.{name}[{index}]", item or {}
 
 
-def check_syntax(errors: FieldErrors, field: str, value: str, syntax_check: name_syntax.SyntaxCheck) -> None:
+def check_syntax(
+    errors: FieldErrors, field: str, value: str, syntax_check: name_label_address_syntax.SyntaxCheck
+) -> None:
     messages = syntax_check(value)
     if messages:
         errors.extend(invalid(field, format_go_value(value), message) for message in messages)
 
 
-def check_required_name(errors: FieldErrors, field: str, value: object, syntax_check: name_syntax.SyntaxCheck) -> None:
+def check_required_name(
+    errors: FieldErrors, field: str, value: object, syntax_check: name_label_address_syntax.SyntaxCheck
+) -> None:
     """Check that the value is set and has the given syntax."""
     if not value:
         errors.append(required(field))
@@ -70,15 +74,19 @@ def check_immutable(errors: FieldErrors, field: str, new: object, old: object, v
 def check_port(errors: FieldErrors, field: str, value: object) -> None:
     """Check a port given as number or name."""
     if isinstance(value, str):
-        check_syntax(errors, field, value, name_syntax.check_port_name)
+        check_syntax(errors, field, value, name_label_address_syntax.check_port_name)
     else:
         number = value if isinstance(value, int) else 0
-        errors.extend(invalid(field, str(number), message) for message in name_syntax.check_port_number(number))
+        errors.extend(
+            invalid(field, str(number), message) for message in name_label_address_syntax.check_port_number(number)
+        )
 
 
 def check_port_number(errors: FieldErrors, field: str, value: object) -> None:
     number = value if isinstance(value, int) else 0
-    errors.extend(invalid(field, str(number), message) for message in name_syntax.check_port_number(number))
+    errors.extend(
+        invalid(field, str(number), message) for message in name_label_address_syntax.check_port_number(number)
+    )
 
 
 def check_quantity(errors: FieldErrors, field: str, value: object, *, must_be_integer: bool = False) -> None:
@@ -96,14 +104,14 @@ def check_quantity(errors: FieldErrors, field: str, value: object, *, must_be_in
 
 def check_labels(errors: FieldErrors, field: str, values: Mapping[str, Any] | None) -> None:
     for key, value in (values or {}).items():
-        check_syntax(errors, field, key, name_syntax.check_qualified_name)
-        check_syntax(errors, field, str(value or ""), name_syntax.check_label_value)
+        check_syntax(errors, field, key, name_label_address_syntax.check_qualified_name)
+        check_syntax(errors, field, str(value or ""), name_label_address_syntax.check_label_value)
 
 
 def check_annotations(errors: FieldErrors, field: str, annotations: Mapping[str, Any] | None) -> None:
     total = 0
     for key, value in (annotations or {}).items():
-        messages = name_syntax.check_qualified_name(key.lower())
+        messages = name_label_address_syntax.check_qualified_name(key.lower())
         errors.extend(invalid(field, format_go_value(key), message) for message in messages)
         total += len(key.encode()) + len(str(value or "").encode(errors="surrogatepass"))
     if total > 256 * 1024:
@@ -126,9 +134,9 @@ def check_label_selector(errors: FieldErrors, field: str, selector: ManifestPart
                 errors.append(forbidden(f"{path}.values", detail))
         else:
             errors.append(invalid(f"{path}.operator", format_go_value(operator), "not a valid selector operator"))
-        check_syntax(errors, f"{path}.key", str(term.get("key") or ""), name_syntax.check_qualified_name)
+        check_syntax(errors, f"{path}.key", str(term.get("key") or ""), name_label_address_syntax.check_qualified_name)
         for index, value in enumerate(values):
-            check_syntax(errors, f"{path}.values[{index}]", str(value), name_syntax.check_label_value)
+            check_syntax(errors, f"{path}.values[{index}]", str(value), name_label_address_syntax.check_label_value)
 
 
 def read_label_selector(selector: ManifestPart | None) -> LabelSelector | None:

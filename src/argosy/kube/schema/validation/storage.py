@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax, quantity
+from argosy.kube.schema import name_label_address_syntax, quantity
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation.shared_field_checks import (
     FieldErrors,
@@ -52,7 +52,9 @@ def validate_claim_spec(errors: FieldErrors, spec: ManifestPart, path: str) -> N
     elif quantity.parse(size) <= 0:
         errors.append(invalid(field, format_go_value(quantity.canonicalize(size)), "must be greater than zero"))
     if spec.get("storageClassName"):
-        check_syntax(errors, f"{path}.storageClassName", spec["storageClassName"], name_syntax.check_dns_subdomain)
+        check_syntax(
+            errors, f"{path}.storageClassName", spec["storageClassName"], name_label_address_syntax.check_dns_subdomain
+        )
     _validate_volume_mode(errors, spec, path)
 
 
@@ -131,7 +133,9 @@ def validate_volume(manifest: ManifestPart) -> FieldErrors:
     if "local" in kinds and spec.get("nodeAffinity") is None:
         errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     if spec.get("storageClassName"):
-        check_syntax(errors, "spec.storageClassName", spec["storageClassName"], name_syntax.check_dns_subdomain)
+        check_syntax(
+            errors, "spec.storageClassName", spec["storageClassName"], name_label_address_syntax.check_dns_subdomain
+        )
     _validate_volume_mode(errors, spec, "spec")
     return errors
 
@@ -156,7 +160,7 @@ def validate_storage_class(manifest: ManifestPart) -> FieldErrors:
     if not provisioner:
         errors.append(required("provisioner"))
     else:
-        check_syntax(errors, "provisioner", provisioner.lower(), name_syntax.check_qualified_name)
+        check_syntax(errors, "provisioner", provisioner.lower(), name_label_address_syntax.check_qualified_name)
     for name, supported in (
         ("reclaimPolicy", ("Delete", "Retain")),
         ("volumeBindingMode", ("Immediate", "WaitForFirstConsumer")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema import name_syntax
+from argosy.kube.schema import name_label_address_syntax
 from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation import go_struct_format, pod
 from argosy.kube.schema.validation.shared_field_checks import (
@@ -124,13 +124,13 @@ def _validate_deployment_strategy(errors: FieldErrors, strategy: ManifestPart) -
 def check_int_or_percent(errors: FieldErrors, field: str, value: object) -> None:
     if isinstance(value, str):
         value_text = go_struct_format.format_int_or_string(value)
-        errors.extend(invalid(field, value_text, message) for message in name_syntax.check_percent(value))
+        errors.extend(invalid(field, value_text, message) for message in name_label_address_syntax.check_percent(value))
     elif isinstance(value, int) and value < 0:
         errors.append(invalid(field, str(value), "must be greater than or equal to 0"))
 
 
 def check_at_most_100_percent(errors: FieldErrors, field: str, value: object) -> None:
-    if isinstance(value, str) and not name_syntax.check_percent(value) and int(value[:-1]) > 100:
+    if isinstance(value, str) and not name_label_address_syntax.check_percent(value) and int(value[:-1]) > 100:
         errors.append(invalid(field, go_struct_format.format_int_or_string(value), "must not be greater than 100%"))
 
 

@@ -11,9 +11,9 @@ from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Propagation, User
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.deletion import DeleteOptions, ObjectDeleter
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.write_options_and_result import RegistryCall
+from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall
 from argosy.sandbox.store import StoreEntry, StoreEvent
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.apiserver.controllers.controller import KeyedController
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind, get_bucket
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET
-from argosy.sandbox.apiserver.served_kind import ApiKind, get_bucket
 from argosy.sandbox.store import StoreEvent
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

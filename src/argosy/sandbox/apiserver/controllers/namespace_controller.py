@@ -16,8 +16,8 @@ from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.sandbox.apiserver.controllers.controller import CONTROLLER_CALL, KeyedController
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.store import StoreEvent
 
 ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from argosy.sandbox.apiserver import status_errors
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
-from argosy.sandbox.apiserver.served_kind import ApiKind
 
 NAMESPACE_SUBRESOURCES = ("status", "finalize")
 # k8s: a name must not be readable as another path

@@ -12,10 +12,10 @@ from argosy.kube.client import PatchKind, User
 from argosy.kube.objects import read_json, read_yaml
 from argosy.kube.objects.input_limits import InputLimits, check_nodes
 from argosy.kube.schema import field_error, protobuf_envelope
-from argosy.sandbox.apiserver import status_errors, undecodable_patch_errors
+from argosy.sandbox.apiserver import status_errors, undecodable_patch_result_errors
 from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE
-from argosy.sandbox.apiserver.served_kind import ApiKind
-from argosy.sandbox.apiserver.write_options_and_result import FieldValidation, RegistryCall
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
+from argosy.sandbox.apiserver.write_call_and_result_types import FieldValidation, RegistryCall
 
 ACCEPTED_MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 ERROR_PREFIXES = {None: "error decoding YAML: ", PatchKind.STRATEGIC: ""}
@@ -99,7 +99,7 @@ def read_patch(body: bytes, content_type: str, served: ApiKind) -> tuple[PatchKi
         patch = read_json(body).value
         _check_node_count(body, patch)
         if kind is PatchKind.JSON and patch is not None and not isinstance(patch, list):
-            raise status_errors.bad_request(undecodable_patch_errors.format_not_a_list_error(patch))
+            raise status_errors.bad_request(undecodable_patch_result_errors.format_not_a_list_error(patch))
         return kind, patch
     except ManifestError as error:
         prefix = ERROR_PREFIXES.get(kind, "error decoding patch: ")

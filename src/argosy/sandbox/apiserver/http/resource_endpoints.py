@@ -18,8 +18,8 @@ from argosy.sandbox.apiserver import scale, status_errors
 from argosy.sandbox.apiserver.deletion import ObjectDeleter, read_delete_options
 from argosy.sandbox.apiserver.http import watch_stream
 from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format
-from argosy.sandbox.apiserver.http.list_encoding import MAX_LIST_JOB_BYTES, group_entries
 from argosy.sandbox.apiserver.http.paths import RequestTarget
+from argosy.sandbox.apiserver.http.protobuf_yaml_list_encoder import MAX_LIST_JOB_BYTES, group_entries
 from argosy.sandbox.apiserver.http.request_and_response_io import WRITE_CHUNK_BYTES, HttpRequest
 from argosy.sandbox.apiserver.http.request_bodies import estimate_work_bytes, read_call, read_object, read_patch
 from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
@@ -35,7 +35,7 @@ from argosy.sandbox.apiserver.listing import (
 from argosy.sandbox.apiserver.patch_and_decoding import decode_as_kind
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.subresources import SubresourceHandler
-from argosy.sandbox.apiserver.write_options_and_result import RegistryCall, WriteResult
+from argosy.sandbox.apiserver.write_call_and_result_types import RegistryCall, WriteResult
 from argosy.sandbox.store import StoreEntry
 
 OPTIONS_KINDS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}

@@ -14,10 +14,10 @@ from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema import columns, field_error, protobuf_envelope
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.http.content_negotiation import AVAILABLE_MEDIA_TYPES, MEDIA_TYPES, ResponseFormat
-from argosy.sandbox.apiserver.http.list_encoding import encode_items, join_items
+from argosy.sandbox.apiserver.http.protobuf_yaml_list_encoder import encode_items, join_items
+from argosy.sandbox.apiserver.kind_codec_and_validation import ApiKind
 from argosy.sandbox.apiserver.listing import ListPage
 from argosy.sandbox.apiserver.metadata import Clock
-from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.store import StoreEntry
 
 PARTIAL_TYPE_META = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}

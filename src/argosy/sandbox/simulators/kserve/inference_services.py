@@ -52,7 +52,7 @@ from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
 from argosy.sandbox.simulators.kserve.runtime_selection import RuntimeChoice, choose_runtime
 from argosy.sandbox.simulators.kserve.storage_uri_and_volumes import find_storage_problem, is_waiting_for_storage
 from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
-from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import DEFAULT_DOMAIN
 from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
     enqueue_if_unmarked,

@@ -19,7 +19,7 @@ from typing import Final
 
 import argosy
 from argosy.errors import ArgosyError
-from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.limits_and_confinement_report import ProgramLimits
 from argosy.isolation.long_running_program import (
     NO_WALL_LIMIT_SECONDS,
     LongRunningProgram,

@@ -21,7 +21,11 @@ from argosy.sandbox.simulators.openshift.olm_subscriptions import (
     InstallPlanController,
     SubscriptionController,
 )
-from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, IMAGE_STREAM, INSTALL_PLAN
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import (
+    DEFAULT_DOMAIN,
+    IMAGE_STREAM,
+    INSTALL_PLAN,
+)
 from argosy.sandbox.simulators.openshift.routes import RouteController
 
 CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {

@@ -27,7 +27,7 @@ from argosy.sandbox.simulators.openshift.builds import (
     read_build_number,
     read_build_phase,
 )
-from argosy.sandbox.simulators.openshift.openshift_kinds import SERVER_FIELD_MANAGER
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import SERVER_FIELD_MANAGER
 from argosy.sandbox.simulators.owner_references_and_marks import (
     build_key,
     build_owner_reference,

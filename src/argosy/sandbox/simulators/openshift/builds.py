@@ -17,7 +17,7 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import BUILD, BUILD_CONFIG
 from argosy.sandbox.simulators.conditional_writes import retry_on_conflict, update_status_if_changed
 from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
-from argosy.sandbox.simulators.openshift.openshift_kinds import IMAGE_STREAM, REGISTRY_HOST
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import IMAGE_STREAM, REGISTRY_HOST
 from argosy.sandbox.simulators.owner_references_and_marks import (
     append_simulated_note,
     build_key,

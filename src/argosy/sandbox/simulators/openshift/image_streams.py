@@ -22,7 +22,7 @@ from argosy.sandbox.simulators.conditional_writes import (
     retry_on_conflict,
     update_status_if_changed,
 )
-from argosy.sandbox.simulators.openshift.openshift_kinds import (
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import (
     IMAGE_STREAM,
     IMAGE_STREAM_TAG,
     REGISTRY_HOST,

@@ -16,7 +16,10 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp, remainin
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION
 from argosy.sandbox.simulators.conditional_writes import create_if_absent, retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.openshift.openshift_kinds import GLOBAL_OPERATORS_NAMESPACE, INSTALL_PLAN
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import (
+    GLOBAL_OPERATORS_NAMESPACE,
+    INSTALL_PLAN,
+)
 from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
     append_simulated_note,

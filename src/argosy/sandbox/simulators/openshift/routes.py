@@ -16,7 +16,7 @@ from argosy.kube.objects.timestamps_and_delays import format_timestamp
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import ROUTE
 from argosy.sandbox.simulators.conditional_writes import patch_object, retry_on_conflict, update_status_if_changed
-from argosy.sandbox.simulators.openshift.openshift_kinds import DEFAULT_DOMAIN, SERVER_FIELD_MANAGER
+from argosy.sandbox.simulators.openshift.openshift_kind_and_component_names import DEFAULT_DOMAIN, SERVER_FIELD_MANAGER
 from argosy.sandbox.simulators.owner_references_and_marks import (
     SIMULATED_NOTE,
     enqueue_if_unmarked,

@@ -19,8 +19,8 @@ from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import ARGOCD, CONFIG_MAP, NAMESPACE, ROUTE
 from argosy.sandbox.simulators.openshift_gitops import argocd_instance_objects as parts
 from argosy.sandbox.simulators.openshift_gitops import kinds_and_labels
+from argosy.sandbox.simulators.openshift_gitops.argocd_cm_edit_events import find_edited_keys, report_edits
 from argosy.sandbox.simulators.openshift_gitops.argocd_instance_objects import ArgoCDInstance
-from argosy.sandbox.simulators.openshift_gitops.hand_edit_events import find_edited_keys, report_edits
 from argosy.sandbox.simulators.openshift_gitops.simulated_object_statuses import build_argocd_status
 from argosy.sandbox.simulators.openshift_gitops.workload_simulator import (
     WORKLOAD_KINDS,

@@ -10,7 +10,7 @@ from typing import Final
 from argosy.annotations import NETWORK
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, get_annotation
-from argosy.kube.objects.port_list_option import parse_ports
+from argosy.kube.objects.allowed_ports_setting_parser import parse_ports
 from argosy.kube.resource_key import CONTROL_NAMESPACES, ResourceKey
 
 NETWORK_SETTING: Final = "notebooks.network"

@@ -18,7 +18,7 @@ from argosy.features.doctor.installation_checks import CheckState, InstallationC
 from argosy.features.doctor.service import DoctorOptions, Examination
 from argosy.features.doctor.visible_report import examine_visible
 from argosy.gitops.analysis.rule_violation import Severity
-from argosy.gitops.application_client.application_reader import ApplicationReader
+from argosy.gitops.application_client.app_state_reader import ApplicationReader
 from argosy.gitops.application_client.application_service import ApplicationService
 from argosy.kube.client import Listing
 from argosy.kube.objects import Manifest, key_of

@@ -22,7 +22,7 @@ from argosy.features.notebooks.image_builds.dockerfile import (
     render_dockerfile,
 )
 from argosy.features.notebooks.image_builds.object_metadata import build_name
-from argosy.features.notebooks.notebook_validation_job import NotebookJob, read_job
+from argosy.features.notebooks.notebook_validation_job_parser import NotebookJob, read_job
 from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey

@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import RenderError
 from argosy.gitops.application import KustomizeOptions
 from argosy.gitops.render import kustomize
-from argosy.gitops.render.kustomize.binary import build_with_binary, choose_binary
+from argosy.gitops.render.kustomize.external_binary_build import build_with_binary, choose_binary
 from support.file_trees import TextTree
 
 KUBECTL = next(

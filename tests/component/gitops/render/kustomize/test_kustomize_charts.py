@@ -17,7 +17,7 @@ from argosy.gitops.application.file_tree_protocol import FileTree
 from argosy.gitops.render.helm import inflate
 from argosy.gitops.render.helm.helm_binary_engine import HelmProgram
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.kustomize_settings import FixedKustomizeSettings
+from argosy.gitops.render.kustomize.build_restrictions_and_cluster_versions import FixedKustomizeSettings
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 from support.paths import VENV

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.errors import RenderError
 from argosy.gitops.render.kustomize import build
-from argosy.gitops.render.kustomize.kustomize_settings import FixedKustomizeSettings
+from argosy.gitops.render.kustomize.build_restrictions_and_cluster_versions import FixedKustomizeSettings
 from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 from support.paths import VENV

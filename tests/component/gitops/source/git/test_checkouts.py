@@ -21,8 +21,8 @@ from argosy.gitops.source.git.mirror import Mirror
 from argosy.gitops.source.git.mirror_remote import MirrorRemote
 from argosy.gitops.source.git.object_reader import SUSPECT_MARKER
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits
+from argosy.gitops.source.repository_access_settings import SourceLimits
+from argosy.gitops.source.repository_mirrors import Repositories
 
 pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]

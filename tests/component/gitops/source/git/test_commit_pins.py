@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from argosy.gitops.source.git.mirror import COMMIT_PIN_PREFIXES, Mirror
-from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.repository_mirrors import Repositories
 
 pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]

@@ -13,8 +13,8 @@ from argosy.errors import SourceError
 from argosy.gitops.source.git import object_reader
 from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.object_reader import ObjectReader, ReaderPool
-from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits
+from argosy.gitops.source.repository_access_settings import SourceLimits
+from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.isolation import ProcessPool
 from support.deadlines import wait_until_async
 from support.processes import children, is_running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.gitops.source.git.ref_fingerprint import refs_fingerprint
+from argosy.gitops.source.git.local_ref_files_fingerprint import refs_fingerprint
 from support.engine import Repository, config_map
 
 

@@ -8,7 +8,7 @@ from argosy.features.applications.diff.page_values import (
     count_changes,
     render_value,
 )
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import FieldDifference
 from argosy.gitops.application_client.diff_presentation import DifferingObject

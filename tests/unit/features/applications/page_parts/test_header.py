@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.features.applications.page_parts.header import build_header, build_tabs, find_window_notice
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.project import Project, SyncWindow
+from argosy.gitops.application.project_spec import Project, SyncWindow
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 MAY = {"sync": True, "override": True, "update": True, "delete": True, "logs": True}

@@ -9,7 +9,7 @@ from argosy.features.applications.edit.settings_page import set_automated_policy
 from argosy.features.applications.objects.field_owners import list_field_owners
 from argosy.features.applications.page_parts.displayed_manifests import find_last_applied
 from argosy.features.applications.page_parts.timeline import list_deployment_rows, list_timeline_events
-from argosy.features.applications.parameters.source_parameters import list_source_parameters
+from argosy.features.applications.parameters.source_parameter_rows import list_source_parameters
 from argosy.gitops.application import Application, read_application
 
 SOURCE: dict[str, Any] = {"repoURL": "https://git.example.com/a.git", "path": "web", "targetRevision": "main"}

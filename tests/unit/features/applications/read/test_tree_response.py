@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from argosy.features.applications.read.tree_response import (
+from argosy.features.applications.read.tree_and_diff_response import (
     build_networking_info,
     diffs_to_wire,
     hosts_to_wire,

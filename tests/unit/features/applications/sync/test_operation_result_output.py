@@ -9,7 +9,7 @@ import pytest
 from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_REFUSED
 from argosy.features.applications.sync.operation_result_output import report_outcome
 from argosy.gitops.application import Application, Destination, read_application
-from argosy.gitops.application.project import read_project
+from argosy.gitops.application.project_spec import read_project
 from argosy.gitops.policy.projects import find_permission_error, list_violations
 from argosy.kube.resource_key import ResourceKey
 

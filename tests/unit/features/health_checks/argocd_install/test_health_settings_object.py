@@ -15,7 +15,7 @@ from argosy.features.health_checks.argocd_install.health_settings_object import 
 )
 from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
 from argosy.features.health_checks.argocd_install.verification import HealthVerification, render_verification
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation, ArgoCDNotFound, find_argocd
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation, ArgoCDNotFound, find_argocd
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind, ResourceKey

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.files.run_cli import CLEAR_LINE, CellLinePrinter
+from argosy.features.notebooks.files.run_and_validate_cli import CLEAR_LINE, CellLinePrinter
 
 EVENTS: list[dict[str, Any]] = [
     {"event": "started", "cells": 4, "code": 3},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks import job_status_builder
-from argosy.features.notebooks.notebook_validation_job import read_job
+from argosy.features.notebooks.notebook_validation_job_parser import read_job
 from argosy.features.notebooks.pod_runs import PodRuns, diagnosis, runner_archive_config_map
 from argosy.features.notebooks.pod_runs.run_state_from_pod import read_run_state
 from argosy.features.notebooks.run_backend import NotebookRunState, RunKey

@@ -10,8 +10,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from argosy.features.notebooks.runner import assigned_value_probe
-from argosy.features.notebooks.runner.blocking_findings import NotebookFinding, describe_failure, list_blocking_findings
 from argosy.features.notebooks.runner.finding_collector import RunObserver
+from argosy.features.notebooks.runner.findings_that_fail_validation import (
+    NotebookFinding,
+    describe_failure,
+    list_blocking_findings,
+)
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 ERRORS = "stderr"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.runner.blocking_findings import list_blocking_findings
 from argosy.features.notebooks.runner.cell_syntax_tree import parse_cell
 from argosy.features.notebooks.runner.finding_collector import RunObserver
+from argosy.features.notebooks.runner.findings_that_fail_validation import list_blocking_findings
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 from argosy.features.notebooks.runner.source_rules import check_notebook_source
 

@@ -16,10 +16,10 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     SetupRequest,
 )
 from argosy.features.setup.delivery.removal import execute_removal
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.delivery_file.delivery_value_types import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import WaitTimeout
+from argosy.kube.controller.object_condition_wait import WaitTimeout
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 

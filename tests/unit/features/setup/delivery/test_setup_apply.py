@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
+from argosy.features.setup.argosy_yaml_loader import RequiredFileMissing, load_applications, load_setup_request
 from argosy.features.setup.delivery import desired_manifests, rbac_policy
 from argosy.features.setup.delivery.apply import apply_plan, change_policy
 from argosy.features.setup.delivery.cluster_setup_plan import (
@@ -20,9 +21,13 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
     SetupState,
     build_setup_plan,
 )
-from argosy.features.setup.input_files import RequiredFileMissing, load_applications, load_setup_request
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
-from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRbac, DeliveryRepository
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.delivery_file.delivery_value_types import (
+    DeliveryEnvironment,
+    DeliveryFile,
+    DeliveryRbac,
+    DeliveryRepository,
+)
 from argosy.kube.client import Cluster
 from argosy.kube.resource_key import ResourceKey
 

@@ -23,8 +23,8 @@ from argosy.features.setup.delivery.cluster_setup_plan import (
 from argosy.features.setup.delivery.rbac_policy import PolicyTexts, replace_block
 from argosy.features.setup.delivery.removal import build_removal_plan
 from argosy.gitops.application.url_credential_detection import PLACEHOLDER_URL
-from argosy.gitops.coexistence.argocd_installation_lookup import ArgoCDInstallation
-from argosy.gitops.delivery_file.values import (
+from argosy.gitops.coexistence.argocd_settings_location import ArgoCDInstallation
+from argosy.gitops.delivery_file.delivery_value_types import (
     DeliveryEnvironment,
     DeliveryFile,
     DeliveryRbac,

@@ -15,14 +15,14 @@ from argosy.gitops.analysis.alignment.field_writer_catalog import (
     find_redundancy_reason,
     list_patterns,
 )
+from argosy.gitops.analysis.alignment.git_change_proposal_types import Proposal, ProposalKind, ignore_rule_to_wire
 from argosy.gitops.analysis.alignment.ignore_rule_builder import build_ignored_field
 from argosy.gitops.analysis.alignment.kustomize_selector_labels import build_selector_edits, list_selector_labels
 from argosy.gitops.analysis.alignment.observed_application import RESPECT_OPTION, ObservedApplication, ObservedObject
-from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind, ignore_rule_to_wire
 from argosy.gitops.analysis.alignment.proposal_builder import build_proposals
 from argosy.gitops.analysis.alignment.proposed_application_edits import apply_edits, build_edits
-from argosy.gitops.analysis.alignment.status_counts import ApplicationStatus, compute_percent, count_statuses
-from argosy.gitops.analysis.difference_cause import Cause, CauseKind
+from argosy.gitops.analysis.alignment.sync_and_health_counts import ApplicationStatus, compute_percent, count_statuses
+from argosy.gitops.analysis.difference_cause_kinds import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference, read_application
 from argosy.gitops.application.step_results import FieldDifference, Pair
 from argosy.kube.objects.yaml_edits import edited

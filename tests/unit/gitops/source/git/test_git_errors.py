@@ -26,7 +26,7 @@ from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.git_errors import build_source_error, redact
 from argosy.gitops.source.git.object_reader import GitObject, ObjectReader
 from argosy.gitops.source.git.refs import read_refs
-from argosy.gitops.source.settings import SourceLimits
+from argosy.gitops.source.repository_access_settings import SourceLimits
 from support.examples import examples
 
 CURL = "fatal: unable to access 'https://h/x/'"

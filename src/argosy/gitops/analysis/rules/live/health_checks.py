@@ -12,7 +12,7 @@ from argosy.gitops.analysis.live_view import InstallationView, LiveApplication, 
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
 from argosy.gitops.analysis.rules.live.workloads import is_model_ready
-from argosy.gitops.status.shared_wire_fields import as_mapping
+from argosy.gitops.status.status_json_conversions import as_mapping
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import INFERENCE_SERVICE, NOTEBOOK_JOB
 

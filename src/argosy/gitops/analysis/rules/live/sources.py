@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.difference_cause import CauseKind
+from argosy.gitops.analysis.difference_cause_kinds import CauseKind
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView, RepositorySecret
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import Severity, Violation

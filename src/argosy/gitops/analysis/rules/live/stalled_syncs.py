@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.gitops.analysis.budget_and_window_delays import find_budget_delay
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView, parse_timestamp, render_duration
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
+from argosy.gitops.analysis.worker_budget_sync_window_delays import find_budget_delay
 from argosy.gitops.application.operations import OperationPhase
 from argosy.gitops.status.history import read_deployments
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
 
 MIN_HISTORY_ENTRIES: Final = 5  # history entries needed to compute the usual duration

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from argosy.gitops.analysis.budget_and_window_delays import find_window_delay
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.application.project import Project, SyncWindow, read_project
+from argosy.gitops.analysis.worker_budget_sync_window_delays import find_window_delay
+from argosy.gitops.application.project_spec import Project, SyncWindow, read_project
 from argosy.gitops.policy.sync_windows import evaluate_sync_windows, find_window_fault, selects_application
 
 MAX_NAMED_APPS: Final = 3

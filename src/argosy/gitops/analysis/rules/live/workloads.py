@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.gitops.analysis.live_view import LiveApplication, LiveView
 from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.rule_violation import FileLocation, Severity, Violation
-from argosy.gitops.status.shared_wire_fields import as_mapping, as_mappings
+from argosy.gitops.status.status_json_conversions import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.well_known_kinds import (

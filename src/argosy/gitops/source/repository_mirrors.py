@@ -1,0 +1,146 @@
+"""Opens the mirrors of all repositories that an installation reads.
+
+In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: shares a mirror between projects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import operator
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from argosy.errors import SourceError
+from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, find_credential
+from argosy.gitops.source.git.local_ref_files_fingerprint import RefFingerprint, refs_fingerprint
+from argosy.gitops.source.git.mirror import Mirror
+from argosy.gitops.source.git.mirror_remote import MirrorRemote, RequestObserver
+from argosy.gitops.source.repository_access_settings import SourceSettings
+from argosy.gitops.source.signatures import SignatureRule
+
+log = logging.getLogger(__name__)
+MAX_OPEN_MIRRORS = 64  # each open mirror keeps a git process
+LOCATION_CACHE_SECONDS = 1.0  # a URL is resolved again after this time; many Applications ask at once
+MAX_CACHED_LOCATIONS = 1_000
+
+
+class Repositories:
+    """Mirrors below one folder, opened on demand."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: SourceSettings,
+        credentials: Iterable[RepositoryCredential] = (),
+        trust: HostTrust | None = None,
+    ) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.credentials = tuple(credentials)
+        self.trust = trust or HostTrust()
+        self.on_request: RequestObserver | None = None  # called after each request to a Git host
+        self._open_mirrors: dict[Path, Mirror] = {}
+        self._last_logged: dict[tuple[str, str, str], str] = {}
+        self._location_cache: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
+
+    async def checkout(
+        self,
+        url: str,
+        ref: str,
+        *,
+        project: str = "",
+        tag_prefix: str = "",
+        max_age: float = 0.0,
+        signatures: SignatureRule | None = None,
+    ) -> Checkout:
+        """Resolve the ref and return its file tree. `max_age`: seconds that the cached list of refs may be old.
+
+        With a signature rule, an unsigned revision raises SignatureError with a `last_good_revision`.
+        """
+        try:
+            mirror = self.mirror(url, project=project)
+            checkout = await mirror.checkout(ref, tag_prefix=tag_prefix, max_age=max_age, signatures=signatures)
+        except SourceError as error:
+            self._log_change((url, ref, project), str(error))
+            raise
+        if ref != checkout.revision:
+            self._log_change((url, ref, project), f"{parse_url(url)}: {ref} is {checkout.revision}")
+        return checkout
+
+    def _log_change(self, request: tuple[str, str, str], message: str) -> None:
+        """Log only changes: the same ref is resolved every few minutes."""
+        if self._last_logged.get(request) == message:
+            return
+        if len(self._last_logged) > MAX_CACHED_LOCATIONS:
+            self._last_logged.clear()
+        self._last_logged[request] = message
+        log.info("source changed: %s", message)
+
+    def mirror(self, url: str, *, project: str = "") -> Mirror:
+        rules = (self.settings, self.credentials, self.trust)
+        cached = self._location_cache.get((url, project))
+        if cached is not None and cached[0] > time.monotonic() and all(map(operator.is_, cached[1], rules)):
+            folder, mirror = cached[2], cached[3]
+            if self._open_mirrors.get(folder) is mirror:
+                self._open_mirrors[folder] = self._open_mirrors.pop(folder)
+                return mirror
+        folder, mirror = self._open_mirror(url, project)
+        if len(self._location_cache) > MAX_CACHED_LOCATIONS:
+            self._location_cache.clear()
+        self._location_cache[url, project] = time.monotonic() + LOCATION_CACHE_SECONDS, rules, folder, mirror
+        return mirror
+
+    def _open_mirror(self, url: str, project: str) -> tuple[Path, Mirror]:
+        requested_url = parse_url(url)
+        location = self.settings.locate(requested_url)
+        credential = None if location.scheme == "file" else find_credential(self.credentials, location, project)
+        folder = self.folder / f"{_mirror_name(location, credential)}.git"
+        mirror = self._open_mirrors.pop(folder, None)
+        remote = MirrorRemote(
+            location, str(requested_url), credential, self.trust, self.settings.limits, self._report_request
+        )
+        if mirror is None or mirror.remote != remote:
+            if mirror is not None:
+                mirror.close()
+            mirror = Mirror(folder, remote)
+        self._open_mirrors[folder] = mirror  # at the end: the dict is ordered from least to most recently used
+        while len(self._open_mirrors) > MAX_OPEN_MIRRORS:
+            self._open_mirrors.pop(next(iter(self._open_mirrors))).close()
+        return folder, mirror
+
+    def _report_request(self, display_url: str, request: str, seconds: float, succeeded: bool) -> None:
+        if self.on_request is not None:
+            self.on_request(display_url, request, seconds, succeeded)
+
+    def is_local(self, url: str) -> bool:
+        """True if the repository is read from this machine; False if the URL is refused."""
+        try:
+            return self.settings.locate(parse_url(url)).scheme == "file"
+        except SourceError:
+            return False
+
+    def refs_fingerprint(self, url: str) -> RefFingerprint | None:
+        """Return a value that changes with the refs of a local repository. None: the refs must be listed."""
+        try:
+            location = self.settings.locate(parse_url(url))
+        except SourceError:
+            return None
+        return refs_fingerprint(Path(location.path)) if location.scheme == "file" else None
+
+    def close(self) -> None:
+        for mirror in self._open_mirrors.values():
+            mirror.close()
+        self._open_mirrors.clear()
+        self._location_cache.clear()
+
+
+def _mirror_name(url: RepositoryUrl, credential: RepositoryCredential | None) -> str:
+    """Return a folder name per URL and credential: one project must not read what another's credentials fetched."""
+    scope = (credential.project, credential.secret) if credential else ("", "")
+    identity = repr((str(url), scope)).encode()  # case-sensitive: hosts may distinguish case
+    return hashlib.sha256(identity).hexdigest()[:32]
