@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 _LAZY_MODULES = {
-    "Confinement": "limits",
-    "CallLimits": "limits",
+    "Confinement": "limits_and_confinement_report",
+    "CallLimits": "limits_and_confinement_report",
     "ProcessPool": "trusted_process_pool",
     "WorkerPool": "worker_pool",
-    "ProgramLimits": "limits",
+    "ProgramLimits": "limits_and_confinement_report",
     "ConfinedError": "errors",
     "CrashError": "errors",
     "NotConfinedError": "errors",

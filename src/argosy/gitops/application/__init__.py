@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "APPLICATION_KIND",
     "Application",
     "AutomatedSync",
     "Destination",

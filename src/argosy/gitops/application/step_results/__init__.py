@@ -89,7 +89,7 @@ class RenderResult:
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY_NAMES:
-        value = getattr(importlib.import_module(f"{__name__}.comparison"), name)
+        value = getattr(importlib.import_module(f"{__name__}.comparison_task_health_types"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
