@@ -132,6 +132,8 @@ class QuotableSecrets:
         """Handle a change in this cluster, or in another."""
         manifest = after or before or {}
         kind = manifest.get("kind")
+        if kind == APPLICATION.kind and not cluster:
+            self._scopes.drop(key_of(manifest))  # it holds the previous version
         if kind == "Secret" and any(
             secret is not None and self._is_quotable(secret, cluster) for secret in (before, after)
         ):
@@ -143,8 +145,6 @@ class QuotableSecrets:
             self.mask.search.on_change(secret_key, after)
         elif kind in PUBLIC_NAME_KINDS and after is not None and not cluster:
             self._add_public_object(after)
-        elif kind == APPLICATION[1] and not cluster:
-            self._scopes.drop(key_of(manifest))
 
     def _is_quotable(self, secret: Manifest, cluster: str) -> bool:
         is_setting = not cluster and secret["metadata"].get("namespace") == self._control_namespace

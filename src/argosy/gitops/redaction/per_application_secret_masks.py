@@ -120,6 +120,9 @@ class ApplicationMasks:
     def drop(self, key: ResourceKey) -> None:
         """Drop the cached value of a deleted object."""
         self._manifests.pop(key, None)
+        self.drop_scope(key)
+
+    def drop_scope(self, key: ResourceKey) -> None:
         if key[:2] == APPLICATION:
             self._scopes.drop(key)
 
@@ -213,15 +216,16 @@ def build_masks(source: MaskSource, control_namespace: str, mask: SecretMask) ->
     git_words = GitWords(source.render_cache, lambda: source.rules.build)
     masks = ApplicationMasks(mask, source.cache, control_namespace, git_words.find)
 
-    def drop_deleted(old: Manifest | None, new: Manifest | None) -> None:
-        if old is None or new is not None:
+    def on_change(old: Manifest | None, new: Manifest | None) -> None:
+        key = key_of(new or old or {})
+        if new is not None:
+            masks.drop_scope(key)  # it holds the previous version
             return
-        key = key_of(old)
         masks.drop(key)
         if key[:2] == APPLICATION:
             git_words.drop(key)
 
-    source.add_listener(drop_deleted)
+    source.add_listener(on_change)
     return masks
 
 
