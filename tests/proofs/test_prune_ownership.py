@@ -30,7 +30,7 @@ from argosy.gitops.live import (
 )
 from argosy.gitops.policy import prune_policy
 from argosy.gitops.reconciler.project_permission_and_deletion_check import build_permission_check, find_deletion_refusal
-from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
+from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.source.repository_access_settings import SourceSettings
 from argosy.gitops.source.repository_mirrors import Repositories
 from argosy.gitops.sync.effective_apply_and_prune_options import OperationOptions

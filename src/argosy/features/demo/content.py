@@ -15,8 +15,8 @@ from argosy.features.init.template_files import DEFAULT_REPO_URL, list_delivery_
 from argosy.gitops.delivery_file.delivery_value_types import FILE_NAME
 from argosy.gitops.source.repository_access_settings import CONFIG_MAP as SETTINGS
 from argosy.gitops.source.repository_access_settings import MIRRORS_SETTING
-from argosy.gitops.workspace.bare_repository import BareRepository, CommitAuthor, CommitContent
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository, CommitAuthor, CommitContent
 from argosy.kube.objects import Manifest, read_manifests
 
 REPOSITORY: Final = "llmops-demo.git"

@@ -17,7 +17,7 @@ from argosy.features.demo.initial_demo_state import InitialStateSetup
 from argosy.features.demo.stages_example_content import REPOSITORY_NAME as STAGES_REPOSITORY
 from argosy.features.demo.stages_example_content import create_stages_repository
 from argosy.features.demo.stages_example_initial_state import StagesInitialState
-from argosy.gitops.workspace.bare_repository import BareRepository
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from argosy.errors import UserError
 from argosy.features.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_PATCH, STAGING, STAGING_OVERLAY
 from argosy.features.demo.examples import find_example
 from argosy.gitops.application_client.control_namespace import find_control_namespace, has_engine
-from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository, CommitContent
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import ResourceKey

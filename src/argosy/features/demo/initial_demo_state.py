@@ -23,7 +23,7 @@ from argosy.features.demo.content import (
 from argosy.features.init.template_files import DEFAULT_REPO_URL
 from argosy.gitops.source.repository_access_settings import CONFIG_MAP as SETTINGS
 from argosy.gitops.source.repository_access_settings import MIRRORS_SETTING
-from argosy.gitops.workspace.bare_repository import BareRepository
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.resource_key import ResourceKey

@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.features.demo.content import ANN, BEN, HOUR_SECONDS
 from argosy.features.init.template_files import list_stage_files
-from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository, CommitContent
 from argosy.kube.objects import Manifest, read_manifests
 
 REPOSITORY_NAME: Final = "private-ai-demo.git"

@@ -30,13 +30,13 @@ from argosy.features.doctor.installation_state import (
     list_setting_violations,
     read_installation,
 )
-from argosy.features.doctor.proven_remedies import ProvenRemedy, find_remedy
-from argosy.features.doctor.related_objects import (
+from argosy.features.doctor.live_objects_of_applications import (
     add_objects_of_unlisted_kinds,
     list_models,
     list_objects,
     list_repository_secrets,
 )
+from argosy.features.doctor.proven_remedies import ProvenRemedy, find_remedy
 from argosy.features.doctor.time_limited_application_work import WorkLimit, interleave_by_project, run_within_limit
 from argosy.gitops.analysis.current_wave_gate import WaveWait, find_wave_wait
 from argosy.gitops.analysis.finding import Finding

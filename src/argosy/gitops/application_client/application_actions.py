@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy import annotations as names
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.finalizers import BACKGROUND_FINALIZER as BACKGROUND_FINALIZER
+from argosy.gitops.application.finalizer_names import BACKGROUND_FINALIZER as BACKGROUND_FINALIZER
 from argosy.gitops.application.refresh_request_annotations import build_refresh_annotations
 from argosy.gitops.application_client.application_service import ApplicationService, current_timestamp
 from argosy.gitops.application_client.condition_wait import NO_CONTROLLER_SECONDS, NO_TIMEOUT_SECONDS, ReportProgress

@@ -55,9 +55,9 @@ from argosy.gitops.reconciler.project_permission_and_deletion_check import (
     check_keys_in_scope,
 )
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
-from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.resources_and_warnings import build_resources, build_warnings, describe_shared_resources
 from argosy.gitops.reconciler.server_side_diff import predict_by_dry_run
+from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.gitops.status.resources import list_resource_keys
 from argosy.kube.client import Catalog

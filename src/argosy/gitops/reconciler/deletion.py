@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from argosy.errors import Forbidden, PolicyError, UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application.finalizers import is_controller_finalizer
+from argosy.gitops.application.finalizer_names import is_controller_finalizer
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.reconciler.app_state_values import AppState
 from argosy.gitops.reconciler.destination_cluster import DestinationCluster
 from argosy.gitops.reconciler.impersonation import impersonate_service_account
 from argosy.gitops.reconciler.project_permission_and_deletion_check import find_deletion_refusal
 from argosy.gitops.reconciler.reconcile_result_patch import ReconcileResult
-from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
+from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
 from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, needs_hooks

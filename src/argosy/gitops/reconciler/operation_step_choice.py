@@ -24,7 +24,7 @@ from argosy.gitops.reconciler.operation_termination_decision import (
     is_operation_removed,
 )
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult
-from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
+from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status import events
 from argosy.gitops.status.conditions import AppCondition, ConditionType

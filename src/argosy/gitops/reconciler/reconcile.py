@@ -15,7 +15,7 @@ from typing import Final
 from argosy import annotations as names
 from argosy.errors import SourceUnreachable
 from argosy.gitops.application import Application
-from argosy.gitops.application.finalizers import is_controller_finalizer
+from argosy.gitops.application.finalizer_names import is_controller_finalizer
 from argosy.gitops.application.project_spec import Project
 from argosy.gitops.application.refresh_request_annotations import HARD_REFRESH
 from argosy.gitops.live import CacheReader
@@ -34,8 +34,8 @@ from argosy.gitops.reconciler.operation_runner import format_conditions
 from argosy.gitops.reconciler.operation_step_choice import OperationDispatcher
 from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.reconciler.reconcile_result_patch import OperationResult, ReconcileResult, StatusReporter
-from argosy.gitops.reconciler.reconciler_settings_values import ReconcilerSettings
 from argosy.gitops.reconciler.render_cache import RenderCache, RenderWorkers
+from argosy.gitops.reconciler.settings_in_force import ReconcilerSettings
 from argosy.gitops.reconciler.unknown_state import (
     build_unavailable_state,
     build_unknown_state,

@@ -15,7 +15,7 @@ from typing import Final
 from argosy import annotations as names
 from argosy.errors import ClusterError, Conflict
 from argosy.gitops.application import Application, OperationPhase, SyncPhase
-from argosy.gitops.application.finalizers import (
+from argosy.gitops.application.finalizer_names import (
     BACKGROUND_FINALIZER,
     CLEANUP_SUFFIX,
     HOOK_FINALIZERS,

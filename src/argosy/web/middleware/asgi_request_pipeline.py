@@ -45,9 +45,9 @@ from argosy.web.middleware.response_serialization import HTML, JSON, serialize_r
 from argosy.web.page_templates import render_page
 from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
 from argosy.web.request_secret_mask import conceal_secrets, find_request_mask
+from argosy.web.request_secret_placeholders import NO_ECHO, InputEcho
 from argosy.web.responses import BytesResponse, Headers, PageResponse, RedirectResponse, StreamResponse, WebResponse
 from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
-from argosy.web.sent_text_restoration import NO_ECHO, InputEcho
 from argosy.web.site_services import Site
 from argosy.web.unredacted_request_input_echo import (
     FormFieldTokens,

@@ -14,7 +14,7 @@ from argosy.features.demo.stages_example_initial_state import StagesInitialState
 from argosy.features.init.template_files import DEFAULT_REPO_URL
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.repository_access_settings import read_source_settings
-from argosy.gitops.workspace.bare_repository import BareRepository
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository
 from argosy.kube.resource_key import ResourceKey
 from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -8,8 +8,8 @@ import pytest
 
 from argosy.features.demo.content import BEN, create_demo_repository
 from argosy.features.demo.failure_drills import COMMIT_DRILLS, _revert_commit
-from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
 from argosy.gitops.workspace.git_repository_creation import RepositoryFile
+from argosy.gitops.workspace.hosted_bare_repository import BareRepository, CommitContent
 
 
 @pytest.fixture

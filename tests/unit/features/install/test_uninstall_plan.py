@@ -14,7 +14,7 @@ from argosy.features.install.options import InstallOptions
 from argosy.features.install.plan import InstallPlan, build_install_plan
 from argosy.features.install.plan_execution import execute_plan
 from argosy.features.install.uninstall_plan import build_uninstall_plan
-from argosy.gitops.application.finalizers import HOOK_FINALIZERS, RESOURCE_FINALIZERS
+from argosy.gitops.application.finalizer_names import HOOK_FINALIZERS, RESOURCE_FINALIZERS
 from argosy.gitops.application.project_spec import BUDGETS_CONFIG_MAP
 from argosy.gitops.coexistence.argocd_detection import detect_engines
 from argosy.gitops.status.projects_over_worker_budget_configmap import BUDGETS_LABELS

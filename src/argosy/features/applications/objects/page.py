@@ -15,7 +15,10 @@ from argosy.features.applications.events.page import list_application_events
 from argosy.features.applications.logs.page import LogPageRequest, find_logs, read_logs
 from argosy.features.applications.objects.field_owners import list_field_owners
 from argosy.features.applications.page_parts.appproject_permitted_objects import list_permitted_nodes
-from argosy.features.applications.page_parts.displayed_manifests import drop_managed_fields, find_last_applied
+from argosy.features.applications.page_parts.last_applied_and_managed_fields import (
+    drop_managed_fields,
+    find_last_applied,
+)
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.timeline import list_timeline_events
 from argosy.features.applications.page_parts.url_paths import read_path_key, resource_path

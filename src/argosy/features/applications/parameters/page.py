@@ -6,7 +6,10 @@ In: a request. Out: pages. Never: a value of a Secret.
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.displayed_manifests import drop_managed_fields, find_last_applied
+from argosy.features.applications.page_parts.last_applied_and_managed_fields import (
+    drop_managed_fields,
+    find_last_applied,
+)
 from argosy.features.applications.page_parts.shared_page_values import build_page_values, get_application
 from argosy.features.applications.page_parts.url_paths import resource_path
 from argosy.features.applications.parameters.source_parameter_rows import list_source_parameters

@@ -187,7 +187,7 @@ def diff(args: argparse.Namespace) -> int:
 
 
 def accept(args: argparse.Namespace) -> int:
-    from argosy.features.notebooks.files import run_folder as records
+    from argosy.features.notebooks.files import run_records as records
     from argosy.features.notebooks.files.golden_update import accept_outputs, list_differences
     from argosy.features.notebooks.files.notebook_file import dump_notebook, load_notebook, write_atomically
     from argosy.features.notebooks.files.per_cell_run_summary import describe_change
@@ -229,7 +229,7 @@ def _parse_cell_numbers(texts: list[str]) -> set[int]:
 
 def report(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files import html_report as page
-    from argosy.features.notebooks.files import run_folder as records
+    from argosy.features.notebooks.files import run_records as records
     from argosy.features.notebooks.files.junit import render_junit
     from argosy.features.notebooks.files.local_run import load_summary
     from argosy.features.notebooks.files.notebook_file import load_notebook, write_atomically

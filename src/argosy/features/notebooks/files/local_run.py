@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from argosy.errors import UserError
-from argosy.features.notebooks.files import run_folder
+from argosy.features.notebooks.files import run_records
 from argosy.features.notebooks.files.html_report import render_report
 from argosy.features.notebooks.files.junit import render_junit
 from argosy.features.notebooks.files.notebook_file import dump_notebook, load_notebook, write_atomically
 from argosy.features.notebooks.files.per_cell_run_summary import NotebookRunSummary, summarize
-from argosy.features.notebooks.files.run_folder import RunFiles
+from argosy.features.notebooks.files.run_records import RunFiles
 from argosy.features.notebooks.files.runner_process import RunnerEvent, run_in_process
 from argosy.features.notebooks.runner.failure_category_names import INTERRUPTED
 from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequest, RunRequestError, ValidationConfig
@@ -34,7 +34,7 @@ class NotebookRunRequest:
     timeout_seconds: float = 1800.0
     cell_timeout_seconds: float = 0.0
     kernel: str = ""
-    folder: Path = run_folder.DEFAULT_FOLDER
+    folder: Path = run_records.DEFAULT_FOLDER
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def run_notebook(request: NotebookRunRequest, now: datetime, on_event: Callable[
     load_notebook(request.notebook)
     if request.golden is not None:
         load_notebook(request.golden)
-    run = run_folder.create_run(request.folder, request.notebook, now)
+    run = run_records.create_run(request.folder, request.notebook, now)
     try:
         results = _run_request(request, run, on_event)
         _save_run(run, request, results)
@@ -109,7 +109,7 @@ def _save_run(run: RunFiles, request: NotebookRunRequest, results: Mapping[str, 
         "validation": dict(request.validation),
         "results": dict(results),
     }
-    run_folder.save_record(run, record)
+    run_records.save_record(run, record)
     summary = load_summary(run)
     write_atomically(run.report, render_report(summary, load_notebook(run.executed)))
     write_atomically(run.junit, render_junit([summary]))
@@ -117,7 +117,7 @@ def _save_run(run: RunFiles, request: NotebookRunRequest, results: Mapping[str, 
 
 def load_summary(run: RunFiles) -> NotebookRunSummary:
     """Summary of a saved run. Raises UserError."""
-    record = run_folder.load_record(run)
+    record = run_records.load_record(run)
     if "results" not in record:
         raise UserError("is not a record of a run; run the notebook again", where=str(run.record))
     golden = load_notebook(Path(record["golden"])) if record.get("golden") and Path(record["golden"]).exists() else None

@@ -112,7 +112,7 @@ def _report_interrupt(finished_run: FinishedRun, args: argparse.Namespace) -> No
 def _build_request(
     args: argparse.Namespace, path: Path, parameters: dict[str, Any], golden: Path | None
 ) -> NotebookRunRequest:
-    from argosy.features.notebooks.files import run_folder
+    from argosy.features.notebooks.files import run_records
     from argosy.features.notebooks.files.local_run import NotebookRunRequest
     from argosy.features.notebooks.go_durations import parse_duration
 
@@ -126,7 +126,7 @@ def _build_request(
         parse_duration(args.timeout, "--timeout"),
         parse_duration(args.cell_timeout, "--cell-timeout") if args.cell_timeout else 0.0,
         args.kernel,
-        args.runs or run_folder.DEFAULT_FOLDER,
+        args.runs or run_records.DEFAULT_FOLDER,
     )
 
 

@@ -23,8 +23,13 @@ from argosy.features.notebooks.runner.cell_source_and_tags import (
 )
 from argosy.features.notebooks.runner.cell_syntax_tree import ParsedCell, is_python_notebook, parse_cell
 from argosy.features.notebooks.runner.findings_that_fail_validation import WHOLE_NOTEBOOK, NotebookFinding, Severity
+from argosy.features.notebooks.runner.functions_without_return import (
+    classify_functions,
+    find_used_calls,
+    is_used,
+    map_parents,
+)
 from argosy.features.notebooks.runner.imports_and_assignments import NotebookNames, collect_names
-from argosy.features.notebooks.runner.missing_returns import classify_functions, find_used_calls, is_used, map_parents
 from argosy.features.notebooks.runner.run_request import ValidationConfig
 
 RISKY_OPERATION, MISSING_ERROR_HANDLING, SILENT_FAILURE, MISSING_ASSERTION, MISSING_EXIT_CODE = (

@@ -14,7 +14,7 @@ from argosy.gitops.health.lint.flow_state_splits import (
     split_by_order,
     split_by_truth,
 )
-from argosy.gitops.health.lint.possible_values import (
+from argosy.gitops.health.lint.possible_value_set import (
     FALSE,
     FALSY,
     FUNCTION,

@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from argosy.gitops.health.lint.possible_values import NIL, UNKNOWN, PossibleValues, values_of
+from argosy.gitops.health.lint.possible_value_set import NIL, UNKNOWN, PossibleValues, values_of
 from argosy.gitops.health.lua.syntax.scopes import LuaVariable
 
 Location = tuple[Any, ...]  # a Variable, then texts

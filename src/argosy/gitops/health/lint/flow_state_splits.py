@@ -7,7 +7,7 @@ an expression.
 from __future__ import annotations
 
 from argosy.gitops.health.lint.flow_state import ExpressionResult, FlowState, Location
-from argosy.gitops.health.lint.possible_values import FALSY, ONLY_NIL, ValueAtom, string_atom
+from argosy.gitops.health.lint.possible_value_set import FALSY, ONLY_NIL, ValueAtom, string_atom
 
 EQUALITY_OPERATORS = ("==", "~=")
 # Operator → (swap the operands, truth of `<`).

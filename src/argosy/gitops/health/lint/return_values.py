@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.health.lint.finding import LintFinding, ScriptPurpose, Severity
 from argosy.gitops.health.lint.flow_state import ExpressionResult, FlowState
-from argosy.gitops.health.lint.possible_values import NIL, TABLE, UNKNOWN, PossibleValues, ValueAtom, values_of
+from argosy.gitops.health.lint.possible_value_set import NIL, TABLE, UNKNOWN, PossibleValues, ValueAtom, values_of
 from argosy.gitops.health.lint.symbolic_execution import ControlFlow
 from argosy.gitops.health.lint.undefined_globals import nodes_in_functions
 from argosy.gitops.health.lua.syntax.scopes import walk_tree

@@ -13,7 +13,7 @@ from functools import reduce
 from argosy.gitops.health.lint.analysis_context import AnalysisLimits, CallFrame
 from argosy.gitops.health.lint.expression_evaluation import ExpressionEvaluator
 from argosy.gitops.health.lint.flow_state import ExpressionResult, FlowState, limit_states
-from argosy.gitops.health.lint.possible_values import NIL, TRUTHY, UNKNOWN, values_of
+from argosy.gitops.health.lint.possible_value_set import NIL, TRUTHY, UNKNOWN, values_of
 from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable
 from argosy.gitops.health.lua.syntax.tree import (
     AssignStatement,

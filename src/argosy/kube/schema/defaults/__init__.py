@@ -11,7 +11,7 @@ from collections.abc import Callable
 from argosy.kube.objects import Manifest
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.schema.defaults import core, network_storage_rbac, pod, workloads
-from argosy.kube.schema.defaults.service_ip_port_fields import allocate_service, keep_allocated_fields
+from argosy.kube.schema.defaults.service_ip_and_node_ports import allocate_service, keep_allocated_fields
 
 __all__ = ["allocate_service", "apply_defaults", "keep_allocated_fields"]
 

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.notebooks.files import run_folder
+from argosy.features.notebooks.files import run_records
 from argosy.features.notebooks.files.golden_update import accept_outputs, list_differences
 from argosy.features.notebooks.files.html_report import render_report
 from argosy.features.notebooks.files.junit import render_junit
@@ -322,17 +322,17 @@ def test_failed_write_keeps_the_previous_file(tmp_path: Path) -> None:
 
 def test_run_folders_are_unique_and_the_last_run_is_found(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
-    runs = [run_folder.create_run(tmp_path, Path("a/my.train.ipynb"), now) for _ in range(3)]
+    runs = [run_records.create_run(tmp_path, Path("a/my.train.ipynb"), now) for _ in range(3)]
     assert [run.path_prefix.name for run in runs] == [f"my.train-20260102-030405{end}" for end in ("", "-2", "-3")]
     for run in runs[:2]:
         run.executed.write_text("{}")
-        run_folder.save_record(run, {"results": {}})
+        run_records.save_record(run, {"results": {}})
     os.utime(runs[0].record, (time.time() + 5,) * 2)
     for named in ("my.train", "my.train.ipynb", "x/my.train.ipynb"):
-        assert run_folder.find_last_run(tmp_path, named) == runs[0]
-    assert run_folder.find_last_run(tmp_path, str(runs[1].report)) == runs[1]
+        assert run_records.find_last_run(tmp_path, named) == runs[0]
+    assert run_records.find_last_run(tmp_path, str(runs[1].report)) == runs[1]
     with pytest.raises(UserError, match="argosy notebook run other"):
-        run_folder.find_last_run(tmp_path, "other")
+        run_records.find_last_run(tmp_path, "other")
 
 
 @pytest.mark.parametrize(
