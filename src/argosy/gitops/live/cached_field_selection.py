@@ -14,6 +14,7 @@ import orjson
 from argosy.gitops.live.stuck_containers import CONTAINER_STATUS_FIELDS, find_image_failure
 from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.shared_texts import SharedTexts
 from argosy.kube.resource_key import GroupKind
 from argosy.kube.well_known_kinds import (
     APP_PROJECT,
@@ -64,6 +65,7 @@ class ApplicationCachePolicy:
         # Returns the same version of the object if another part of the process already holds it.
         self.deduplicate: Callable[[Manifest], Manifest] = lambda manifest: manifest
         self._field_sets: dict[bytes, Any] = {}
+        self._shared_texts = SharedTexts()
 
     def needs_full_objects(self, kind: GroupKind) -> bool:
         return kind in KINDS_KEPT_WHOLE
@@ -81,6 +83,11 @@ class ApplicationCachePolicy:
         """
         if (existing := self.deduplicate(manifest)) is not manifest:
             return existing
+        trimmed = self._select_fields(manifest)
+        self._shared_texts.share(trimmed)
+        return trimmed
+
+    def _select_fields(self, manifest: Manifest) -> Manifest:
         metadata = manifest["metadata"]
         entries = metadata.get("managedFields")
         is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)

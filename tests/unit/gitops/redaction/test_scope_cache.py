@@ -17,6 +17,7 @@ from argosy.gitops.redaction.application_secret_scope_cache import ScopeCache
 from argosy.gitops.redaction.cluster_secret_mask_builder import build_mask
 from argosy.gitops.redaction.per_application_secret_masks import ApplicationMasks
 from argosy.kube.controller.log_context import with_log_fields
+from argosy.kube.objects import key_of
 from argosy.kube.resource_key import ResourceKey
 from argosy.observability.redaction.secret_mask import LogMaskFilter
 from support.page_site import CONTROL, StillLookout
@@ -199,3 +200,24 @@ def test_cache_of_masked_objects_is_limited(monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(10):
         masks.mask_object(run("told", f"n{number}"), None)
     assert len(masks._manifests) == 3
+
+
+def test_log_masks_drop_the_scope_of_the_previous_version() -> None:
+    """It holds the whole manifest: without this, each Application was in memory twice."""
+    manifests = {key_of(app()): app()}
+    engine = QuotableSecrets(CONTROL, lambda manifest: True, manifests.get)
+    engine.on_change(None, secret("web", "of-web-0f5d4c"))
+    with with_log_fields(application=f"{CONTROL}/shop"):
+        LogMaskFilter(engine.mask).filter(logging.LogRecord("argosy", logging.INFO, "", 0, "of-web-0f5d4c", (), None))
+    assert len(engine._scopes) == 1
+    engine.on_change(app(), app(message="second"))
+    assert len(engine._scopes) == 0
+
+
+def test_page_masks_drop_the_scope_of_the_previous_version() -> None:
+    lookout = StillLookout([project("web"), app()])
+    masks = per_application_secret_masks.build_masks(lookout, CONTROL, build_mask(lookout, CONTROL))
+    masks.get_scope(CONTROL, "shop")
+    assert len(masks._scopes) == 1
+    lookout.put(app(message="second"))
+    assert len(masks._scopes) == 0
